@@ -1,0 +1,61 @@
+"""What every source of text delivers: three splits of aligned sentences and a name."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Aligned sentences: `source[i]` is translated by `target[i]`.
+
+    Raises:
+        ValueError: if the sides differ in length or there is no sentence at all.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+
+    def __post_init__(self):
+        if len(self.source) != len(self.target):
+            raise ValueError(
+                "Both sides of a split need the same number of sentences. Received: "
+                f"{len(self.source)} source and {len(self.target)} target sentences."
+            )
+        if not self.source:
+            raise ValueError("A split needs at least one pair of sentences, got none.")
+
+    def __len__(self):
+        return len(self.source)
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """A parallel corpus.
+
+    Args:
+        name: what results on this text are labelled with, e.g. `"TED-HRLR pt_to_en"`.
+        pair: the pair by TFDS's name, e.g. `"pt_to_en"`.
+        official: whether numbers on this text may stand beside the paper's.
+        origin: where the text was found, for the run's manifest.
+        train: the training split.
+        dev: the validation split.
+        test: the test split.
+    """
+
+    name: str
+    pair: str
+    official: bool
+    origin: str
+    train: Split
+    dev: Split
+    test: Split
+
+    def digest(self) -> str:
+        """Returns the sha256 of all sentences, so that a run can name its text."""
+        sha = hashlib.sha256()
+        for split in (self.train, self.dev, self.test):
+            for side in (split.source, split.target):
+                sha.update("\n".join(side).encode())
+                sha.update(b"\0")
+        return sha.hexdigest()

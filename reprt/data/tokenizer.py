@@ -1,0 +1,154 @@
+"""WordPiece: words into subwords, as TensorFlow's tutorial and the paper do it."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
+RESERVED = (PAD, UNKNOWN, START, END)
+START_ID, END_ID = RESERVED.index(START), RESERVED.index(END)
+CHUNK = 1024  # sentences handed to TensorFlow at a time
+
+
+class WordPiece:
+    """Turns sentences into ids and back, with a given vocabulary.
+
+    Sentences are lower-cased, stripped of accents and split at spaces and punctuation
+    before their words are cut into the longest known pieces (tensorflow-text's
+    `BertTokenizer`). Words of a decoded sentence are joined by spaces.
+
+    Args:
+        vocabulary: the pieces; the first four are `[PAD] [UNK] [START] [END]`.
+
+    Raises:
+        ImportError: without tensorflow-text.
+        ValueError: if the vocabulary does not begin with the reserved tokens or
+            holds a piece twice.
+    """
+
+    def __init__(self, vocabulary: Sequence[str]):
+        if tuple(vocabulary[:4]) != RESERVED:
+            raise ValueError(
+                f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
+                f"Received one that begins with {' '.join(vocabulary[:4])!r}."
+            )
+        if len(set(vocabulary)) != len(vocabulary):
+            raise ValueError("A vocabulary must not hold a piece twice.")
+        self.vocabulary = list(vocabulary)
+        tf, text = _tensorflow_text()
+        table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                self.vocabulary, tf.range(len(vocabulary), dtype=tf.int64)
+            ),
+            default_value=RESERVED.index(UNKNOWN),
+        )
+        self._tokenizer = text.BertTokenizer(
+            table, lower_case=True, token_out_type=tf.int64
+        )
+        self._tf = tf
+
+    def __len__(self):
+        return len(self.vocabulary)
+
+    def digest(self) -> str:
+        """Returns the sha256 of the vocabulary."""
+        return hashlib.sha256("\n".join(self.vocabulary).encode()).hexdigest()
+
+    def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
+        """Returns each sentence's ids, from `[START]` to `[END]`, as int32 arrays."""
+        tf, encoded = self._tf, []
+        for chunk in _chunks(sentences):
+            ids = self._tokenizer.tokenize(chunk).merge_dims(-2, -1)
+            edge = tf.ones((len(chunk), 1), tf.int64)
+            ids = tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
+            flat = tf.cast(ids.values, tf.int32).numpy()
+            encoded += np.split(flat, ids.row_splits.numpy()[1:-1])
+        return encoded
+
+    def decode(self, ids: Sequence[np.ndarray]) -> list[str]:
+        """Returns the sentence up to the first `[END]` of each row of ids."""
+        tf = self._tf
+        kept = [_between_edges(row) for row in ids]
+        rows = tf.ragged.constant(kept, dtype=tf.int64, ragged_rank=1)
+        words = self._tokenizer.detokenize(rows)
+        joined = tf.strings.reduce_join(words, separator=" ", axis=-1)
+        return [sentence.decode() for sentence in joined.numpy()]
+
+
+def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
+    """Learns a WordPiece vocabulary as TensorFlow's tutorial does.
+
+    Args:
+        sentences: the training text of one language.
+        size: the size aimed at; small texts give fewer pieces.
+
+    Returns:
+        The pieces, reserved tokens first.
+
+    Raises:
+        ImportError: without tensorflow-text.
+    """
+    tf, _ = _tensorflow_text()
+    from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
+
+    dataset = tf.data.Dataset.from_tensor_slices(list(sentences)).batch(CHUNK)
+    return bert_vocab_from_dataset.bert_vocab_from_dataset(
+        dataset.prefetch(2), size, list(RESERVED), {"lower_case": True}
+    )
+
+
+def cached_vocabulary(sentences: Sequence[str], size: int, folder: Path) -> list[str]:
+    """Returns `learn_vocabulary`'s result, kept in `folder` by the text's sha256."""
+    sha = hashlib.sha256(f"{size}\n".encode())
+    for sentence in sentences:
+        sha.update(sentence.encode() + b"\n")
+    path = folder / f"{sha.hexdigest()}.txt"
+    if not path.exists():
+        vocabulary = learn_vocabulary(sentences, size)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_vocabulary(vocabulary, path)
+    return read_vocabulary(path)
+
+
+def write_vocabulary(vocabulary: Iterable[str], path: Path):
+    """Writes one piece a line; a kill leaves the whole file or none."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.writelines(f"{piece}\n" for piece in vocabulary)
+    os.replace(temporary, path)
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Reads what `write_vocabulary` wrote."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _between_edges(row) -> list[int]:
+    kept = []
+    for token in np.asarray(row).tolist():
+        if token == END_ID:
+            break
+        if token not in (RESERVED.index(PAD), START_ID):
+            kept.append(token)
+    return kept
+
+
+def _chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(sentences), CHUNK):
+        yield sentences[start : start + CHUNK]
+
+
+def _tensorflow_text():
+    try:
+        import tensorflow as tf
+        import tensorflow_text as text
+    except ImportError as error:
+        raise ImportError(
+            "Vocabularies need tensorflow-text: pip install 'reprt[train]'. "
+            f"Importing it failed with: {error}"
+        ) from error
+    return tf, text

@@ -1,0 +1,42 @@
+"""The paper's layers, for use in any Keras 3 model.
+
+| paper | here |
+|---|---|
+| TN, eq. 4-7 | `TokenNorm` |
+| [X̄_e P], eq. 10-11 | `ConcatPositional` |
+| X_e + P, eq. 28 and 38 | `AddPositional` |
+| P, eq. 3 and 27 | `sinusoidal_table` |
+| PMHA, eq. 14-15 | `PMHA` |
+| PMMHA, eq. 16-17 | `PMMHA` |
+| PMHCA, eq. 18-19 | `PMHCA` |
+| FFN, eq. 31 | `FeedForward` |
+| encoder, eq. 20-21 | `EncoderBlock`, `Encoder` |
+| decoder, eq. 22-23 | `DecoderBlock`, `Decoder` |
+"""
+
+from reprt.layers.attention import PMHA, PMHCA, PMMHA
+from reprt.layers.decoder import Decoder, DecoderBlock
+from reprt.layers.embedding import TokenAndPositionEmbedding
+from reprt.layers.encoder import Encoder, EncoderBlock
+from reprt.layers.feed_forward import FeedForward
+from reprt.layers.masks import causal_mask, padding_mask
+from reprt.layers.positional import AddPositional, ConcatPositional, sinusoidal_table
+from reprt.layers.token_norm import TokenNorm
+
+__all__ = [
+    "AddPositional",
+    "ConcatPositional",
+    "Decoder",
+    "DecoderBlock",
+    "Encoder",
+    "EncoderBlock",
+    "FeedForward",
+    "PMHA",
+    "PMHCA",
+    "PMMHA",
+    "TokenAndPositionEmbedding",
+    "TokenNorm",
+    "causal_mask",
+    "padding_mask",
+    "sinusoidal_table",
+]

@@ -1,0 +1,201 @@
+"""The paper's attentions: the value may have a width of its own (section 2.3)."""
+
+import keras
+from keras import ops
+
+from reprt.layers.masks import causal_mask
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class PMHA(keras.layers.Layer):
+    """Multi-head attention whose value need not be as wide as query and key.
+
+    With `p` heads, and scores scaled by the square root of `key_dim` (eq. 12, where
+    the paper writes m, which equals `key_dim` in both of its models):
+
+        H_k  = softmax(Q W_k^Q (K W_k^K)^T / sqrt(key_dim)) V W_k^V
+        PMHA = [H_1 ... H_p] W^O
+
+    RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
+    as value; passing the states as value too gives the baseline's attention. The
+    output is as wide as the query. Every projection has a bias. The projections and
+    the softmax are `keras.layers.MultiHeadAttention`'s.
+
+    Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
+    that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
+    `key_mask`; one attached to the query stays attached to the output.
+
+    Args:
+        num_heads: heads p.
+        key_dim: width r of each head's query and key.
+        value_dim: width q of each head's value. Defaults to `key_dim`.
+        dropout: rate of dropout on the attention weights. Defaults to 0.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        query: tensor `(batch, targets, width)`.
+        key: tensor `(batch, sources, width)`.
+        value: tensor `(batch, sources, value_width)`.
+        attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`,
+            True where a target may attend to a source.
+        return_attention_scores: whether to return the weights as well.
+        key_mask: boolean tensor `(batch, sources)`, True on real sources.
+        training: whether dropout is active.
+
+    Returns:
+        Tensor `(batch, targets, width)`, and with `return_attention_scores` the
+        weights after the softmax (and dropout, in training),
+        `(batch, heads, targets, sources)`.
+
+    Raises:
+        ValueError: for an input whose rank is not 3, key and value of different
+            lengths, or a mask that is not boolean or not of its rank.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
+    >>> reprt.layers.PMHA(num_heads=2, key_dim=8)(states, states, tokens).shape[-1]
+    16
+
+    Reference: section 2.3, eq. 12, 14 and 15 of the paper.
+    """
+
+    def __init__(self, num_heads, key_dim, value_dim=None, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.dropout = dropout
+        self.supports_masking = True
+        self.attention = keras.layers.MultiHeadAttention(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            dropout=dropout,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+
+    def build(self, query_shape, key_shape, value_shape):
+        shapes = {"query": query_shape, "key": key_shape, "value": value_shape}
+        if any(len(shape) != 3 for shape in shapes.values()):
+            raise ValueError(
+                f"{type(self).__name__} expects query, key and value of shape (batch, "
+                f"tokens, features). Received: {shapes}."
+            )
+        if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} attends to as many keys as values. Received: "
+                f"{key_shape[1]} keys and {value_shape[1]} values."
+            )
+        self.attention.build(query_shape, value_shape, key_shape)
+        self.built = True
+
+    def call(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        return_attention_scores=False,
+        key_mask=None,
+        training=None,
+    ):
+        # Keras' attention takes `_keras_mask` off its arguments in place, which would
+        # rob the caller's own tensors of it. Copies carry none.
+        return self.attention(
+            ops.copy(query),
+            ops.copy(value),
+            ops.copy(key),
+            attention_mask=self._combined(attention_mask, key_mask, ops.shape(query)[1]),
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )
+
+    def _combined(self, attention_mask, key_mask, targets):
+        _check_mask(self, "attention_mask", attention_mask, 3)
+        _check_mask(self, "key_mask", key_mask, 2)
+        if key_mask is None:
+            return attention_mask
+        key_mask = key_mask[:, None, :]
+        if attention_mask is None:
+            return key_mask
+        return ops.logical_and(attention_mask, key_mask)
+
+    def compute_output_shape(self, query_shape, key_shape, value_shape):
+        return query_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+        }
+
+
+def _check_mask(layer, name, mask, rank):
+    if mask is None:
+        return
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    if len(mask.shape) != rank or dtype != "bool":
+        shape = "(batch, targets, sources)" if rank == 3 else "(batch, sources)"
+        raise ValueError(
+            f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
+            f"broadcasts to {shape}, True where attention is allowed. Received: "
+            f"shape={tuple(mask.shape)}, dtype={dtype}."
+        )
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class PMMHA(PMHA):
+    """`PMHA` in which no position attends to a later one, for the decoder.
+
+    The mask M of eq. 13 joins `attention_mask`: attention goes where both allow it.
+    It hides later tokens from the *attention* only. A value or key that already
+    carries statistics of the whole sequence, as `TokenNorm(statistics="sequence")`
+    makes, still lets position t depend on later tokens.
+
+    Arguments, masking, results and errors are those of `PMHA`; query and key must be
+    the same sequence.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> x = keras.ops.ones((1, 3, 16))
+    >>> layer = reprt.layers.PMMHA(num_heads=1, key_dim=8)
+    >>> _, scores = layer(x, x, x, return_attention_scores=True)
+    >>> keras.ops.convert_to_numpy(scores)[0, 0, 0].tolist()
+    [1.0, 0.0, 0.0]
+
+    Reference: section 2.3, eq. 13, 16 and 17 of the paper.
+    """
+
+    def _combined(self, attention_mask, key_mask, targets):
+        given = super()._combined(attention_mask, key_mask, targets)
+        causal = causal_mask(targets)
+        return causal if given is None else ops.logical_and(causal, given)
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class PMHCA(PMHA):
+    """`PMHA` from the decoder's states to the encoder's: cross attention.
+
+    RePE: query = decoder states, key = encoder output, both of width 2m, and value =
+    TokenNorm of the *source embedding*, of width m. The baseline: value = key. The
+    mathematics is that of `PMHA`; the name says where in the model a layer stands.
+
+    Arguments, masking, results and errors are those of `PMHA`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> target, source = keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))
+    >>> layer = reprt.layers.PMHCA(num_heads=2, key_dim=8)
+    >>> tuple(layer(target, source, source[..., :8]).shape)
+    (2, 4, 16)
+
+    Reference: section 2.3, eq. 18 and 19 of the paper.
+    """

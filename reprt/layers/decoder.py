@@ -1,0 +1,171 @@
+"""The decoder: causal self-attention, cross attention and feed-forward."""
+
+import keras
+
+from reprt.layers.attention import PMHCA, PMMHA
+from reprt.layers.feed_forward import FeedForward
+from reprt.layers.stack import BlockStack, SizedLayer
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class DecoderBlock(SizedLayer):
+    """One decoder block.
+
+        Y_M = LN(PMMHA(Y, Y, value) + Y)
+        Y_C = LN(PMHCA(Y_M, memory, memory_value) + Y_M)
+        Y_D = LN(FFN(Y_C) + Y_C)
+
+    Masking: by `padding_mask` and `memory_padding_mask`, or by masks that Keras
+    attached, as in `PMHA`; the self-attention is always causal as well.
+
+    Args:
+        num_heads: heads p.
+        key_dim: width r of each head's query and key.
+        feed_forward_dim: width s of the feed-forward network's hidden layer.
+        value_dim: width q of each head's value. Defaults to `key_dim`.
+        dropout: rate of dropout on the attention weights and after the feed-forward
+            network. Defaults to 0.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        states: tensor `(batch, targets, width)`.
+        memory: the encoder's output, tensor `(batch, sources, width)`.
+        value: tensor `(batch, targets, value_width)` that the self-attention weighs:
+            RePE's target tokens. None means the states themselves.
+        memory_value: tensor `(batch, sources, value_width)` that the cross attention
+            weighs: RePE's source tokens. None means the memory itself.
+        padding_mask: boolean tensor `(batch, targets)`, True on real target tokens.
+        memory_padding_mask: boolean tensor `(batch, sources)`, True on real source tokens.
+        training: whether dropout is active.
+
+    Returns:
+        Tensor `(batch, targets, width)`.
+
+    Raises:
+        ValueError: as `PMHA`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> block = reprt.layers.DecoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
+    >>> tuple(block(keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))).shape)
+    (2, 4, 16)
+
+    Reference: section 2.4, eq. 22 and 23 of the paper.
+    """
+
+    def build(
+        self, states_shape, memory_shape, value_shape=None, memory_value_shape=None
+    ):
+        attention = (self.num_heads, self.key_dim, self.value_dim, self.dropout)
+        policy = {"dtype": self.dtype_policy}
+        self.self_attention = PMMHA(*attention, name="self_attention", **policy)
+        self.cross_attention = PMHCA(*attention, name="cross_attention", **policy)
+        self.feed_forward = FeedForward(
+            self.feed_forward_dim, self.dropout, name="feed_forward", **policy
+        )
+        self.self_norm = keras.layers.LayerNormalization(name="self_norm", **policy)
+        self.cross_norm = keras.layers.LayerNormalization(name="cross_norm", **policy)
+        self.feed_forward_norm = keras.layers.LayerNormalization(
+            name="feed_forward_norm", **policy
+        )
+        self.self_attention.build(
+            states_shape, states_shape, value_shape or states_shape
+        )
+        self.cross_attention.build(
+            states_shape, memory_shape, memory_value_shape or memory_shape
+        )
+        for layer in (
+            self.feed_forward,
+            self.self_norm,
+            self.cross_norm,
+            self.feed_forward_norm,
+        ):
+            layer.build(states_shape)
+        self.built = True
+
+    def call(
+        self,
+        states,
+        memory,
+        value=None,
+        memory_value=None,
+        padding_mask=None,
+        memory_padding_mask=None,
+        training=None,
+    ):
+        attended = self.self_attention(
+            states,
+            states,
+            states if value is None else value,
+            key_mask=padding_mask,
+            training=training,
+        )
+        states = self.self_norm(attended + states)
+        attended = self.cross_attention(
+            states,
+            memory,
+            memory if memory_value is None else memory_value,
+            key_mask=memory_padding_mask,
+            training=training,
+        )
+        states = self.cross_norm(attended + states)
+        fed = self.feed_forward(states, training=training)
+        return self.feed_forward_norm(fed + states)
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class Decoder(BlockStack):
+    """N decoder blocks, one after the other, all given the same memory and values.
+
+    Masking, call arguments and results are those of `DecoderBlock`. Without a value,
+    each block's value is its own input, as in the baseline.
+
+    Args:
+        num_blocks: number of blocks N.
+        num_heads, key_dim, feed_forward_dim, value_dim, dropout: as in
+            `DecoderBlock`.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> decoder = reprt.layers.Decoder(
+    ...     num_blocks=2, num_heads=2, key_dim=8, feed_forward_dim=32
+    ... )
+    >>> tuple(decoder(keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))).shape)
+    (2, 4, 16)
+
+    Reference: section 2.4, eq. 23 of the paper.
+    """
+
+    block_class = DecoderBlock
+
+    def build(
+        self, states_shape, memory_shape, value_shape=None, memory_value_shape=None
+    ):
+        for block in self.blocks:
+            block.build(states_shape, memory_shape, value_shape, memory_value_shape)
+        self.built = True
+
+    def call(
+        self,
+        states,
+        memory,
+        value=None,
+        memory_value=None,
+        padding_mask=None,
+        memory_padding_mask=None,
+        training=None,
+    ):
+        for block in self.blocks:
+            states = block(
+                states,
+                memory,
+                value,
+                memory_value,
+                padding_mask=padding_mask,
+                memory_padding_mask=memory_padding_mask,
+                training=training,
+            )
+        return states

@@ -1,0 +1,153 @@
+"""From ids to vectors: what enters the first block, and what attention may weigh."""
+
+import keras
+from keras import ops
+
+from reprt.layers.masks import check_ids
+
+SCALES = ("sqrt", "inverse_sqrt", "none")
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class TokenAndPositionEmbedding(keras.layers.Layer):
+    """Embeds ids and tells them their positions.
+
+    With X_e the embedding of the ids (eq. 1-2):
+
+        tokens = token_norm(scale · X_e)
+        states = dropout(positional(tokens))
+
+    | | `token_norm` | `positional` | tokens | states |
+    |---|---|---|---|---|
+    | RePE | `TokenNorm()` | `ConcatPositional()` | m wide | 2m wide |
+    | baseline | `None` | `AddPositional()` | m wide | m wide |
+
+    The states enter the first block; the tokens are what RePE's attentions take as
+    their value in every block. The scale is sqrt(m) in TensorFlow's tutorial, which
+    the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
+    it changes nothing but the weight of epsilon.
+
+    Masking: `statistics_mask` goes to the TokenNorm. No mask is attached to the
+    results; make one by `reprt.layers.padding_mask` and pass it to the next layers.
+
+    Args:
+        vocab_size: number of ids, padding (0) included.
+        embedding_dim: width m of the embedding, even.
+        positional: `AddPositional`, `ConcatPositional` or a layer like them.
+        token_norm: `TokenNorm` or another layer called on `(x, mask=mask)`, or None.
+        scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
+        dropout: rate of dropout on the states. Defaults to 0.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        ids: integer tensor `(batch, length)`, 0 for padding.
+        statistics_mask: boolean tensor `(batch, length)`, True on the tokens that
+            count in the TokenNorm's statistics; None for all.
+        training: whether dropout is active.
+
+    Returns:
+        The pair `(tokens, states)`, `(batch, length, m)` and `(batch, length, m)` or
+        `(batch, length, 2m)`.
+
+    Raises:
+        ValueError: for an unknown scale, ids that are not integers of rank 2, or, in
+            eager execution, ids outside `0 .. vocab_size - 1`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> embedding = reprt.layers.TokenAndPositionEmbedding(
+    ...     vocab_size=10,
+    ...     embedding_dim=4,
+    ...     positional=reprt.layers.ConcatPositional(),
+    ...     token_norm=reprt.layers.TokenNorm(),
+    ... )
+    >>> tokens, states = embedding(keras.ops.array([[2, 5, 3]]))
+    >>> tuple(tokens.shape), tuple(states.shape)
+    ((1, 3, 4), (1, 3, 8))
+
+    Reference: eq. 1, 2 and 8-11 (RePE), eq. 28 and 38 (baseline) of the paper.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        embedding_dim,
+        positional,
+        token_norm=None,
+        scale="sqrt",
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if scale not in SCALES:
+            raise ValueError(
+                f"Expected `scale` to be one of {SCALES}. Received: scale={scale!r}."
+            )
+        self.vocab_size = vocab_size
+        self.embedding_dim = embedding_dim
+        self.positional = positional
+        self.token_norm = token_norm
+        self.scale = scale
+        self.dropout = dropout
+        self.embedding = keras.layers.Embedding(
+            vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
+        )
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, input_shape):
+        tokens_shape = (*input_shape, self.embedding_dim)
+        self.embedding.build(input_shape)
+        self.positional.build(tokens_shape)
+        if self.token_norm is not None:
+            self.token_norm.build(tokens_shape)
+        self.built = True
+
+    def call(self, ids, statistics_mask=None, training=None):
+        check_ids(ids)
+        self._check_range(ids)
+        tokens = self.embedding(ids)
+        if self.scale != "none":
+            power = 0.5 if self.scale == "sqrt" else -0.5
+            tokens = tokens * ops.cast(self.embedding_dim**power, tokens.dtype)
+        if self.token_norm is not None:
+            tokens = self.token_norm(tokens, mask=statistics_mask)
+        states = self.dropout_layer(self.positional(tokens), training=training)
+        return tokens, states
+
+    def _check_range(self, ids):
+        # Only concrete values can be looked at. In a graph TensorFlow's own gather
+        # reports such ids on the CPU; GPUs and JAX silently read another row.
+        try:
+            low, high = int(ops.min(ids)), int(ops.max(ids))
+        except (TypeError, ValueError):
+            return
+        if low < 0 or high >= self.vocab_size:
+            raise ValueError(
+                f"Expected ids from 0 to {self.vocab_size - 1}, the vocabulary of "
+                f"{self.name!r}. Received ids from {low} to {high}."
+            )
+
+    def compute_output_shape(self, ids_shape):
+        tokens_shape = (*ids_shape, self.embedding_dim)
+        return tokens_shape, self.positional.compute_output_shape(tokens_shape)
+
+    def get_config(self):
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "embedding_dim": self.embedding_dim,
+            "positional": serialize(self.positional),
+            "token_norm": serialize(self.token_norm),
+            "scale": self.scale,
+            "dropout": self.dropout,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        deserialize = keras.saving.deserialize_keras_object
+        policies = {k: deserialize(config[k]) for k in ("positional", "token_norm")}
+        return cls(**{**config, **policies})

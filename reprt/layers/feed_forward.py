@@ -1,0 +1,65 @@
+"""The position-wise feed-forward network."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class FeedForward(keras.layers.Layer):
+    """FFN(x) = dropout(max(0, x W_1 + b_1) W_2 + b_2), at every position alone.
+
+    Masking: none is needed, since no position touches another.
+
+    Args:
+        hidden_dim: width s of the hidden layer. The output is as wide as the input.
+        dropout: rate of dropout after the second projection. Defaults to 0.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(..., width)`.
+        training: whether dropout is active.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> reprt.layers.FeedForward(hidden_dim=32)(keras.ops.ones((2, 5, 8))).shape[-1]
+    8
+
+    Reference: eq. 31 of the paper; dropout as in TensorFlow's tutorial.
+    """
+
+    def __init__(self, hidden_dim, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.dropout = dropout
+        self.supports_masking = True
+        self.hidden = keras.layers.Dense(
+            hidden_dim, activation="relu", dtype=self.dtype_policy, name="hidden"
+        )
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, input_shape):
+        self.hidden.build(input_shape)
+        self.output_dense = keras.layers.Dense(
+            input_shape[-1], dtype=self.dtype_policy, name="output"
+        )
+        self.output_dense.build((*input_shape[:-1], self.hidden_dim))
+        self.built = True
+
+    def call(self, x, training=None):
+        x = self.output_dense(self.hidden(x))
+        return self.dropout_layer(x, training=training)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "dropout": self.dropout,
+        }

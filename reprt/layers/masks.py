@@ -1,0 +1,61 @@
+"""The only place where masks are made. Everywhere, True means "attend here"."""
+
+import keras
+from keras import ops
+
+PAD_ID = 0
+
+
+def check_ids(ids, name="ids"):
+    """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if len(ids.shape) != 2 or "int" not in dtype:
+        raise ValueError(
+            f"Expected {name} to be an integer tensor of shape (batch, length), with "
+            f"{PAD_ID} for padding. Received: shape={tuple(ids.shape)}, dtype={dtype}."
+        )
+
+
+def padding_mask(ids):
+    """Returns which tokens are real: `(batch, length)`, boolean.
+
+    Args:
+        ids: integer tensor `(batch, length)`, 0 for padding.
+
+    Returns:
+        Boolean tensor `(batch, length)`, True on real tokens.
+
+    Raises:
+        ValueError: if `ids` is not an integer tensor of rank 2.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> ids = keras.ops.array([[5, 7, 0]])
+    >>> keras.ops.convert_to_numpy(reprt.layers.padding_mask(ids)).tolist()
+    [[True, True, False]]
+    """
+    ids = ops.convert_to_tensor(ids)
+    check_ids(ids)
+    return ops.not_equal(ids, PAD_ID)
+
+
+def causal_mask(length):
+    """Returns the mask M of eq. 13: position i attends to positions j <= i.
+
+    The paper prints +∞ where j > i; the −∞ that it must mean is a False here.
+
+    Args:
+        length: number of positions, an integer or a scalar tensor.
+
+    Returns:
+        Boolean tensor `(1, length, length)`, True where attention is allowed.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> keras.ops.convert_to_numpy(reprt.layers.causal_mask(2)).tolist()
+    [[[True, False], [True, True]]]
+    """
+    position = ops.arange(length)
+    return ops.greater_equal(position[:, None], position[None, :])[None]

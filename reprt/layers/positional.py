@@ -1,0 +1,174 @@
+"""Positions as a policy: how a sequence of tokens is told where each token stands."""
+
+import keras
+import numpy as np
+from keras import ops
+
+TABLES = ("tutorial", "paper")
+
+
+def sinusoidal_table(length, depth, table="tutorial"):
+    """Returns the positional encoding P: sines in the left half, cosines in the right.
+
+    `"tutorial"` is what TensorFlow's tutorial computes, and what the paper says it
+    follows: positions i from 0, and for k = 0 .. depth/2 − 1
+
+        P[i, k] = sin(i / 10000^(2k/depth)),  P[i, depth/2 + k] = cos(same angle).
+
+    `"paper"` is eq. 3 and 27 to the letter: positions and columns count from 1, and
+    the exponent runs on through the cosine half, up to 2:
+
+        P[i, j] = sin or cos (i / 10000^(2j/depth)).
+
+    Args:
+        length: number of positions n.
+        depth: number of columns m, even.
+        table: `"tutorial"` or `"paper"`.
+
+    Returns:
+        float32 array `(length, depth)`, computed in float64.
+
+    Raises:
+        ValueError: for an odd depth or an unknown table.
+
+    Example:
+
+    >>> import reprt
+    >>> reprt.layers.sinusoidal_table(2, 4)[0].tolist()
+    [0.0, 0.0, 1.0, 1.0]
+
+    Reference: eq. 3 and 27 of the paper.
+    """
+    if depth < 2 or depth % 2:
+        raise ValueError(
+            "A sinusoidal table has sine and cosine halves, so it needs an even depth "
+            f"of 2 or more. Received: depth={depth}."
+        )
+    if table == "tutorial":
+        position = np.arange(length, dtype="float64")
+        exponent = np.tile(np.arange(depth // 2) / (depth / 2), 2)
+    elif table == "paper":
+        position = np.arange(1, length + 1, dtype="float64")
+        exponent = 2 * np.arange(1, depth + 1) / depth
+    else:
+        raise ValueError(
+            f"Expected `table` to be one of {TABLES}. Received: table={table!r}."
+        )
+    angle = position[:, None] / 10000.0 ** exponent[None, :]
+    half = depth // 2
+    encoding = np.concatenate([np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1)
+    return encoding.astype("float32")
+
+
+class _Positional(keras.layers.Layer):
+    """What both policies share: the table, its length, and the checks."""
+
+    def __init__(self, table="tutorial", max_length=2048, **kwargs):
+        super().__init__(**kwargs)
+        if table not in TABLES:
+            raise ValueError(
+                f"Expected `table` to be one of {TABLES}. Received: table={table!r}."
+            )
+        self.table = table
+        self.max_length = max_length
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if len(input_shape) != 3 or input_shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__} expects an input of shape (batch, tokens, "
+                f"features) with known features. Received: shape={tuple(input_shape)}."
+            )
+        self._encoding = sinusoidal_table(self.max_length, input_shape[-1], self.table)
+        self.built = True
+
+    def _positions(self, x):
+        if x.shape[1] is not None and x.shape[1] > self.max_length:
+            raise ValueError(
+                f"{type(self).__name__} was built for at most {self.max_length} "
+                f"tokens (`max_length`). Received a sequence of {x.shape[1]}."
+            )
+        # The cast comes last: angles keep their precision under any policy.
+        encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)
+        return ops.broadcast_to(encoding[None, : ops.shape(x)[1]], ops.shape(x))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "table": self.table,
+            "max_length": self.max_length,
+        }
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class AddPositional(_Positional):
+    """Adds positions to tokens, as the baseline does: X + P (eq. 28 and 38).
+
+    Masking: positions are added to padding as well; a Keras mask is passed on.
+
+    Args:
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`.
+        max_length: longest sequence in tokens. Defaults to 2048.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, m)`, `m` even.
+
+    Returns:
+        Tensor `(batch, tokens, m)`.
+
+    Raises:
+        ValueError: for an unknown table, an odd or unknown width, a rank other than
+            3, or a sequence longer than `max_length`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> reprt.layers.AddPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
+    8
+
+    Reference: eq. 28 and 38 of the paper.
+    """
+
+    def call(self, x):
+        return x + self._positions(x)
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class ConcatPositional(_Positional):
+    """Puts positions beside tokens, the paper's second change: [X P] (eq. 10-11).
+
+    Masking: padding is given positions as well; a Keras mask is passed on.
+
+    Args:
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`.
+        max_length: longest sequence in tokens. Defaults to 2048.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, m)`, `m` even.
+
+    Returns:
+        Tensor `(batch, tokens, 2m)`: tokens in the left half, positions in the right.
+
+    Raises:
+        ValueError: for an unknown table, an odd or unknown width, a rank other than
+            3, or a sequence longer than `max_length`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> reprt.layers.ConcatPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
+    16
+
+    Reference: section 2.2, eq. 10 and 11 of the paper.
+    """
+
+    def call(self, x):
+        return ops.concatenate([x, self._positions(x)], axis=-1)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], 2 * input_shape[-1])

@@ -1,0 +1,152 @@
+"""TokenNorm, the paper's normalisation across tokens (section 2.1, eq. 4-7)."""
+
+import keras
+from keras import ops
+
+STATISTICS = ("sequence", "prefix")
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class TokenNorm(keras.layers.Layer):
+    """Gives every feature column zero mean and unit variance over the tokens.
+
+    With `n` tokens and column `j` of `X` (eq. 5-7):
+
+        TN(X)[:, j] = (X[:, j] - mean(X[:, j])) / sqrt(var(X[:, j]) + epsilon)
+
+    where mean and variance (the population's, divided by `n`) run over the tokens of
+    one sequence. The layer has no weights. The paper has no `epsilon`; without one a
+    single token would divide 0 by 0. With it, **a single token is mapped to 0**, and
+    the result does not depend on the scale of `X` as long as its variance is well
+    above `epsilon`.
+
+    With `statistics="sequence"`, as published, each output depends on every token of
+    the sequence, **later ones included**: in a decoder this lets position t see the
+    mean and variance of words that it has yet to produce. With `statistics="prefix"`
+    position t is normalised by the mean and variance of tokens 1..t alone, so that it
+    never depends on later tokens; this is a departure from the paper.
+
+    Statistics are computed in float32 whatever the dtype policy.
+
+    Masking: with a mask, padding takes no part in the statistics and its rows are
+    zeros in the output. Without one, every row counts as a token. A Keras mask
+    attached to the input is used when no mask is given, and stays attached.
+
+    Args:
+        statistics: `"sequence"` or `"prefix"`: the tokens that a position is
+            normalised over. Defaults to `"sequence"`.
+        epsilon: small positive number added to the variance. Defaults to `1e-6`:
+            embeddings start with a variance near 1e-3, which Keras' usual 1e-3 would
+            visibly shrink.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, features)`.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: for unknown statistics, an epsilon that is not positive, an input
+            whose rank is not 3, or a mask that is not boolean of rank 2.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> x = keras.ops.array([[[1.0], [3.0], [9.0]]])
+    >>> mask = keras.ops.array([[True, True, False]])
+    >>> y = reprt.layers.TokenNorm()(x, mask=mask)
+    >>> keras.ops.convert_to_numpy(y)[0, :, 0].round(3).tolist()
+    [-1.0, 1.0, 0.0]
+
+    Reference: section 2.1, eq. 4-7 of the paper.
+    """
+
+    def __init__(self, statistics="sequence", epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        if statistics not in STATISTICS:
+            raise ValueError(
+                f"Expected `statistics` to be one of {STATISTICS}. "
+                f"Received: statistics={statistics!r}."
+            )
+        if not epsilon > 0:
+            raise ValueError(
+                f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
+            )
+        self.statistics = statistics
+        self.epsilon = epsilon
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if len(input_shape) != 3:
+            raise ValueError(
+                "TokenNorm expects an input of shape (batch, tokens, features). "
+                f"Received: shape={tuple(input_shape)}."
+            )
+        self.built = True
+
+    def call(self, x, mask=None):
+        tokens = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        if mask is None:
+            real = ops.ones_like(tokens[..., :1])
+        else:
+            _check_mask(mask)
+            # Where, not times: padding may hold infinities, and 0 times them is NaN.
+            tokens = ops.where(mask[..., None], tokens, 0.0)
+            real = ops.cast(mask[..., None], tokens.dtype)
+        centre = _over_sequence if self.statistics == "sequence" else _over_prefix
+        centred, variance = centre(tokens, real)
+        normed = real * centred * ops.rsqrt(variance + self.epsilon)
+        return ops.cast(normed, x.dtype)
+
+    def compute_mask(self, x, mask=None):
+        # What Keras attached rides on. A mask given as an argument is used, and not
+        # attached: whoever passes masks by hand would find it where nobody put it.
+        return getattr(x, "_keras_mask", None)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "statistics": self.statistics,
+            "epsilon": self.epsilon,
+        }
+
+
+def _check_mask(mask):
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    if len(mask.shape) != 2 or dtype != "bool":
+        raise ValueError(
+            "TokenNorm expects a boolean mask of shape (batch, tokens), True on real "
+            f"tokens. Received: shape={tuple(mask.shape)}, dtype={dtype}."
+        )
+
+
+def _over_sequence(tokens, real):
+    """Tokens minus the mean of all real ones, and their variance."""
+    count = ops.maximum(ops.sum(real, axis=1, keepdims=True), 1.0)
+    centred = tokens - ops.sum(tokens, axis=1, keepdims=True) / count
+    squares = ops.sum(real * ops.square(centred), axis=1, keepdims=True)
+    return centred, squares / count
+
+
+def _over_prefix(tokens, real):
+    """Tokens minus the mean of the real ones up to each, and the prefixes' variances.
+
+    Welford's recurrence as cumulative sums: the k-th token adds
+    (k - 1)/k · (x_k − mean_{k−1})² to the sum of squares. No term is negative, so
+    nothing cancels however long the sequence or large the mean.
+    """
+    # Shifting by the first token, which is in every prefix, changes no statistic but
+    # keeps the running sums small.
+    shifted = real * (tokens - tokens[:, :1])
+    count = ops.cumsum(real, axis=1)
+    total = ops.cumsum(shifted, axis=1)
+    safe_count = ops.maximum(count, 1.0)
+    previous = count - real
+    previous_mean = (total - shifted) / ops.maximum(previous, 1.0)
+    growth = real * previous / safe_count * ops.square(shifted - previous_mean)
+    return shifted - total / safe_count, ops.cumsum(growth, axis=1) / safe_count

@@ -1,0 +1,51 @@
+"""How often the most likely next token is the right one."""
+
+import keras
+from keras import ops
+
+from reprt.losses import real_tokens
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class TokenAccuracy(keras.metrics.Metric):
+    """Share of the tokens that are not padding whose most likely prediction is right.
+
+    Correct and counted tokens are added up over batches and replicas and divided
+    once. Without any real token the result is 0.
+
+    Masking: labels 0 are padding.
+
+    Args:
+        name: name of the metric.
+        **kwargs: passed to `keras.metrics.Metric`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> metric = reprt.metrics.TokenAccuracy()
+    >>> logits = keras.ops.one_hot(keras.ops.array([[1, 2, 3]]), 4)
+    >>> metric.update_state(keras.ops.array([[1, 3, 0]]), logits)
+    >>> float(metric.result())
+    0.5
+    """
+
+    def __init__(self, name="token_accuracy", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.correct = self.add_variable((), "zeros", dtype="float32", name="correct")
+        self.count = self.add_variable((), "zeros", dtype="float32", name="count")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        weight = real_tokens(y_true)
+        if sample_weight is not None:
+            weight = weight * ops.cast(sample_weight, weight.dtype)
+        self.correct.assign_add(ops.sum(correct_tokens(y_true, y_pred) * weight))
+        self.count.assign_add(ops.sum(weight))
+
+    def result(self):
+        return ops.divide_no_nan(self.correct, self.count)
+
+
+def correct_tokens(y_true, y_pred):
+    """Returns 1.0 where the most likely token is the label, else 0.0, in float32."""
+    predicted = ops.argmax(y_pred, axis=-1)
+    return ops.cast(ops.equal(predicted, ops.cast(y_true, predicted.dtype)), "float32")

@@ -1,0 +1,230 @@
+"""The encoder-decoder Transformer, from the baseline to RePE by configuration alone."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import keras
+
+from reprt.layers import (
+    AddPositional,
+    ConcatPositional,
+    Decoder,
+    Encoder,
+    TokenAndPositionEmbedding,
+    TokenNorm,
+    padding_mask,
+)
+from reprt.models.config import TransformerConfig, from_settings, preset
+
+
+class Memory(NamedTuple):
+    """What the decoder needs of an encoded source.
+
+    Attributes:
+        states: the encoder's output, `(batch, sources, width)`.
+        tokens: the source's embeddings, `(batch, sources, m)`.
+        mask: boolean, `(batch, sources)`, True on real tokens.
+    """
+
+    states: Any
+    tokens: Any
+    mask: Any
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class Transformer(keras.Model):
+    """Encoder and decoder with teacher forcing: ids of both sides to logits.
+
+        logits = decode(target_ids, encode(source_ids))
+
+    The logits at position t score the token after target token t (eq. 24 before its
+    softmax). `reprt.models.build` makes one from the names of the paper's models.
+
+    Masking: padding masks are made here from the ids, once, and passed down as
+    arguments. Logits on real tokens do not depend on padding, except with
+    `padding_in_statistics=True`.
+
+    Args:
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        config: a `TransformerConfig`, or its fields as a dictionary.
+        **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are not a pair, ids that are not integers of rank 2
+            or, in eager execution, ids outside the vocabulary.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> model = reprt.models.build("repe", source_vocab_size=30, target_vocab_size=20)
+    >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])
+    >>> tuple(model((source, target)).shape)
+    (1, 2, 20)
+
+    Reference: section 2 (RePE) and appendix A (baseline) of the paper.
+    """
+
+    def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(config, TransformerConfig):
+            config = from_settings(TransformerConfig, config, "the model's config")
+        self.source_vocab_size = source_vocab_size
+        self.target_vocab_size = target_vocab_size
+        self.config = config
+        policy = {"dtype": self.dtype_policy}
+        stack = {
+            "num_blocks": config.num_blocks,
+            "num_heads": config.num_heads,
+            "key_dim": config.key_dim,
+            "feed_forward_dim": config.feed_forward_dim,
+            "value_dim": config.value_dim,
+            "dropout": config.dropout,
+            **policy,
+        }
+        self.source_embedding = self._embedding("source", config.encoder_statistics)
+        self.target_embedding = self._embedding("target", config.decoder_statistics)
+        self.encoder = Encoder(**stack, name="encoder")
+        self.decoder = Decoder(**stack, name="decoder")
+        self.output_dense = keras.layers.Dense(
+            target_vocab_size, name="output", **policy
+        )
+
+    def _embedding(self, side, statistics):
+        config, policy = self.config, {"dtype": self.dtype_policy}
+        combine = ConcatPositional if config.position == "concat" else AddPositional
+        return TokenAndPositionEmbedding(
+            getattr(self, f"{side}_vocab_size"),
+            config.embedding_dim,
+            positional=combine(
+                config.table, config.max_length, name="positional", **policy
+            ),
+            token_norm=(
+                TokenNorm(statistics, config.epsilon, name="token_norm", **policy)
+                if config.normalize
+                else None
+            ),
+            scale=config.scale,
+            dropout=config.dropout,
+            name=f"{side}_embedding",
+            **policy,
+        )
+
+    def build(self, input_shape=None):
+        # Every size is in the config, so the weights exist before the first call.
+        ids, m = (None, None), self.config.embedding_dim
+        width = 2 * m if self.config.position == "concat" else m
+        states = (None, None, width)
+        tokens = (None, None, m) if self.config.value == "tokens" else None
+        self.source_embedding.build(ids)
+        self.target_embedding.build(ids)
+        self.encoder.build(states, tokens)
+        self.decoder.build(states, states, tokens, tokens)
+        self.output_dense.build(states)
+        self.built = True
+
+    def call(self, inputs, training=None):
+        if not isinstance(inputs, list | tuple) or len(inputs) != 2:
+            raise ValueError(
+                "Expected the inputs to be the pair (source_ids, target_ids). "
+                f"Received: {type(inputs).__name__}."
+            )
+        source_ids, target_ids = inputs
+        memory = self.encode(source_ids, training=training)
+        return self.decode(target_ids, memory, training=training)
+
+    def encode(self, source_ids, training=None) -> Memory:
+        """Encodes the source once, for any number of decodings.
+
+        Args:
+            source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            training: whether dropout is active.
+
+        Returns:
+            The `Memory` that `decode` takes.
+        """
+        mask = padding_mask(source_ids)
+        tokens, states = self.source_embedding(
+            source_ids, statistics_mask=self._counted(mask), training=training
+        )
+        states = self.encoder(
+            states, self._value(tokens), padding_mask=mask, training=training
+        )
+        return Memory(states, tokens, mask)
+
+    def decode(self, target_ids, memory: Memory, training=None):
+        """Scores the token after each target token, given the source.
+
+        Args:
+            target_ids: integer tensor `(batch, targets)`, 0 for padding.
+            memory: what `encode` returned.
+            training: whether dropout is active.
+
+        Returns:
+            Logits `(batch, targets, target_vocab_size)`.
+        """
+        mask = padding_mask(target_ids)
+        tokens, states = self.target_embedding(
+            target_ids, statistics_mask=self._counted(mask), training=training
+        )
+        states = self.decoder(
+            states,
+            memory.states,
+            self._value(tokens),
+            self._value(memory.tokens),
+            padding_mask=mask,
+            memory_padding_mask=memory.mask,
+            training=training,
+        )
+        return self.output_dense(states)
+
+    def _counted(self, mask):
+        """The tokens that count in TokenNorm's statistics; None means all rows."""
+        return None if self.config.padding_in_statistics else mask
+
+    def _value(self, tokens):
+        """What attention weighs; None means the key's own sequence."""
+        return tokens if self.config.value == "tokens" else None
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "source_vocab_size": self.source_vocab_size,
+            "target_vocab_size": self.target_vocab_size,
+            "config": dataclasses.asdict(self.config),
+        }
+
+
+def build(name, source_vocab_size, target_vocab_size, **overrides) -> Transformer:
+    """Returns one of the paper's models, or a variant of it, with its weights made.
+
+    Args:
+        name: `"repe"`, the proposed model, or `"baseline"`.
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        **overrides: fields of `TransformerConfig` that differ from the paper's model.
+
+    Returns:
+        A `Transformer`, called on `(source_ids, target_ids)`.
+
+    Raises:
+        ValueError: for an unknown name or override, or settings that contradict one
+            another.
+
+    Example: RePE whose decoder cannot see ahead.
+
+    >>> import reprt
+    >>> model = reprt.models.build("repe", 100, 90, decoder_statistics="prefix")
+    """
+    config = preset(name, **overrides)
+    model = Transformer(source_vocab_size, target_vocab_size, config, name=name)
+    model.build()
+    return model

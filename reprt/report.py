@@ -1,0 +1,3 @@
+"""placeholder"""
+from pathlib import Path
+def write_report(folder): return Path(folder)/"report.md"

@@ -1,0 +1,227 @@
+"""A recipe: one TOML file that says what is trained on what, and how."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprt.models.config import PRESETS, TransformerConfig, from_settings, preset
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """The text, and how it becomes ids.
+
+    Args:
+        pair: one of the 14 pairs, by TFDS's name.
+        source: where the text comes from: `"auto"`, `"ted"`, `"embedded"` or a path.
+        vocab_size: size aimed at for each WordPiece vocabulary.
+        max_tokens: longest input of either side, in tokens.
+    """
+
+    pair: str = "pt_to_en"
+    source: str = "auto"
+    vocab_size: int = 8000
+    max_tokens: int = 128
+
+    def __post_init__(self):
+        _check_positive("[text]", vocab_size=self.vocab_size, max_tokens=self.max_tokens)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How a model is trained; the defaults are section 3.1 of the paper.
+
+    Args:
+        epochs: passes over the training text.
+        hours: the training ends here if the epochs have not; an unfinished epoch
+            does not count.
+        batch_size: sentences a step, over all replicas.
+        micro_batches: each replica works its share of a batch off in this many parts
+            of like length, which saves most of the padding. The gradients are the
+            same; 1 may be faster on an accelerator, and is what a model with padding
+            in its statistics gets in any case.
+        warmup_steps: the schedule's N_w.
+        schedule_dim: the schedule's m; None for the model's own embedding width, as
+            the paper has it.
+        seed: of the weights, the dropout and the order of the text.
+        deterministic: whether TensorFlow is held to operations that give the same
+            bits each time.
+        checkpoint_minutes: time between checkpoints within an epoch.
+        tensorboard: whether to log for TensorBoard as well.
+        bleu: whether the trained model translates the test split.
+    """
+
+    epochs: int = 10
+    hours: float = 12.0
+    batch_size: int = 64
+    micro_batches: int = 8
+    warmup_steps: int = 4000
+    schedule_dim: int | None = None
+    seed: int = 0
+    deterministic: bool = True
+    checkpoint_minutes: float = 5.0
+    tensorboard: bool = False
+    bleu: bool = True
+
+    def __post_init__(self):
+        _check_positive(
+            "[training]",
+            epochs=self.epochs,
+            hours=self.hours,
+            batch_size=self.batch_size,
+            micro_batches=self.micro_batches,
+            warmup_steps=self.warmup_steps,
+            schedule_dim=1 if self.schedule_dim is None else self.schedule_dim,
+        )
+        if self.checkpoint_minutes < 0 or self.seed < 0:
+            raise ValueError(
+                "Expected checkpoint_minutes and seed in [training] not to be "
+                f"negative. Received: {self.checkpoint_minutes} and {self.seed}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """Everything that decides one model's training.
+
+    Args:
+        name: the run's name within its recipe.
+        preset: the model of the paper that it is, or departs from.
+        model: the architecture.
+        text: the text.
+        training: the training.
+    """
+
+    name: str
+    preset: str
+    model: TransformerConfig
+    text: TextSettings
+    training: TrainingSettings
+
+    @property
+    def schedule_dim(self) -> int:
+        return self.training.schedule_dim or self.model.embedding_dim
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A recipe as it stands in its file.
+
+    Args:
+        name: the file's name without its ending.
+        settings: the file's tables, with whatever was set over them.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+
+    @property
+    def text(self) -> TextSettings:
+        return from_settings(TextSettings, self.settings.get("text", {}), "[text]")
+
+    def runs(self, embedded: bool, only: Sequence[str] = ()) -> list[RunSettings]:
+        """Returns the resolved settings of the recipe's models.
+
+        Args:
+            embedded: whether the text is the embedded corpus, for which the table
+                `[embedded]` takes precedence.
+            only: names of the models to keep; empty for all.
+
+        Raises:
+            ValueError: for an unknown or ill-typed key, or a model that is not there.
+        """
+        shared = self.settings.get("training", {})
+        if embedded:
+            shared = {**shared, **self._embedded_training()}
+        models = self.settings.get("models", {})
+        unknown = [name for name in only if name not in models]
+        if unknown or not models:
+            raise ValueError(
+                f"The recipe {self.name!r} has the models {', '.join(models) or 'none'}"
+                f". Asked for: {', '.join(only) or 'all'}."
+            )
+        return [
+            self._run(name, table, shared)
+            for name, table in models.items()
+            if not only or name in only
+        ]
+
+    def _embedded_training(self):
+        table = self.settings.get("embedded", {})
+        _check_tables(table, ("training",), "[embedded]")
+        return table.get("training", {})
+
+    def _run(self, name, table, shared) -> RunSettings:
+        where = f"[models.{name}]"
+        overrides = dict(table)
+        if "preset" not in overrides:
+            raise ValueError(f"Missing in {where}: preset, one of {tuple(PRESETS)}.")
+        preset_name = overrides.pop("preset")
+        training = {**shared, **overrides.pop("training", {})}
+        return RunSettings(
+            name=name,
+            preset=preset_name,
+            model=preset(preset_name, **overrides),
+            text=self.text,
+            training=from_settings(TrainingSettings, training, "[training]"),
+        )
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Reads a recipe.
+
+    Args:
+        path: a TOML file with the tables `[text]`, `[training]`, `[models.NAME]` and
+            `[embedded.training]`.
+        overrides: settings over those of the file, such as `"training.epochs=2"`.
+
+    Raises:
+        ValueError: for a file that is missing or not TOML, an unknown table, or an
+            override that is not of the form KEY=VALUE.
+    """
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"Cannot read the recipe {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"The recipe {path} is not valid TOML: {error}.") from error
+    for override in overrides:
+        _override(settings, override)
+    _check_tables(settings, ("text", "training", "models", "embedded"), str(path))
+    recipe = Recipe(name=path.stem, settings=settings)
+    # A mistake anywhere in the file is told before any work is done.
+    recipe.runs(embedded=False), recipe.runs(embedded=True)
+    return recipe
+
+
+def _override(settings, override: str):
+    key, equals, value = override.partition("=")
+    *tables, name = key.strip().split(".")
+    if not equals or not name or not tables:
+        raise ValueError(
+            f"Expected an override such as training.epochs=2. Received: {override!r}."
+        )
+    for table in tables:
+        settings = settings.setdefault(table, {})
+    try:
+        settings[name] = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        settings[name] = value.strip()  # a bare word is a string
+
+
+def _check_tables(settings, known, where):
+    for name, table in settings.items():
+        if name not in known or not isinstance(table, dict):
+            raise ValueError(
+                f"Unknown table [{name}] in {where}. Known: {', '.join(known)}."
+            )
+
+
+def _check_positive(where, **numbers):
+    for name, number in numbers.items():
+        if not number > 0:
+            raise ValueError(
+                f"Expected {name!r} in {where} to be positive. Received: {number}."
+            )

@@ -1,0 +1,250 @@
+"""The folder of one run: what was asked, on what, with what, and what came out."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from reprt import __version__
+from reprt.data.pipeline import EncodedCorpus
+from reprt.data.tokenizer import write_vocabulary
+from reprt.training.recipe import RunSettings
+
+PACKAGES = ("keras", "tensorflow", "tensorflow-text", "numpy", "sacrebleu")
+
+
+class RunFolderError(ValueError):
+    """A folder that holds another run, or none; the message says what differs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """Reads and writes the files of one run.
+
+    | file | what it holds |
+    |---|---|
+    | `config.toml` | every setting, resolved |
+    | `manifest.json` | text, vocabularies, and of each start: versions, devices, commit |
+    | `source.vocab`, `target.vocab` | the vocabularies, one piece a line |
+    | `log.csv` | one row an epoch, written as it ends |
+    | `checkpoints/` | the last two states of the training |
+    | `model.keras` | the model after the last finished epoch |
+    | `metrics.json` | the results, once the run has finished |
+
+    Args:
+        path: the folder.
+    """
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model.keras"
+
+    def open(self, settings: RunSettings, text: EncodedCorpus):
+        """Makes the folder, or checks that it holds this very run.
+
+        Raises:
+            RunFolderError: if the folder holds anything else, naming what differs.
+                Nothing is changed then.
+        """
+        config = _plain(settings)
+        identity = {
+            "text": text.corpus.name,
+            "text_sha256": text.corpus.digest(),
+            "source_vocabulary_sha256": text.source_tokenizer.digest(),
+            "target_vocabulary_sha256": text.target_tokenizer.digest(),
+        }
+        if (self.path / "config.toml").exists():
+            self._check_same(config, identity)
+        elif self.path.exists() and any(self.path.iterdir()):
+            raise RunFolderError(
+                f"Expected {self.path} to be empty or a run folder. Received a folder "
+                "with other files. Choose another --out."
+            )
+        else:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_vocabulary(
+                text.source_tokenizer.vocabulary, self.path / "source.vocab"
+            )
+            write_vocabulary(
+                text.target_tokenizer.vocabulary, self.path / "target.vocab"
+            )
+            sizes = {
+                split: len(getattr(text, split)) for split in ("train", "dev", "test")
+            }
+            self._write_json(
+                "manifest.json",
+                {
+                    **identity,
+                    "official_text": text.corpus.official,
+                    "sentence_pairs": sizes,
+                    "starts": [],
+                },
+            )
+            # Last: its presence says that the folder is complete.
+            self._write("config.toml", tomli_w.dumps(config))
+
+    def _check_same(self, config, identity):
+        saved = _flat(tomllib.loads((self.path / "config.toml").read_text()))
+        manifest = self.manifest()
+        saved |= {name: manifest[name] for name in identity}
+        asked = _flat(config) | identity
+        # The same text may be found in another place; its sha256 is what counts.
+        differing = [
+            f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
+            for name in sorted(saved.keys() | asked.keys())
+            if saved.get(name) != asked.get(name) and name != "text.source"
+        ]
+        if differing:
+            raise RunFolderError(
+                f"{self.path} holds a run with other settings: {'; '.join(differing)}. "
+                "Choose another --out, or remove the folder."
+            )
+
+    def add_start(self, devices: Sequence[str]):
+        """Notes in the manifest that the run begins, or goes on, here and now."""
+        manifest = self.manifest()
+        manifest["starts"].append(
+            {
+                "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+                "command": " ".join(["reprt", *sys.argv[1:]]),
+                "commit": _commit(),
+                "devices": list(devices),
+                "hardware": _hardware(),
+                "python": platform.python_version(),
+                "versions": {
+                    "reprt": __version__,
+                    **{name: _version(name) for name in PACKAGES},
+                },
+            }
+        )
+        self._write_json("manifest.json", manifest)
+
+    def manifest(self) -> dict[str, Any]:
+        return self._read_json("manifest.json")
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the run's settings, as tables."""
+        try:
+            return tomllib.loads((self.path / "config.toml").read_text())
+        except OSError as error:
+            raise RunFolderError(
+                f"Expected {self.path} to be a run folder. Received a folder without a "
+                "readable config.toml."
+            ) from error
+
+    def write_log(self, rows: Sequence[Mapping[str, Any]]):
+        """Writes one row an epoch."""
+        text = io.StringIO()
+        if rows:
+            writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        self._write("log.csv", text.getvalue())
+
+    def log(self) -> list[dict[str, float]]:
+        """Returns the rows of the finished epochs."""
+        path = self.path / "log.csv"
+        if not path.exists():
+            return []
+        with open(path, newline="") as file:
+            return [
+                {name: float(value) for name, value in row.items()}
+                for row in csv.DictReader(file)
+            ]
+
+    def write_metrics(self, metrics: Mapping[str, Any]):
+        """Writes the results; from then on the run counts as finished."""
+        self._write_json("metrics.json", metrics)
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Returns the results, or None if the run has not finished."""
+        if not (self.path / "metrics.json").exists():
+            return None
+        return self._read_json("metrics.json")
+
+    def _read_json(self, name):
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
+    def _write_json(self, name, content):
+        self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def _write(self, name, text):
+        temporary = self.path / f"{name}.tmp"
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, self.path / name)
+
+
+def _plain(settings) -> dict[str, Any]:
+    """Dataclasses as tables; TOML has no None, so a setting that is None is left out."""
+
+    def kept(table):
+        return {
+            name: kept(value) if isinstance(value, dict) else value
+            for name, value in table.items()
+            if value is not None
+        }
+
+    return kept(dataclasses.asdict(settings))
+
+
+def _flat(table, prefix="") -> dict[str, Any]:
+    flat = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit():
+    """The commit of the code that runs, with a + if it has been changed since."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        commit = subprocess.check_output(
+            [*git, "rev-parse", "--short=12", "HEAD"], stderr=subprocess.DEVNULL
+        )
+        changed = subprocess.check_output(
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            stderr=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.decode().strip() + ("+" if changed else "")
+
+
+def _hardware():
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return f"{model}, {os.cpu_count()} cores"

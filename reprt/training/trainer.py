@@ -1,0 +1,375 @@
+"""The training loop: MirroredStrategy, teacher forcing, exact resumption."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import keras
+import tensorflow as tf
+
+from reprt.data.pipeline import EncodedCorpus, EncodedSplit, batches, training_order
+from reprt.losses import MaskedCrossentropy, real_tokens
+from reprt.metrics import correct_tokens
+from reprt.models import Transformer
+from reprt.schedules import WarmupSchedule
+from reprt.training.checkpoint import restore_checkpoint, save_checkpoint
+from reprt.training.micro_batches import sum_over_parts
+from reprt.training.progress import Progress, duration
+from reprt.training.recipe import RunSettings
+from reprt.training.run_folder import RunFolder
+
+CALIBRATION_STEPS = 3
+EVALUATION_COST = 0.4  # of a training step's time, for the estimates only
+
+
+NO_SUMS = [0.0, 0.0, 0.0, 0.0]  # rows, loss, tokens, correct
+
+
+class TrainingDiverged(ArithmeticError):
+    """The loss is no longer a finite number."""
+
+
+@dataclasses.dataclass
+class Tally:
+    """Sums over batches, divided only when a mean is asked for."""
+
+    rows: int = 0
+    tokens: int = 0
+    correct: int = 0
+    loss: float = 0.0
+    row_weighted_means: float = 0.0
+
+    def add(self, rows, loss, tokens, correct):
+        self.rows += rows
+        self.tokens += tokens
+        self.correct += correct
+        self.loss += loss
+        self.row_weighted_means += rows * loss / max(tokens, 1)
+
+    def means(self, prefix: str) -> dict[str, float]:
+        return {
+            # Keras' running mean: of each batch's token mean, weighted by its rows.
+            f"{prefix}_loss": self.row_weighted_means / max(self.rows, 1),
+            f"{prefix}_loss_per_token": self.loss / max(self.tokens, 1),
+            f"{prefix}_accuracy": self.correct / max(self.tokens, 1),
+        }
+
+
+@dataclasses.dataclass
+class State:
+    """Where a training stands, apart from its variables."""
+
+    epoch: int = 0  # finished epochs
+    step_in_epoch: int = 0
+    seconds_in_epoch: float = 0.0
+    tally: Tally = dataclasses.field(default_factory=Tally)
+    rows: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    out_of_time: bool = False
+
+    @classmethod
+    def from_json(cls, saved):
+        return cls(**{**saved, "tally": Tally(**saved["tally"])})
+
+
+def mirrored_strategy() -> tf.distribute.MirroredStrategy:
+    """Returns a strategy over all GPUs, or all logical CPUs where there is no GPU."""
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    return tf.distribute.MirroredStrategy(devices)
+
+
+class Trainer:
+    """Trains one model, from where its folder says it stands.
+
+    Gradients are those of the total loss divided by the real tokens of the whole
+    batch, so that they do not depend on how many replicas share it.
+
+    Args:
+        settings: the run's settings.
+        text: the encoded text.
+        folder: the run's folder, already opened.
+        progress: where the state of the work is shown.
+
+    Raises:
+        CheckpointError: if the folder's newest checkpoint cannot be used.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        text: EncodedCorpus,
+        folder: RunFolder,
+        progress: Progress,
+    ):
+        self.settings = settings
+        self.text = text
+        self.folder = folder
+        self._progress = progress
+        self._loss = MaskedCrossentropy()
+        if settings.training.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        # Every model starts from its own seed, whatever was built before it.
+        keras.utils.set_random_seed(settings.training.seed)
+        self._strategy = mirrored_strategy()
+        with self._strategy.scope():
+            self.model = Transformer(
+                len(text.source_tokenizer),
+                len(text.target_tokenizer),
+                settings.model,
+                name=settings.preset,
+            )
+            self.model.build()
+            self._optimizer = keras.optimizers.Adam(
+                WarmupSchedule(settings.schedule_dim, settings.training.warmup_steps),
+                beta_1=0.9,
+                beta_2=0.98,
+                epsilon=1e-9,
+            )
+            self._optimizer.build(self.model.trainable_variables)
+        saved = restore_checkpoint(folder.checkpoints, self._variables)
+        self.state = State.from_json(saved) if saved else State()
+        # Epochs that ended after the checkpoint will be done again.
+        folder.write_log(self.state.rows)
+        folder.add_start(self._strategy.extended.worker_devices)
+        # One trace serves every batch, whatever its lengths.
+        signature = [self._distributed(batches(text.dev, 1)).element_spec]
+        self._train_step = tf.function(self._train_on_replicas, signature)
+        self._evaluation_step = tf.function(self._evaluate_on_replicas, signature)
+        self._seconds_per_step = math.nan
+        self._checkpoint_time = time.monotonic()
+        self._tensorboard = None
+        if settings.training.tensorboard:
+            self._tensorboard = tf.summary.create_file_writer(
+                str(folder.path / "tensorboard")
+            )
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def finished(self) -> bool:
+        return self.state.out_of_time or self.state.epoch >= self.settings.training.epochs
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.text.train.steps(self.settings.training.batch_size)
+
+    @property
+    def seconds_left(self) -> float:
+        """Returns the expected time to the end of the training."""
+        left = self.settings.training.epochs - self.state.epoch
+        evaluation = self.text.dev.steps(self.settings.training.batch_size)
+        steps = left * (self.steps_per_epoch + EVALUATION_COST * evaluation)
+        expected = (steps - self.state.step_in_epoch) * self._seconds_per_step
+        return 0.0 if self.finished else min(expected, self._seconds_of_budget_left())
+
+    def calibrate(self):
+        """Measures the time of a step, and leaves no trace in the state."""
+        before = [variable.numpy() for variable in self._variables]
+        few = self._training_batches().take(1 + CALIBRATION_STEPS)
+        seconds = []
+        for batch in self._distributed(few):
+            start = time.monotonic()
+            self._sums(self._train_step, batch)
+            seconds.append(time.monotonic() - start)
+        for variable, value in zip(self._variables, before, strict=True):
+            variable.assign(value)
+        timed = seconds[1:] or seconds  # the first includes the tracing
+        self._seconds_per_step = sum(timed) / len(timed)
+
+    def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
+        """Trains to the end of the present epoch, or of the time.
+
+        Args:
+            seconds_left_elsewhere: expected time of the other work of this job.
+
+        Raises:
+            TrainingDiverged: if the loss is not finite. The last checkpoint stays.
+        """
+        state, steps_here = self.state, 0
+        begun = time.monotonic()
+        for batch in self._distributed(self._training_batches()):
+            rows, loss, tokens, correct = self._sums(self._train_step, batch)
+            if not math.isfinite(loss):
+                raise TrainingDiverged(
+                    f"{self.name}: the loss is {loss} in epoch {state.epoch + 1}, step "
+                    f"{state.step_in_epoch + 1}. The last checkpoint is in "
+                    f"{self.folder.checkpoints}."
+                )
+            state.tally.add(rows, loss, tokens, correct)
+            seconds = time.monotonic() - begun
+            state.step_in_epoch += 1
+            state.seconds_in_epoch += seconds
+            steps_here += 1
+            # A running mean, lest one slow step upset the estimates.
+            self._seconds_per_step += (seconds - self._seconds_per_step) / min(
+                CALIBRATION_STEPS + steps_here, 50
+            )
+            self._show(seconds_left_elsewhere())
+            if self._seconds_of_budget_left() <= 0:
+                state.out_of_time = True
+                self.checkpoint()
+                return
+            if self._checkpoint_is_due() and state.step_in_epoch < self.steps_per_epoch:
+                self.checkpoint()
+            begun = time.monotonic()
+        self._end_epoch()
+
+    def checkpoint(self):
+        """Saves variables and state; the same command goes on from here."""
+        save_checkpoint(
+            self.folder.checkpoints,
+            self.state.epoch * self.steps_per_epoch + self.state.step_in_epoch,
+            self._variables,
+            dataclasses.asdict(self.state),
+        )
+        self._checkpoint_time = time.monotonic()
+
+    def evaluate(self, split: EncodedSplit) -> Tally:
+        """Returns the sums of the teacher-forced loss over a split."""
+        tally = Tally()
+        dataset = batches(split, self.settings.training.batch_size)
+        for batch in self._distributed(dataset):
+            tally.add(*self._sums(self._evaluation_step, batch))
+        return tally
+
+    @property
+    def _variables(self) -> Sequence:
+        return [*self.model.variables, *self._optimizer.variables]
+
+    def _training_batches(self):
+        training, state = self.settings.training, self.state
+        order = training_order(len(self.text.train), training.seed, state.epoch)
+        return batches(
+            self.text.train, training.batch_size, order, skip=state.step_in_epoch
+        )
+
+    def _distributed(self, dataset):
+        return self._strategy.experimental_distribute_dataset(dataset)
+
+    def _sums(self, step, batch):
+        rows, loss, tokens, correct = step(batch)
+        return int(rows), float(loss), int(tokens), int(correct)
+
+    def _train_on_replicas(self, batch):
+        return self._on_replicas(self._train_on_replica, batch)
+
+    def _evaluate_on_replicas(self, batch):
+        return self._on_replicas(self._evaluate_on_replica, batch)
+
+    def _on_replicas(self, function, batch):
+        sums = self._strategy.run(function, args=(batch,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+
+    def _train_on_replica(self, batch):
+        weights = self.model.trainable_variables
+        _, labels = batch
+        replica = tf.distribute.get_replica_context()
+        tokens = replica.all_reduce("SUM", tf.reduce_sum(real_tokens(labels)))
+
+        def gradients_and_sums(part):
+            with tf.GradientTape() as tape:
+                loss, sums = self._forward(part, training=True)
+                objective = tf.math.divide_no_nan(loss, tokens)
+            # Dense, for the embeddings' sparse gradients cannot be added up.
+            gradients = tape.gradient(objective, weights)
+            return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
+
+        zeros = [tf.zeros(weight.shape, weight.dtype) for weight in weights]
+        gradients, sums = self._over_parts(gradients_and_sums, batch, (zeros, NO_SUMS))
+        self._optimizer.apply(gradients, weights)
+        return sums
+
+    def _evaluate_on_replica(self, batch):
+        def sums(part):
+            return self._forward(part, training=False)[1]
+
+        return self._over_parts(sums, batch, NO_SUMS)
+
+    def _over_parts(self, function, batch, initial):
+        # Where padding counts in the statistics, it has to stay as it was published.
+        whole = self.settings.model.padding_in_statistics
+        parts = 1 if whole else self.settings.training.micro_batches
+        return sum_over_parts(function, batch, parts, initial)
+
+    def _forward(self, batch, training):
+        inputs, labels = batch
+        logits = self.model(inputs, training=training)
+        loss, tokens = self._loss.sum_and_count(labels, logits)
+        correct = tf.reduce_sum(correct_tokens(labels, logits) * real_tokens(labels))
+        rows = tf.cast(tf.shape(labels)[0], tf.float32)
+        return loss, [rows, loss, tokens, correct]
+
+    def _end_epoch(self):
+        state = self.state
+        begun = time.monotonic()
+        validation = self.evaluate(self.text.dev)
+        row = {
+            "epoch": state.epoch + 1,
+            "step": int(self._optimizer.iterations.numpy()),
+            "learning_rate": float(self._optimizer.learning_rate),
+            **state.tally.means("train"),
+            **validation.means("val"),
+            "train_tokens": state.tally.tokens,
+            "train_seconds": round(state.seconds_in_epoch, 3),
+            "val_seconds": round(time.monotonic() - begun, 3),
+        }
+        state.rows.append(row)
+        state.epoch += 1
+        state.step_in_epoch, state.seconds_in_epoch = 0, 0.0
+        state.tally = Tally()
+        self.folder.write_log(state.rows)
+        self.model.save(self.folder.model)
+        self.checkpoint()
+        if self._tensorboard:
+            with self._tensorboard.as_default(step=state.epoch):
+                for name, value in row.items():
+                    tf.summary.scalar(name, value)
+            self._tensorboard.flush()
+        self._progress.say(
+            f"{self.name}: epoch {state.epoch}/{self.settings.training.epochs}, "
+            f"training loss {row['train_loss']:.3f}, validation loss "
+            f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
+        )
+
+    def _checkpoint_is_due(self):
+        minutes = (time.monotonic() - self._checkpoint_time) / 60
+        return minutes >= self.settings.training.checkpoint_minutes
+
+    def _seconds_of_budget_left(self):
+        used = self.state.seconds_in_epoch + sum(
+            row["train_seconds"] for row in self.state.rows
+        )
+        return self.settings.training.hours * 3600 - used
+
+    def _show(self, seconds_elsewhere):
+        state, tally = self.state, self.state.tally
+        epoch_left = (self.steps_per_epoch - state.step_in_epoch) * self._seconds_per_step
+        self._progress.show(
+            f"{self.name}: epoch {state.epoch + 1}/{self.settings.training.epochs}, step "
+            f"{state.step_in_epoch}/{self.steps_per_epoch}, "
+            f"loss {tally.means('train')['train_loss']:.3f}, "
+            f"{tally.tokens / state.seconds_in_epoch:.0f} tokens/s, epoch ends in "
+            f"{duration(epoch_left)}, all in {duration(self.seconds_left + seconds_elsewhere)}"
+        )
+
+
+def train_side_by_side(
+    trainers: Sequence[Trainer], after_epoch: Callable[[], None] = lambda: None
+):
+    """Trains several models, an epoch of each in turn.
+
+    Taking turns lets what else the machine does fall on all models alike, so that
+    their times can be compared.
+
+    Args:
+        trainers: the models; those that have finished are left alone.
+        after_epoch: called whenever an epoch has ended.
+    """
+    while pending := [trainer for trainer in trainers if not trainer.finished]:
+        trainer = min(pending, key=lambda trainer: trainer.state.epoch)
+        others = [other for other in pending if other is not trainer]
+        trainer.train_epoch(lambda: sum(other.seconds_left for other in others))
+        after_epoch()

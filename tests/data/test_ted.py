@@ -1,0 +1,203 @@
+import dataclasses
+import importlib.resources.abc
+import sys
+from collections import Counter
+
+import pytest
+
+from reprt.data import ted
+from reprt.data.text import find
+
+# Line by line: an ordinary pair, empty on either side, blank, with several kinds of
+# space and line break, repeated, and empty on both sides after the last line break.
+SOURCE = "um .\n\nsó aqui .\n \nespaço\u2028raro\r\nmarca\x0c\x85 .\nrepete\nrepete\n"
+TARGET = "one .\nonly here .\n\nblank\nodd\xa0space\nmark\rrepeats\nrepeats\n"
+PAIRS_OF_SPLIT = [
+    ("um .", "one ."),
+    (" ", "blank"),
+    ("espaço\u2028raro", "odd\xa0space"),
+    ("marca\x0c\x85 .", "mark"),
+    ("repete", "repeats"),
+    ("repete", "repeats"),
+]
+
+
+def write(folder, pair):
+    """Writes the files of a pair; each split adds a pair of its own."""
+    folder.mkdir(parents=True)
+    for split in ted.SPLITS:
+        source, target = ted.PAIRS[pair].files(split)
+        (folder / source).write_bytes(f"o {split}\n{SOURCE}".encode())
+        (folder / target).write_bytes(f"the {split}\n{TARGET}".encode())
+    return folder
+
+
+def pairs(split):
+    return list(zip(split.source, split.target, strict=True))
+
+
+@pytest.fixture
+def ours(tmp_path):
+    return write(tmp_path / "ours" / "datasets" / "gl_to_en", "gl_to_en")
+
+
+@pytest.mark.parametrize("pair", ["pt_to_en", "aztr_to_en"])
+def test_agrees_with_what_tfds_builds_which_is_found_too(tmp_path, monkeypatch, pair):
+    tfds = pytest.importorskip("tensorflow_datasets")
+    write(tmp_path / "datasets" / ted.PAIRS[pair].folder, pair)
+    monkeypatch.setattr(
+        tfds.download.DownloadManager, "download_and_extract", lambda *_: tmp_path
+    )
+    monkeypatch.setattr(tfds.core.utils.gcs_utils, "_is_gcs_disabled", True)
+    # To build, not to read, TFDS needs the backport of this without requiring it.
+    monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
+    builder = tfds.builder(f"ted_hrlr_translate/{pair}", data_dir=tmp_path / "tfds")
+    builder.download_and_prepare()
+
+    monkeypatch.delenv("REPRT_TED", raising=False)
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
+
+    files = ted.read(tmp_path, pair)
+    prepared = find("ted", pair)
+
+    for split in ted.SPLITS:
+        there = pairs(getattr(files, split))
+        assert there == [(f"o {split}", f"the {split}"), *PAIRS_OF_SPLIT]
+        assert Counter(there) == Counter(pairs(getattr(prepared, split)))
+    assert prepared.origin == str(builder.data_dir)
+    assert prepared.name == f"{pair} from TFDS (not the official TED-HRLR split)"
+    assert not prepared.official
+
+
+def test_the_pairs_are_those_of_tfds():
+    tfds = pytest.importorskip("tensorflow_datasets")
+    configs = tfds.builder_cls("ted_hrlr_translate").BUILDER_CONFIGS
+
+    assert list(ted.PAIRS) == [config.name for config in configs]
+    for config, pair in zip(configs, ted.PAIRS.values()):
+        assert config.language_pair == ("_".join(pair.source), pair.target)
+
+
+def test_files_of_two_source_languages():
+    pair = ted.find_pair("aztr_to_en")
+
+    assert pair.folder == "az_tr_to_en"
+    assert pair.files("train") == ("az-tr.train", "en.train")
+    assert pair.files("dev") == ("az.dev", "en.dev")
+    assert pair.files("test") == ("az.test", "en.test")
+
+
+@pytest.mark.parametrize("name", ["pt_en", "az_tr_to_en", "", "zz"])
+def test_unknown_pair(name):
+    with pytest.raises(ValueError, match=f"az_to_en, .*Received: '{name}'.*you mean"):
+        ted.find_pair(name)
+
+
+def test_unknown_pair_names_the_nearest():
+    with pytest.raises(ValueError, match="Did you mean 'pt_to_en'?"):
+        ted.find_pair("pt-en")
+
+
+@pytest.mark.parametrize("at", [".", "datasets", ".."])
+@pytest.mark.parametrize("folder", ["az_tr_to_en", "aztr_to_en"])
+def test_folders_that_are_accepted(tmp_path, at, folder):
+    place = write(tmp_path / "my text" / "datasets" / folder, "aztr_to_en")
+
+    corpus = ted.read(tmp_path / "my text" / at, "aztr_to_en")
+
+    assert corpus.pair == "aztr_to_en"
+    assert corpus.name == "aztr_to_en from my text (not the official TED-HRLR split)"
+    assert not corpus.official
+    assert (tmp_path / "my text" / at / corpus.origin).samefile(place)
+
+
+def _declare(monkeypatch, **changes):
+    pair = dataclasses.replace(ted.PAIRS["gl_to_en"], **changes)
+    monkeypatch.setitem(ted.PAIRS, "gl_to_en", pair)
+
+
+def test_official_by_its_counts(ours, monkeypatch):
+    _declare(monkeypatch, train=7, dev=7)
+
+    corpus = ted.read(ours.parent, "gl_to_en")
+
+    assert corpus.official
+    assert corpus.name == "TED-HRLR gl_to_en"
+
+
+@pytest.mark.parametrize("counts", [{"train": 8, "dev": 7}, {"train": 7, "dev": 8}])
+def test_not_official_by_its_counts(ours, monkeypatch, counts):
+    _declare(monkeypatch, **counts)
+
+    assert not ted.read(ours.parent, "gl_to_en").official
+
+
+@pytest.mark.parametrize(
+    "known, official", [(["The train!", "the dev"], True), (["the test"], False)]
+)
+def test_counts_do_not_suffice_where_sentences_are_known(
+    ours, monkeypatch, known, official
+):
+    witnesses = tuple(map(ted._fingerprint, known))
+    _declare(monkeypatch, train=7, dev=7, witnesses=witnesses)
+
+    corpus = ted.read(ours.parent, "gl_to_en")
+
+    assert corpus.official == official
+    assert ("not the official" in corpus.name) != official
+
+
+def test_case_and_tokenisation_do_not_change_a_fingerprint():
+    cased, official = "And (it) can't \"end\".", "and ( it ) ca n't \" end \" ."
+
+    assert ted._fingerprint(cased) == ted._fingerprint(official)
+
+
+def test_misaligned(ours):
+    with (ours / "en.dev").open("a") as file:
+        file.write("one more\n")
+
+    with pytest.raises(ValueError, match="10 in .*gl.dev and 11 in .*en.dev"):
+        ted.read(ours.parent, "gl_to_en")
+
+
+def test_no_sentence_pair(ours):
+    (ours / "gl.test").write_text("só aqui\n\n")
+    (ours / "en.test").write_text("\nonly here\n")
+
+    with pytest.raises(ValueError, match="none in .*gl.test and .*en.test"):
+        ted.read(ours.parent, "gl_to_en")
+
+
+def test_not_utf8(ours):
+    (ours / "gl.train").write_bytes("um\ndois\ntrês\n".encode("latin-1"))
+
+    with pytest.raises(ValueError, match="gl.train .*0xea at offset 10, in line 3"):
+        ted.read(ours.parent, "gl_to_en")
+
+
+@pytest.mark.parametrize("name", ["gl.train", "en.train", "en.dev", "gl.test"])
+def test_missing_file(ours, name):
+    (ours / name).unlink()
+
+    with pytest.raises(FileNotFoundError, match=f"{name} is missing"):
+        ted.read(ours.parent, "gl_to_en")
+
+
+def test_missing_pair_tells_what_is_there(ours):
+    with pytest.raises(
+        FileNotFoundError, match="datasets/be_ru_to_en in .*are there: gl_to_en"
+    ):
+        ted.read(ours.parent.parent, "beru_to_en")
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="a folder .*Received: .*nowhere"):
+        ted.read(tmp_path / "nowhere", "gl_to_en")
+
+
+def test_two_texts_of_the_same_pair(ours, tmp_path):
+    write(tmp_path / "theirs" / "datasets" / "gl_to_en", "gl_to_en")
+
+    with pytest.raises(ValueError, match="gl_to_en once .*ours/.*theirs/"):
+        ted.read(tmp_path, "gl_to_en")
