@@ -1,6 +1,7 @@
 """The console command `reprt`."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.command(options)
     except KeyboardInterrupt:
-        print("\nInterrupted. The same command goes on from here.", file=sys.stderr)
+        print(
+            "\nInterrupted. The same command goes on from the last checkpoint.",
+            file=sys.stderr,
+        )
         return 130
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
         print(f"reprt: {error}", file=sys.stderr)
@@ -86,9 +90,9 @@ def _train(options) -> int:
 
     overrides = list(options.set)
     if options.pair:
-        overrides.append(f"text.pair={options.pair}")
+        overrides.append(f"text.pair={_quoted(options.pair)}")
     if options.text:
-        overrides.append(f"text.source={options.text}")
+        overrides.append(f"text.source={_quoted(options.text)}")
     recipe = load_recipe(options.recipe, overrides)
 
     from reprt.training.job import run_job
@@ -96,6 +100,11 @@ def _train(options) -> int:
     report = run_job(recipe, only=options.only, out=options.out)
     print(report)
     return 0
+
+
+def _quoted(text: str) -> str:
+    """A string as TOML writes it, lest a folder called 2024 be taken for a number."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _report(options) -> int:

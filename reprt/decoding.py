@@ -1,6 +1,7 @@
 """From a trained model to translations."""
 
-import keras
+import warnings
+
 import numpy as np
 from keras import ops
 
@@ -40,15 +41,18 @@ def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
     source_ids = ops.convert_to_tensor(source_ids)
     if max_tokens is None:
         max_tokens = source_ids.shape[1] + EXTRA_TOKENS
-    memory = model.encode(source_ids, training=False)
     prefix = np.full((source_ids.shape[0], 1), start_id, dtype="int32")
     ended = np.zeros(len(prefix), dtype=bool)
-    for _ in range(max_tokens):
-        logits = model.decode(ops.convert_to_tensor(prefix), memory, training=False)
-        best = keras.ops.convert_to_numpy(ops.argmax(logits[:, -1], axis=-1))
-        token = np.where(ended, PAD_ID, best).astype("int32")
-        prefix = np.concatenate([prefix, token[:, None]], axis=1)
-        ended |= token == end_id
-        if ended.all():
-            break
+    with warnings.catch_warnings():
+        # Keras wonders at attention over one token, which is how every sentence begins.
+        warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
+        memory = model.encode(source_ids, training=False)
+        for _ in range(max_tokens):
+            logits = model.decode(ops.convert_to_tensor(prefix), memory, training=False)
+            best = ops.convert_to_numpy(ops.argmax(logits[:, -1], axis=-1))
+            token = np.where(ended, PAD_ID, best).astype("int32")
+            prefix = np.concatenate([prefix, token[:, None]], axis=1)
+            ended |= token == end_id
+            if ended.all():
+                break
     return prefix

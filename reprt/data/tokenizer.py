@@ -1,8 +1,8 @@
 """WordPiece: words into subwords, as TensorFlow's tutorial and the paper do it."""
 
+import collections
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -31,13 +31,7 @@ class WordPiece:
     """
 
     def __init__(self, vocabulary: Sequence[str]):
-        if tuple(vocabulary[:4]) != RESERVED:
-            raise ValueError(
-                f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
-                f"Received one that begins with {' '.join(vocabulary[:4])!r}."
-            )
-        if len(set(vocabulary)) != len(vocabulary):
-            raise ValueError("A vocabulary must not hold a piece twice.")
+        _check(vocabulary)
         self.vocabulary = list(vocabulary)
         tf, text = _tensorflow_text()
         table = tf.lookup.StaticHashTable(
@@ -116,15 +110,39 @@ def cached_vocabulary(sentences: Sequence[str], size: int, folder: Path) -> list
 
 def write_vocabulary(vocabulary: Iterable[str], path: Path):
     """Writes one piece a line; a kill leaves the whole file or none."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.writelines(f"{piece}\n" for piece in vocabulary)
+    # The process in its name, for two of them may learn the same vocabulary at once.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    text = "".join(f"{piece}\n" for piece in vocabulary)
+    temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Reads what `write_vocabulary` wrote."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+    """Reads what `write_vocabulary` wrote.
+
+    Raises:
+        ValueError: if the file is not a vocabulary, naming it.
+    """
+    try:
+        vocabulary = path.read_text(encoding="utf-8").split("\n")[:-1]
+        _check(vocabulary)
+    except ValueError as error:
+        raise ValueError(f"The vocabulary {path} cannot be used: {error}") from error
+    return vocabulary
+
+
+def _check(vocabulary: Sequence[str]):
+    if tuple(vocabulary[:4]) != RESERVED:
+        raise ValueError(
+            f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
+            f"Received one that begins with {' '.join(vocabulary[:4])!r}."
+        )
+    counts = collections.Counter(vocabulary)
+    twice = [piece for piece, count in counts.items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Expected a vocabulary without repetition. Received {twice[0]!r} twice."
+        )
 
 
 def _between_edges(row) -> list[int]:

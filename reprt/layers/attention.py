@@ -84,10 +84,11 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} expects query, key and value of shape (batch, "
                 f"tokens, features). Received: {shapes}."
             )
-        if None not in (key_shape[1], value_shape[1]) and key_shape[1] != value_shape[1]:
+        keys, values = key_shape[1], value_shape[1]
+        if None not in (keys, values) and keys != values:
             raise ValueError(
                 f"{type(self).__name__} attends to as many keys as values. Received: "
-                f"{key_shape[1]} keys and {value_shape[1]} values."
+                f"{keys} keys and {values} values."
             )
         self.attention.build(query_shape, value_shape, key_shape)
         self.built = True
@@ -102,13 +103,14 @@ class PMHA(keras.layers.Layer):
         key_mask=None,
         training=None,
     ):
+        mask = self._combined(attention_mask, key_mask, ops.shape(query)[1])
         # Keras' attention takes `_keras_mask` off its arguments in place, which would
         # rob the caller's own tensors of it. Copies carry none.
         return self.attention(
             ops.copy(query),
             ops.copy(value),
             ops.copy(key),
-            attention_mask=self._combined(attention_mask, key_mask, ops.shape(query)[1]),
+            attention_mask=mask,
             return_attention_scores=return_attention_scores,
             training=training,
         )

@@ -35,7 +35,8 @@ class DecoderBlock(SizedLayer):
         memory_value: tensor `(batch, sources, value_width)` that the cross attention
             weighs: RePE's source tokens. None means the memory itself.
         padding_mask: boolean tensor `(batch, targets)`, True on real target tokens.
-        memory_padding_mask: boolean tensor `(batch, sources)`, True on real source tokens.
+        memory_padding_mask: boolean tensor `(batch, sources)`, True on real source
+            tokens.
         training: whether dropout is active.
 
     Returns:

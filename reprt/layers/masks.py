@@ -6,12 +6,12 @@ from keras import ops
 PAD_ID = 0
 
 
-def check_ids(ids, name="ids"):
+def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if len(ids.shape) != 2 or "int" not in dtype:
         raise ValueError(
-            f"Expected {name} to be an integer tensor of shape (batch, length), with "
+            "Expected ids to be an integer tensor of shape (batch, length), with "
             f"{PAD_ID} for padding. Received: shape={tuple(ids.shape)}, dtype={dtype}."
         )
 

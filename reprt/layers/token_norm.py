@@ -57,7 +57,7 @@ class TokenNorm(keras.layers.Layer):
     >>> x = keras.ops.array([[[1.0], [3.0], [9.0]]])
     >>> mask = keras.ops.array([[True, True, False]])
     >>> y = reprt.layers.TokenNorm()(x, mask=mask)
-    >>> keras.ops.convert_to_numpy(y)[0, :, 0].round(3).tolist()
+    >>> (keras.ops.convert_to_numpy(y)[0, :, 0].round(3) + 0.0).tolist()
     [-1.0, 1.0, 0.0]
 
     Reference: section 2.1, eq. 4-7 of the paper.
@@ -95,6 +95,9 @@ class TokenNorm(keras.layers.Layer):
             # Where, not times: padding may hold infinities, and 0 times them is NaN.
             tokens = ops.where(mask[..., None], tokens, 0.0)
             real = ops.cast(mask[..., None], tokens.dtype)
+        # No statistic changes when all tokens move by the first one, but sums stay
+        # small, so that a large common mean costs no precision.
+        tokens = real * (tokens - tokens[:, :1])
         centre = _over_sequence if self.statistics == "sequence" else _over_prefix
         centred, variance = centre(tokens, real)
         normed = real * centred * ops.rsqrt(variance + self.epsilon)
@@ -140,13 +143,10 @@ def _over_prefix(tokens, real):
     (k - 1)/k · (x_k − mean_{k−1})² to the sum of squares. No term is negative, so
     nothing cancels however long the sequence or large the mean.
     """
-    # Shifting by the first token, which is in every prefix, changes no statistic but
-    # keeps the running sums small.
-    shifted = real * (tokens - tokens[:, :1])
     count = ops.cumsum(real, axis=1)
-    total = ops.cumsum(shifted, axis=1)
+    total = ops.cumsum(tokens, axis=1)
     safe_count = ops.maximum(count, 1.0)
     previous = count - real
-    previous_mean = (total - shifted) / ops.maximum(previous, 1.0)
-    growth = real * previous / safe_count * ops.square(shifted - previous_mean)
-    return shifted - total / safe_count, ops.cumsum(growth, axis=1) / safe_count
+    previous_mean = (total - tokens) / ops.maximum(previous, 1.0)
+    growth = real * previous / safe_count * ops.square(tokens - previous_mean)
+    return tokens - total / safe_count, ops.cumsum(growth, axis=1) / safe_count

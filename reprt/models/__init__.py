@@ -7,7 +7,7 @@
 10184162
 """
 
-from reprt.models.config import PRESETS, TransformerConfig
+from reprt.config import PRESETS, TransformerConfig
 from reprt.models.transformer import Memory, Transformer, build
 
 __all__ = ["PRESETS", "Memory", "Transformer", "TransformerConfig", "build"]

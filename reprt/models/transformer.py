@@ -4,7 +4,9 @@ import dataclasses
 from typing import Any, NamedTuple
 
 import keras
+from keras import ops
 
+from reprt.config import TransformerConfig, from_settings, preset
 from reprt.layers import (
     AddPositional,
     ConcatPositional,
@@ -14,7 +16,6 @@ from reprt.layers import (
     TokenNorm,
     padding_mask,
 )
-from reprt.models.config import TransformerConfig, from_settings, preset
 
 
 class Memory(NamedTuple):
@@ -137,7 +138,7 @@ class Transformer(keras.Model):
                 "Expected the inputs to be the pair (source_ids, target_ids). "
                 f"Received: {type(inputs).__name__}."
             )
-        source_ids, target_ids = inputs
+        source_ids, target_ids = map(self._restored, inputs)
         memory = self.encode(source_ids, training=training)
         return self.decode(target_ids, memory, training=training)
 
@@ -185,6 +186,16 @@ class Transformer(keras.Model):
             training=training,
         )
         return self.output_dense(states)
+
+    def _restored(self, ids):
+        """Makes integers again of what Keras averages over replicas.
+
+        Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
+        and a mean of ids is a float.
+        """
+        strategy = getattr(self, "distribute_strategy", None)
+        several = strategy is not None and strategy.num_replicas_in_sync > 1
+        return ops.cast(ids, "int32") if several else ids
 
     def _counted(self, mask):
         """The tokens that count in TokenNorm's statistics; None means all rows."""

@@ -28,13 +28,14 @@ def save_checkpoint(folder: Path, step: int, variables: Sequence, state: Mapping
         state: anything that JSON can hold.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {
+    arrays: dict[str, Any] = {
         f"{number:05d}": np.asarray(variable.numpy())
         for number, variable in enumerate(variables)
     }
+    arrays[_STATE] = np.array(json.dumps(state))
     temporary = folder / "writing.tmp"
     with open(temporary, "wb") as file:
-        np.savez(file, **arrays, **{_STATE: np.array(json.dumps(state))})
+        np.savez(file, **arrays)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, folder / f"step-{step:08d}.npz")
@@ -61,9 +62,10 @@ def restore_checkpoint(folder: Path, variables: Sequence) -> Mapping[str, Any] |
         return None
     newest = checkpoints[-1]
     try:
-        with np.load(newest) as file:
-            state = json.loads(str(file[_STATE]))
-            arrays = [file[name] for name in sorted(set(file.files) - {_STATE})]
+        # Opened here, for NumPy leaves a damaged file open.
+        with open(newest, "rb") as file, np.load(file) as saved:
+            state = json.loads(str(saved[_STATE]))
+            arrays = [saved[name] for name in sorted(set(saved.files) - {_STATE})]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
         raise CheckpointError(
@@ -73,9 +75,11 @@ def restore_checkpoint(folder: Path, variables: Sequence) -> Mapping[str, Any] |
     expected = [tuple(variable.shape) for variable in variables]
     received = [array.shape for array in arrays]
     if expected != received:
+        differing = [pair for pair in zip(expected, received) if pair[0] != pair[1]]
+        first = "a shape {}, received {}".format(*differing[0]) if differing else ""
         raise CheckpointError(
-            f"The checkpoint {newest} is of another model: expected {len(expected)} "
-            f"variables, received {len(received)}, or of other shapes."
+            f"The checkpoint {newest} is of another model. Expected "
+            f"{first or f'{len(expected)} variables, received {len(received)}'}."
         )
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)

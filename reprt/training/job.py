@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpus import Corpus
+from reprt.data.text import cache, find
+from reprt.report import write_report
 from reprt.training.progress import Progress, duration
 from reprt.training.recipe import Recipe
 from reprt.training.run_folder import RunFolder
@@ -30,16 +32,16 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
     Raises:
         ValueError: for a text that cannot be had, or a folder that holds other runs.
     """
-    # Imported here, so that a mistake in the recipe is told before TensorFlow loads.
-    from reprt.data.pipeline import encode
-    from reprt.data.text import cache, find
-    from reprt.report import write_report
-    from reprt.training.trainer import Trainer, train_side_by_side
-
+    recipe.runs(embedded=False, only=only)  # an unknown model is told before all else
     progress = Progress()
     corpus = find(recipe.text.source, recipe.text.pair)
     runs = recipe.runs(embedded=is_embedded(corpus), only=only)
     out = out or Path("runs") / recipe.name / _slug(corpus)
+
+    # Imported here, so that any mistake above is told before TensorFlow loads.
+    from reprt.data.pipeline import encode
+    from reprt.training.trainer import Trainer, train_side_by_side
+
     progress.say(
         f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
         f"{len(corpus.test):,} pairs, from {corpus.origin}"
@@ -73,18 +75,13 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
             )
             trainer.calibrate()
         trainers.append(trainer)
-    if trainers:
+    if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
         seconds = sum(trainer.seconds_left for trainer in trainers)
         progress.say(
-            f"Training {len(trainers)} models will take about {duration(seconds)}; the "
-            f"results go to {out}"
+            f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
+            f"the results go to {out}"
         )
-    try:
-        train_side_by_side(trainers, after_epoch=lambda: write_report(out))
-    except KeyboardInterrupt:
-        for trainer in trainers:
-            trainer.checkpoint()
-        raise
+    train_side_by_side(trainers, after_epoch=lambda: write_report(out))
     for trainer in trainers:
         folders[trainer.name].write_metrics(_results(trainer, progress))
     return write_report(out)
@@ -108,8 +105,8 @@ def _results(trainer, progress: Progress):
         "parameters": trainer.model.count_params(),
         "epochs": state.epoch,
         "out_of_time": state.out_of_time,
-        "train_seconds": sum(row["train_seconds"] for row in state.rows),
-        **({} if not state.rows else state.rows[-1]),
+        "total_train_seconds": sum(row["train_seconds"] for row in state.rows),
+        "last_epoch": state.rows[-1] if state.rows else {},
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     if model is None or not trainer.settings.training.bleu:

@@ -1,12 +1,14 @@
 """A recipe: one TOML file that says what is trained on what, and how."""
 
 import dataclasses
+import difflib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reprt.models.config import PRESETS, TransformerConfig, from_settings, preset
+from reprt.config import PRESETS, TransformerConfig, from_settings, preset
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,9 @@ class TextSettings:
     max_tokens: int = 128
 
     def __post_init__(self):
-        _check_positive("[text]", vocab_size=self.vocab_size, max_tokens=self.max_tokens)
+        _check_positive(
+            "[text]", vocab_size=self.vocab_size, max_tokens=self.max_tokens
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,19 @@ class TrainingSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class EmbeddedSettings:
+    """What is different when the embedded corpus stands in for TED.
+
+    Args:
+        training: keys of `[training]` that take precedence there.
+        leave_out: names of models that are not trained unless they are asked for.
+    """
+
+    training: dict = dataclasses.field(default_factory=dict)
+    leave_out: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """Everything that decides one model's training.
 
@@ -132,10 +149,13 @@ class Recipe:
         Raises:
             ValueError: for an unknown or ill-typed key, or a model that is not there.
         """
-        shared = self.settings.get("training", {})
+        shared, left_out = self.settings.get("training", {}), ()
         if embedded:
-            shared = {**shared, **self._embedded_training()}
+            table = self.settings.get("embedded", {})
+            special = from_settings(EmbeddedSettings, table, "[embedded]")
+            shared, left_out = {**shared, **special.training}, special.leave_out
         models = self.settings.get("models", {})
+        _check_tables(models, tuple(models), "[models]")
         unknown = [name for name in only if name not in models]
         if unknown or not models:
             raise ValueError(
@@ -145,27 +165,32 @@ class Recipe:
         return [
             self._run(name, table, shared)
             for name, table in models.items()
-            if not only or name in only
+            if (name in only if only else name not in left_out)
         ]
-
-    def _embedded_training(self):
-        table = self.settings.get("embedded", {})
-        _check_tables(table, ("training",), "[embedded]")
-        return table.get("training", {})
 
     def _run(self, name, table, shared) -> RunSettings:
         where = f"[models.{name}]"
+        if not re.fullmatch(r"[\w-]+", name):  # it becomes the name of a folder
+            raise ValueError(
+                f"Expected the name of {where} to be of letters, digits, - and _."
+            )
         overrides = dict(table)
-        if "preset" not in overrides:
-            raise ValueError(f"Missing in {where}: preset, one of {tuple(PRESETS)}.")
-        preset_name = overrides.pop("preset")
-        training = {**shared, **overrides.pop("training", {})}
+        own = overrides.pop("training", {})
+        _check_tables({"training": own}, ("training",), where)
+        preset_name = overrides.pop("preset", None)
+        if preset_name not in tuple(PRESETS):
+            raise ValueError(
+                f"Expected 'preset' in {where} to be one of {tuple(PRESETS)}. "
+                f"Received: {preset_name!r}."
+            )
         return RunSettings(
             name=name,
             preset=preset_name,
             model=preset(preset_name, **overrides),
             text=self.text,
-            training=from_settings(TrainingSettings, training, "[training]"),
+            training=from_settings(
+                TrainingSettings, {**shared, **own}, f"[training] of {where}"
+            ),
         )
 
 
@@ -192,7 +217,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     _check_tables(settings, ("text", "training", "models", "embedded"), str(path))
     recipe = Recipe(name=path.stem, settings=settings)
     # A mistake anywhere in the file is told before any work is done.
-    recipe.runs(embedded=False), recipe.runs(embedded=True)
+    for embedded in (False, True):
+        recipe.runs(embedded)
     return recipe
 
 
@@ -203,19 +229,34 @@ def _override(settings, override: str):
         raise ValueError(
             f"Expected an override such as training.epochs=2. Received: {override!r}."
         )
-    for table in tables:
-        settings = settings.setdefault(table, {})
+    table = _subtable(settings, tables, key)
     try:
-        settings[name] = tomllib.loads(f"value = {value}")["value"]
+        table[name] = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        settings[name] = value.strip()  # a bare word is a string
+        table[name] = value.strip()  # a bare word is a string
+    if tables == ["training"]:  # whoever sets something means it for every text
+        _subtable(settings, ["embedded", "training"], key).pop(name, None)
+
+
+def _subtable(settings, names, key):
+    for name in names:
+        settings = settings.setdefault(name, {})
+        if not isinstance(settings, dict):
+            raise ValueError(f"Cannot set {key.strip()}: {name} is not a table.")
+    return settings
 
 
 def _check_tables(settings, known, where):
     for name, table in settings.items():
-        if name not in known or not isinstance(table, dict):
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)
             raise ValueError(
-                f"Unknown table [{name}] in {where}. Known: {', '.join(known)}."
+                f"Unknown table [{name}] in {where}; the nearest known one is "
+                f"[{nearest[0]}]. Known tables: {', '.join(known)}."
+            )
+        if not isinstance(table, dict):
+            raise ValueError(
+                f"Expected {name!r} in {where} to be a table. Received: {table!r}."
             )
 
 

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import platform
+import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from reprt.data.pipeline import EncodedCorpus
 from reprt.data.tokenizer import write_vocabulary
 from reprt.training.recipe import RunSettings
 
+UNFINISHED = ".tmp"  # ends the name of a folder that is being made
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "numpy", "sacrebleu")
 
 
@@ -36,7 +39,7 @@ class RunFolder:
     | file | what it holds |
     |---|---|
     | `config.toml` | every setting, resolved |
-    | `manifest.json` | text, vocabularies, and of each start: versions, devices, commit |
+    | `manifest.json` | text, vocabularies; of each start: versions, devices, commit |
     | `source.vocab`, `target.vocab` | the vocabularies, one piece a line |
     | `log.csv` | one row an epoch, written as it ends |
     | `checkpoints/` | the last two states of the training |
@@ -79,33 +82,45 @@ class RunFolder:
                 "with other files. Choose another --out."
             )
         else:
-            self.path.mkdir(parents=True, exist_ok=True)
-            write_vocabulary(
-                text.source_tokenizer.vocabulary, self.path / "source.vocab"
-            )
-            write_vocabulary(
-                text.target_tokenizer.vocabulary, self.path / "target.vocab"
-            )
-            sizes = {
-                split: len(getattr(text, split)) for split in ("train", "dev", "test")
-            }
-            self._write_json(
-                "manifest.json",
-                {
-                    **identity,
-                    "official_text": text.corpus.official,
-                    "sentence_pairs": sizes,
-                    "starts": [],
-                },
-            )
-            # Last: its presence says that the folder is complete.
-            self._write("config.toml", tomli_w.dumps(config))
+            # Made beside it and moved, so that a kill leaves a whole folder or none.
+            new = RunFolder(self.path.with_name(f"{self.path.name}{UNFINISHED}"))
+            shutil.rmtree(new.path, ignore_errors=True)
+            self._check_neighbours(identity)
+            new.path.mkdir(parents=True)
+            new._fill(config, identity, text)
+            os.replace(new.path, self.path)
+
+    def _check_neighbours(self, identity):
+        # They share a report, which sets their losses side by side.
+        for manifest in sorted(self.path.parent.glob("*/manifest.json")):
+            other = RunFolder(manifest.parent).manifest()
+            if any(other.get(name) != value for name, value in identity.items()):
+                raise RunFolderError(
+                    f"{manifest.parent} holds a run on another text, {other['text']}, "
+                    "or with other vocabularies. Choose another --out."
+                )
+
+    def _fill(self, config, identity, text: EncodedCorpus):
+        splits = ("train", "dev", "test")
+        write_vocabulary(text.source_tokenizer.vocabulary, self.path / "source.vocab")
+        write_vocabulary(text.target_tokenizer.vocabulary, self.path / "target.vocab")
+        self._write_json(
+            "manifest.json",
+            {
+                **identity,
+                "origin": text.corpus.origin,
+                "official_text": text.corpus.official,
+                "sentence_pairs": {name: len(getattr(text, name)) for name in splits},
+                "starts": [],
+            },
+        )
+        self._write("config.toml", tomli_w.dumps(config))
 
     def _check_same(self, config, identity):
-        saved = _flat(tomllib.loads((self.path / "config.toml").read_text()))
+        saved = flat(self.settings())
         manifest = self.manifest()
         saved |= {name: manifest[name] for name in identity}
-        asked = _flat(config) | identity
+        asked = flat(config) | identity
         # The same text may be found in another place; its sha256 is what counts.
         differing = [
             f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
@@ -124,7 +139,7 @@ class RunFolder:
         manifest["starts"].append(
             {
                 "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-                "command": " ".join(["reprt", *sys.argv[1:]]),
+                "command": shlex.join(["reprt", *sys.argv[1:]]),
                 "commit": _commit(),
                 "devices": list(devices),
                 "hardware": _hardware(),
@@ -143,12 +158,13 @@ class RunFolder:
     def settings(self) -> dict[str, Any]:
         """Returns the run's settings, as tables."""
         try:
-            return tomllib.loads((self.path / "config.toml").read_text())
+            config = (self.path / "config.toml").read_text(encoding="utf-8")
         except OSError as error:
             raise RunFolderError(
                 f"Expected {self.path} to be a run folder. Received a folder without a "
                 "readable config.toml."
             ) from error
+        return tomllib.loads(config)
 
     def write_log(self, rows: Sequence[Mapping[str, Any]]):
         """Writes one row an epoch."""
@@ -169,6 +185,12 @@ class RunFolder:
                 {name: float(value) for name, value in row.items()}
                 for row in csv.DictReader(file)
             ]
+
+    def save_model(self, model):
+        """Saves the model, whole or not at all."""
+        temporary = self.path / "model.tmp.keras"
+        model.save(temporary)
+        os.replace(temporary, self.model)
 
     def write_metrics(self, metrics: Mapping[str, Any]):
         """Writes the results; from then on the run counts as finished."""
@@ -193,7 +215,7 @@ class RunFolder:
 
 
 def _plain(settings) -> dict[str, Any]:
-    """Dataclasses as tables; TOML has no None, so a setting that is None is left out."""
+    """Dataclasses as tables. TOML has no None: a setting that is None is left out."""
 
     def kept(table):
         return {
@@ -205,14 +227,15 @@ def _plain(settings) -> dict[str, Any]:
     return kept(dataclasses.asdict(settings))
 
 
-def _flat(table, prefix="") -> dict[str, Any]:
-    flat = {}
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns nested tables as one, with names such as `training.seed`."""
+    entries: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
+            entries |= flat(value, f"{prefix}{name}.")
         else:
-            flat[f"{prefix}{name}"] = value
-    return flat
+            entries[f"{prefix}{name}"] = value
+    return entries
 
 
 def _version(package):
@@ -224,8 +247,13 @@ def _version(package):
 
 def _commit():
     """The commit of the code that runs, with a + if it has been changed since."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+    here = Path(__file__)
+    git = ["git", "-C", str(here.parent)]
     try:
+        # Installed within someone's checkout, the package is none of its files.
+        subprocess.check_output(
+            [*git, "ls-files", "--error-unmatch", here.name], stderr=subprocess.DEVNULL
+        )
         commit = subprocess.check_output(
             [*git, "rev-parse", "--short=12", "HEAD"], stderr=subprocess.DEVNULL
         )

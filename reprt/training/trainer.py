@@ -1,6 +1,7 @@
 """The training loop: MirroredStrategy, teacher forcing, exact resumption."""
 
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -21,8 +22,6 @@ from reprt.training.run_folder import RunFolder
 
 CALIBRATION_STEPS = 3
 EVALUATION_COST = 0.4  # of a training step's time, for the estimates only
-
-
 NO_SUMS = [0.0, 0.0, 0.0, 0.0]  # rows, loss, tokens, correct
 
 
@@ -72,8 +71,13 @@ class State:
         return cls(**{**saved, "tally": Tally(**saved["tally"])})
 
 
+@functools.cache
 def mirrored_strategy() -> tf.distribute.MirroredStrategy:
-    """Returns a strategy over all GPUs, or all logical CPUs where there is no GPU."""
+    """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
+
+    Trainers share it. Two strategies in one process number their reductions alike, and
+    TensorFlow takes those of one model for those of the other.
+    """
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
     return tf.distribute.MirroredStrategy(devices)
@@ -136,7 +140,7 @@ class Trainer:
         signature = [self._distributed(batches(text.dev, 1)).element_spec]
         self._train_step = tf.function(self._train_on_replicas, signature)
         self._evaluation_step = tf.function(self._evaluate_on_replicas, signature)
-        self._seconds_per_step = math.nan
+        self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()
         self._tensorboard = None
         if settings.training.tensorboard:
@@ -150,7 +154,8 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        return self.state.out_of_time or self.state.epoch >= self.settings.training.epochs
+        epochs = self.settings.training.epochs
+        return self.state.out_of_time or self.state.epoch >= epochs
 
     @property
     def steps_per_epoch(self) -> int:
@@ -178,6 +183,7 @@ class Trainer:
             variable.assign(value)
         timed = seconds[1:] or seconds  # the first includes the tracing
         self._seconds_per_step = sum(timed) / len(timed)
+        self._steps_timed = len(timed)
 
     def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
         """Trains to the end of the present epoch, or of the time.
@@ -188,7 +194,7 @@ class Trainer:
         Raises:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
         """
-        state, steps_here = self.state, 0
+        state = self.state
         begun = time.monotonic()
         for batch in self._distributed(self._training_batches()):
             rows, loss, tokens, correct = self._sums(self._train_step, batch)
@@ -202,15 +208,18 @@ class Trainer:
             seconds = time.monotonic() - begun
             state.step_in_epoch += 1
             state.seconds_in_epoch += seconds
-            steps_here += 1
             # A running mean, lest one slow step upset the estimates.
-            self._seconds_per_step += (seconds - self._seconds_per_step) / min(
-                CALIBRATION_STEPS + steps_here, 50
-            )
+            self._steps_timed = min(self._steps_timed + 1, 50)
+            change = (seconds - self._seconds_per_step) / self._steps_timed
+            self._seconds_per_step += change
             self._show(seconds_left_elsewhere())
             if self._seconds_of_budget_left() <= 0:
                 state.out_of_time = True
                 self.checkpoint()
+                self._progress.say(
+                    f"{self.name}: out of time in epoch {state.epoch + 1}, which does "
+                    f"not count; {self.settings.training.hours} hours are over"
+                )
                 return
             if self._checkpoint_is_due() and state.step_in_epoch < self.steps_per_epoch:
                 self.checkpoint()
@@ -267,6 +276,7 @@ class Trainer:
         weights = self.model.trainable_variables
         _, labels = batch
         replica = tf.distribute.get_replica_context()
+        self._seed_dropout(replica)
         tokens = replica.all_reduce("SUM", tf.reduce_sum(real_tokens(labels)))
 
         def gradients_and_sums(part):
@@ -282,17 +292,35 @@ class Trainer:
         self._optimizer.apply(gradients, weights)
         return sums
 
+    def _seed_dropout(self, replica):
+        """Makes the dropout a function of the seed, the step and the replica alone.
+
+        Left to themselves, Keras' seeds are the same on all replicas and advance with
+        every part of a batch, of which one replica may have more than another; a
+        checkpoint holds those of the first.
+        """
+        weights = {id(weight) for weight in self.model.weights}
+        seeds = [seed for seed in self.model.variables if id(seed) not in weights]
+        step = tf.cast(self._optimizer.iterations.value, tf.int64)
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        draw = (step * replica.num_replicas_in_sync + number) * self._parts
+        for seed in seeds:
+            seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
+
     def _evaluate_on_replica(self, batch):
         def sums(part):
             return self._forward(part, training=False)[1]
 
         return self._over_parts(sums, batch, NO_SUMS)
 
-    def _over_parts(self, function, batch, initial):
+    @property
+    def _parts(self) -> int:
         # Where padding counts in the statistics, it has to stay as it was published.
         whole = self.settings.model.padding_in_statistics
-        parts = 1 if whole else self.settings.training.micro_batches
-        return sum_over_parts(function, batch, parts, initial)
+        return 1 if whole else self.settings.training.micro_batches
+
+    def _over_parts(self, function, batch, initial):
+        return sum_over_parts(function, batch, self._parts, initial)
 
     def _forward(self, batch, training):
         inputs, labels = batch
@@ -321,7 +349,7 @@ class Trainer:
         state.step_in_epoch, state.seconds_in_epoch = 0, 0.0
         state.tally = Tally()
         self.folder.write_log(state.rows)
-        self.model.save(self.folder.model)
+        self.folder.save_model(self.model)
         self.checkpoint()
         if self._tensorboard:
             with self._tensorboard.as_default(step=state.epoch):
@@ -346,18 +374,19 @@ class Trainer:
 
     def _show(self, seconds_elsewhere):
         state, tally = self.state, self.state.tally
-        epoch_left = (self.steps_per_epoch - state.step_in_epoch) * self._seconds_per_step
+        steps_left = self.steps_per_epoch - state.step_in_epoch
         self._progress.show(
-            f"{self.name}: epoch {state.epoch + 1}/{self.settings.training.epochs}, step "
-            f"{state.step_in_epoch}/{self.steps_per_epoch}, "
+            f"{self.name}: epoch {state.epoch + 1}/{self.settings.training.epochs}, "
+            f"step {state.step_in_epoch}/{self.steps_per_epoch}, "
             f"loss {tally.means('train')['train_loss']:.3f}, "
             f"{tally.tokens / state.seconds_in_epoch:.0f} tokens/s, epoch ends in "
-            f"{duration(epoch_left)}, all in {duration(self.seconds_left + seconds_elsewhere)}"
+            f"{duration(steps_left * self._seconds_per_step)}, all in "
+            f"{duration(self.seconds_left + seconds_elsewhere)}"
         )
 
 
 def train_side_by_side(
-    trainers: Sequence[Trainer], after_epoch: Callable[[], None] = lambda: None
+    trainers: Sequence[Trainer], after_epoch: Callable[[], object] = lambda: None
 ):
     """Trains several models, an epoch of each in turn.
 

@@ -200,7 +200,7 @@ def preset(name: str, **overrides) -> TransformerConfig:
 
     Example:
 
-    >>> from reprt.models.config import preset
+    >>> from reprt.config import preset
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """

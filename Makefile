@@ -1,0 +1,43 @@
+# Everything is installed into .venv, which these targets make themselves.
+#
+#   make reproduce-pt-en   train RePE and the baseline side by side, and report
+#   make test              run the tests
+#   make check             lint and types
+#
+# PAIR=az_to_en       another of the 14 pairs
+# TEXT=embedded       auto (default), ted, embedded, or a folder or archive
+# REPRT_TED=FOLDER    where the official text lies, looked at first
+# ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2"
+
+PYTHON ?= python3
+PAIR ?= pt_to_en
+TEXT ?= auto
+VENV := .venv
+export REPRT_TED
+
+.PHONY: reproduce-pt-en test check clean
+
+reproduce-pt-en: $(VENV)/train
+	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
+		--pair $(PAIR) --text $(TEXT) $(ARGUMENTS)
+
+test: $(VENV)/test
+	$(VENV)/bin/python -m pytest
+
+check: $(VENV)/test
+	$(VENV)/bin/flake8
+	$(VENV)/bin/isort --check-only .
+	$(VENV)/bin/mypy
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+# One file for each set of extras that has been installed.
+$(VENV)/train: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --editable '.[train]'
+	touch $@
+
+$(VENV)/test: $(VENV)/train
+	$(VENV)/bin/python -m pip install --quiet --editable '.[train,test]'
+	touch $@

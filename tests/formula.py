@@ -1,0 +1,15 @@
+"""Weights set by a formula instead of a seed, so that no generator can change them."""
+
+import numpy as np
+
+
+def array_by_formula(shape, offset=0.0, scale=0.3):
+    """Smooth values of both signs, no two neighbours alike."""
+    numbers = np.arange(np.prod(shape), dtype="float64")
+    return (scale * np.sin(1.7 * numbers + offset)).reshape(shape).astype("float32")
+
+
+def set_weights_by_formula(layer):
+    for number, weight in enumerate(layer.weights):
+        weight.assign(array_by_formula(tuple(weight.shape), offset=number))
+    return layer

@@ -1,0 +1,147 @@
+"""Every layer through the harness."""
+
+import keras
+import numpy as np
+import pytest
+
+from reprt import layers
+
+STATES = np.linspace(-1, 1, 2 * 5 * 8, dtype="float32").reshape(2, 5, 8)
+MEMORY = np.linspace(1, -1, 2 * 6 * 8, dtype="float32").reshape(2, 6, 8)
+TOKENS, MEMORY_TOKENS = STATES[..., :4], MEMORY[..., :4]
+IDS = np.array([[2, 5, 6, 3, 0], [2, 7, 3, 0, 0]], dtype="int32")
+MASK = IDS != 0
+MEMORY_MASK = np.ones((2, 6), dtype=bool)
+SIZES = {"num_heads": 2, "key_dim": 3, "feed_forward_dim": 16, "value_dim": 5}
+ATTENTION = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "dropout": 0.1}
+
+
+def embedding(**options):
+    return layers.TokenAndPositionEmbedding(
+        9,
+        4,
+        positional=layers.ConcatPositional(dtype=options.get("dtype")),
+        token_norm=layers.TokenNorm("prefix", dtype=options.get("dtype")),
+        scale="inverse_sqrt",
+        dropout=0.1,
+        **options,
+    )
+
+
+CASES = {
+    "TokenNorm": (
+        lambda **options: layers.TokenNorm("prefix", 1e-5, **options),
+        (STATES,),
+        [(2, 5, 8)],
+        0,
+        {},
+    ),
+    "TokenNorm, masked": (
+        lambda **options: layers.TokenNorm(**options),
+        (STATES,),
+        [(2, 5, 8)],
+        0,
+        {"mask": MASK},
+    ),
+    "AddPositional": (
+        lambda **options: layers.AddPositional("paper", 50, **options),
+        (STATES,),
+        [(2, 5, 8)],
+        0,
+        {},
+    ),
+    "ConcatPositional": (
+        lambda **options: layers.ConcatPositional("paper", 50, **options),
+        (STATES,),
+        [(2, 5, 16)],
+        0,
+        {},
+    ),
+    "PMHA": (
+        lambda **options: layers.PMHA(**ATTENTION, **options),
+        (STATES, STATES, TOKENS),
+        [(2, 5, 8)],
+        8,
+        {},
+    ),
+    "PMMHA": (
+        lambda **options: layers.PMMHA(**ATTENTION, **options),
+        (STATES, STATES, TOKENS),
+        [(2, 5, 8)],
+        8,
+        {"attention_mask": np.ones((1, 5, 5), dtype=bool)},
+    ),
+    "PMHCA": (
+        lambda **options: layers.PMHCA(**ATTENTION, **options),
+        (STATES, MEMORY, MEMORY_TOKENS),
+        [(2, 5, 8)],
+        8,
+        {"key_mask": MEMORY_MASK},
+    ),
+    "FeedForward": (
+        lambda **options: layers.FeedForward(16, dropout=0.1, **options),
+        (STATES,),
+        [(2, 5, 8)],
+        4,
+        {},
+    ),
+    "TokenAndPositionEmbedding": (embedding, (IDS,), [(2, 5, 4), (2, 5, 8)], 1, {}),
+    "EncoderBlock": (
+        lambda **options: layers.EncoderBlock(**SIZES, dropout=0.1, **options),
+        (STATES, TOKENS),
+        [(2, 5, 8)],
+        16,
+        {},
+    ),
+    "Encoder": (
+        lambda **options: layers.Encoder(num_blocks=2, **SIZES, **options),
+        (STATES,),
+        [(2, 5, 8)],
+        32,
+        {"padding_mask": MASK},
+    ),
+    "DecoderBlock": (
+        lambda **options: layers.DecoderBlock(**SIZES, **options),
+        (STATES, MEMORY, TOKENS, MEMORY_TOKENS),
+        [(2, 5, 8)],
+        26,
+        {},
+    ),
+    "Decoder": (
+        lambda **options: layers.Decoder(num_blocks=2, **SIZES, **options),
+        (STATES, MEMORY),
+        [(2, 5, 8)],
+        52,
+        {"padding_mask": MASK, "memory_padding_mask": MEMORY_MASK},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_layer_keeps_the_contract(case, harness):
+    make, inputs, shapes, weights, call = CASES[case]
+    harness(make, inputs, shapes, weights, call)
+
+
+def test_every_public_layer_is_held_against_the_contract():
+    public = {
+        name
+        for name in layers.__all__
+        if isinstance(getattr(layers, name), type)
+        and issubclass(getattr(layers, name), keras.layers.Layer)
+    }
+    assert public == {name.partition(",")[0] for name in CASES}
+
+
+def test_layers_work_in_a_functional_model():
+    """A user's own classifier on masked embeddings."""
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(9, 4, mask_zero=True)(ids)
+    tokens = layers.TokenNorm()(x)
+    states = layers.ConcatPositional()(tokens)
+    states = layers.Encoder(num_blocks=1, **SIZES)(states, tokens)
+    pooled = keras.layers.GlobalAveragePooling1D()(states)
+    model = keras.Model(ids, keras.layers.Dense(1)(pooled))
+    longer = np.pad(IDS, ((0, 0), (0, 3)))
+    # The mask that Keras attached reaches the norm, the attention and the pooling.
+    np.testing.assert_allclose(model(IDS), model(longer), atol=1e-6)

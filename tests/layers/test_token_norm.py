@@ -1,0 +1,152 @@
+import keras
+import numpy as np
+import oracle
+import pytest
+from formula import array_by_formula
+
+from reprt.layers import TokenNorm
+
+X = array_by_formula((3, 7, 5), scale=2.0) + 1.0
+LENGTHS = [7, 4, 1]
+MASK = np.arange(7)[None, :] < np.array(LENGTHS)[:, None]
+
+
+def normed(x, mask=None, **options):
+    return np.asarray(TokenNorm(**options)(x, mask=mask))
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+@pytest.mark.parametrize("mask", [None, MASK], ids=["unmasked", "masked"])
+def test_equals_the_equations(statistics, mask):
+    expected = [
+        oracle.token_norm(x, None if mask is None else real, statistics)
+        for x, real in zip(X, MASK)
+    ]
+    np.testing.assert_allclose(
+        normed(X, mask, statistics=statistics), expected, atol=2e-5
+    )
+
+
+def test_columns_have_zero_mean_and_unit_variance_over_the_real_tokens():
+    y = normed(X, MASK)
+    for row, length in zip(y, LENGTHS[:2]):
+        np.testing.assert_allclose(row[:length].mean(0), 0, atol=1e-6)
+        np.testing.assert_allclose(row[:length].var(0), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_padding_takes_no_part_whatever_it_holds(statistics):
+    expected = normed(X, MASK, statistics=statistics)
+    for garbage in (1e6, np.inf, np.nan):
+        x = np.where(MASK[..., None], X, garbage)
+        np.testing.assert_array_equal(normed(x, MASK, statistics=statistics), expected)
+    assert not expected[~MASK].any()
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_gradients_are_finite_whatever_padding_holds(statistics):
+    layer = TokenNorm(statistics)
+    x = np.where(MASK[..., None], X, np.inf).astype("float32")
+    if keras.backend.backend() != "tensorflow":
+        pytest.fail("the reference backend is TensorFlow")
+    import tensorflow as tf
+
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.reduce_sum(layer(x, mask=tf.constant(MASK)) ** 3)
+    assert np.isfinite(tape.gradient(total, x)).all()
+
+
+def test_without_a_mask_padding_counts():
+    longer = np.pad(X, ((0, 0), (0, 2), (0, 0)))
+    assert np.abs(normed(longer)[:, :7] - normed(X)).max() > 0.05
+
+
+def test_prefix_statistics_never_see_later_tokens():
+    changed = X.copy()
+    changed[:, 4] += 3.0
+    before = normed(X, statistics="prefix")
+    after = normed(changed, statistics="prefix")
+    np.testing.assert_array_equal(before[:, :4], after[:, :4])
+    assert np.abs(before[:, 4:] - after[:, 4:]).max() > 0.1
+
+
+def test_sequence_statistics_do_see_later_tokens():
+    changed = X.copy()
+    changed[:, 4] += 3.0
+    assert np.abs(normed(X)[:, :4] - normed(changed)[:, :4]).max() > 0.1
+
+
+def test_prefix_and_sequence_agree_on_the_last_token():
+    np.testing.assert_allclose(
+        normed(X, statistics="prefix")[:, -1], normed(X)[:, -1], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_a_single_token_becomes_zero(statistics):
+    assert not normed(X[:, :1], statistics=statistics).any()
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_scale_does_not_matter(statistics):
+    once, eightfold = (normed(x, statistics=statistics) for x in (X, 8 * X))
+    np.testing.assert_allclose(once, eightfold, atol=1e-4)
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_long_sequences_with_a_large_mean_stay_exact(statistics):
+    x = np.random.default_rng(0).normal(1e4, 1.0, (1, 5000, 2)).astype("float32")
+    y = normed(x, statistics=statistics)[0]
+    exact = x[0].astype("float64")
+    for row in (1, 10, 499, 4999):
+        tokens = exact if statistics == "sequence" else exact[: row + 1]
+        expected = (exact[row] - tokens.mean(0)) / np.sqrt(tokens.var(0) + 1e-6)
+        # A float32 near 1e4 is itself known to 5e-4 only.
+        np.testing.assert_allclose(y[row], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_statistics_are_float32_whatever_the_policy(policy, statistics):
+    # The squares of these numbers overflow float16, and bfloat16 cannot add them up.
+    # Multiples of 256 are exact in all three types.
+    x = 256.0 * np.round(np.random.default_rng(0).normal(0, 3, (1, 300, 4)))
+    half = TokenNorm(statistics, dtype=policy)(x.astype("float32"))
+    np.testing.assert_allclose(
+        np.asarray(half, dtype="float32"),
+        normed(x.astype("float32"), statistics=statistics),
+        atol=0.02,
+    )
+
+
+def test_an_attached_mask_is_used_and_stays_attached():
+    tokens = keras.layers.Embedding(9, 4, mask_zero=True)(np.array([[5, 6, 0]]))
+    layer = TokenNorm()
+    y = layer(tokens)
+    explicit = layer(np.asarray(tokens), np.array([[True, True, False]]))
+    np.testing.assert_array_equal(y, explicit)
+    np.testing.assert_array_equal(y._keras_mask, tokens._keras_mask)
+
+
+def test_a_mask_given_by_hand_is_not_attached():
+    assert getattr(TokenNorm()(X, mask=MASK), "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: TokenNorm("causal"), r"one of \('sequence', 'prefix'\).*'causal'"),
+        (lambda: TokenNorm(epsilon=0), "positive.*epsilon=0"),
+        (lambda: TokenNorm()(X[0]), r"\(batch, tokens, features\).*\(7, 5\)"),
+        (
+            lambda: TokenNorm()(X, mask=MASK.astype("float32")),
+            "boolean mask.*dtype=float32",
+        ),
+        (lambda: TokenNorm()(X, mask=MASK[..., None]), r"shape=\(3, 7, 1\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+from formula import set_weights_by_formula
+
+from reprt import models
+
+TINY = {
+    "num_blocks": 2,
+    "embedding_dim": 8,
+    "num_heads": 2,
+    "key_dim": 4,
+    "value_dim": 3,
+    "feed_forward_dim": 16,
+}
+SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
+TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
+
+
+@pytest.fixture
+def tiny():
+    """Makes a small model of the paper's shape, with weights by formula."""
+
+    def make(name, **overrides):
+        model = models.build(name, 11, 10, **{**TINY, **overrides})
+        return set_weights_by_formula(model)
+
+    return make
+
+
+@pytest.fixture
+def ids():
+    """A source and a target of two sentences, the second one padded."""
+    return SOURCE, TARGET

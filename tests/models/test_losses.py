@@ -1,0 +1,96 @@
+"""The loss, the metric and the schedule."""
+
+import keras
+import numpy as np
+import pytest
+from formula import array_by_formula
+
+from reprt.losses import MaskedCrossentropy
+from reprt.metrics import TokenAccuracy
+from reprt.schedules import WarmupSchedule
+
+LOGITS = array_by_formula((2, 4, 6), scale=3.0)
+LABELS = np.array([[1, 5, 0, 0], [2, 2, 4, 0]])
+
+
+def by_hand(labels, logits):
+    losses, right = [], []
+    for row, row_logits in zip(labels, logits.astype("float64")):
+        for label, scores in zip(row, row_logits):
+            if label:
+                losses.append(np.log(np.exp(scores).sum()) - scores[label])
+                right.append(scores.argmax() == label)
+    return losses, right
+
+
+def test_loss_is_the_mean_over_real_tokens():
+    losses, _ = by_hand(LABELS, LOGITS)
+    loss = MaskedCrossentropy()
+    assert float(loss(LABELS, LOGITS)) == pytest.approx(np.mean(losses), rel=1e-6)
+    total, count = loss.sum_and_count(LABELS, LOGITS)
+    assert float(total) == pytest.approx(np.sum(losses), rel=1e-6)
+    assert float(count) == len(losses)
+
+
+def test_loss_agrees_with_keras_own():
+    keras_loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=0
+    )
+    assert float(MaskedCrossentropy()(LABELS, LOGITS)) == pytest.approx(
+        float(keras_loss(LABELS, LOGITS)), rel=1e-6
+    )
+
+
+def test_sample_weights_multiply_and_count():
+    weights = np.array([[1.0] * 4, [0.0] * 4])
+    losses, _ = by_hand(LABELS[:1], LOGITS[:1])
+    loss = MaskedCrossentropy()(LABELS, LOGITS, sample_weight=weights)
+    assert float(loss) == pytest.approx(np.mean(losses), rel=1e-6)
+
+
+def test_padding_alone_has_loss_zero():
+    assert float(MaskedCrossentropy()(0 * LABELS, LOGITS)) == 0
+    assert float(MaskedCrossentropy()(LABELS[:0], LOGITS[:0])) == 0
+
+
+def test_half_precision_logits_lose_nothing_more():
+    half = LOGITS.astype("float16")
+    assert float(MaskedCrossentropy()(LABELS, half)) == pytest.approx(
+        float(MaskedCrossentropy()(LABELS, half.astype("float32"))), rel=1e-6
+    )
+
+
+def test_shapes_that_do_not_match_are_named():
+    with pytest.raises(ValueError, match=r"\(2, 4\) and \(2, 6\)"):
+        MaskedCrossentropy()(LABELS, LOGITS[:, 0])
+
+
+def test_accuracy_counts_real_tokens_over_all_batches():
+    _, right = by_hand(LABELS, LOGITS)
+    metric = TokenAccuracy()
+    assert float(metric.result()) == 0
+    metric.update_state(LABELS[:1], LOGITS[:1])
+    metric.update_state(LABELS[1:], LOGITS[1:])
+    assert float(metric.result()) == pytest.approx(np.mean(right))
+    metric.reset_state()
+    metric.update_state(LABELS, LOGITS, sample_weight=0 * LABELS)
+    assert float(metric.result()) == 0
+
+
+@pytest.mark.parametrize("dim", [64, 128])
+def test_schedule_is_equation_25(dim):
+    schedule = WarmupSchedule(dim)
+    for step in (1, 100, 4000, 4001, 50_000):
+        expected = dim**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
+    assert float(schedule(0)) == 0
+    # As an optimizer calls it.
+    adam = keras.optimizers.Adam(schedule)
+    adam.iterations.assign(4000)
+    assert float(adam.learning_rate) == pytest.approx((dim * 4000) ** -0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("arguments", [(0,), (64, 0), (-64,)])
+def test_schedule_refuses_what_is_not_positive(arguments):
+    with pytest.raises(ValueError, match="positive"):
+        WarmupSchedule(*arguments)

@@ -1,0 +1,240 @@
+"""The models: sizes, equations, padding, causality, and the grid between them."""
+
+import itertools
+
+import keras
+import numpy as np
+import oracle
+import pytest
+
+from reprt import models
+from reprt.paper import PARAMETERS
+
+GRID = [
+    {"normalize": normalize, "position": position, "value": value}
+    for normalize, position, value in itertools.product(
+        (True, False), ("concat", "add"), ("tokens", "states")
+    )
+]
+VARIANTS = {
+    "repe": ("repe", {}),
+    "baseline": ("baseline", {}),
+    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
+    "repe, prefix on both sides": (
+        "repe",
+        {"encoder_statistics": "prefix", "decoder_statistics": "prefix"},
+    ),
+    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
+    "baseline, to the letter": (
+        "baseline",
+        {"scale": "inverse_sqrt", "table": "paper"},
+    ),
+    "repe, unscaled": ("repe", {"scale": "none"}),
+    **{
+        " ".join(f"{key}={value}" for key, value in setting.items()): ("repe", setting)
+        for setting in GRID
+    },
+}
+SEES_AHEAD = {
+    name
+    for name, (preset, overrides) in VARIANTS.items()
+    if preset == "repe"
+    and overrides.get("normalize", True)
+    and overrides.get("decoder_statistics") != "prefix"
+}
+
+
+def logits(model, source, target, **options):
+    return np.asarray(model((source, target), **options))
+
+
+def real(target):
+    return target != 0
+
+
+@pytest.mark.parametrize("name", ["repe", "baseline"])
+def test_counts_the_papers_parameters(name):
+    model = models.build(name, source_vocab_size=7765, target_vocab_size=7010)
+    assert model.count_params() == PARAMETERS[name]
+
+
+def test_parts_count_what_they_should():
+    model = models.build("repe", 7765, 7010)
+    assert model.encoder.blocks[0].self_attention.count_params() == 115_584
+    assert model.encoder.blocks[0].count_params() == 182_016
+    assert model.decoder.blocks[0].count_params() == 297_856
+    assert model.output_dense.count_params() == 904_290
+    model = models.build("baseline", 7765, 7010)
+    assert model.encoder.blocks[0].self_attention.count_params() == 527_488
+    assert model.encoder.blocks[0].count_params() == 659_712
+    assert model.decoder.blocks[0].count_params() == 1_187_456
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equals_the_equations(variant, tiny, ids):
+    name, overrides = VARIANTS[variant]
+    model = tiny(name, **overrides)
+    y = logits(model, *ids)
+    for row, (source, target) in enumerate(zip(*ids)):
+        expected = oracle.transformer(model, source, target)
+        kept = real(target)
+        np.testing.assert_allclose(y[row][kept], expected[kept], atol=2e-4)
+
+
+def test_the_grid_is_eight_different_models(tiny, ids):
+    results = [logits(tiny("repe", **setting), *ids) for setting in GRID]
+    for one, other in itertools.combinations(results, 2):
+        assert np.abs(one - other).max() > 1e-3
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("name", ["repe", "baseline"])
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_more_padding_changes_nothing(name, dropout, blocks, compiled, tiny, ids):
+    source, target = ids
+    model = tiny(name, num_blocks=blocks, dropout=dropout)
+    # `predict_on_batch` runs the compiled graph.
+    run = model.predict_on_batch if compiled else model
+    expected = np.asarray(run((source, target)))
+    longer_source = np.pad(source, ((0, 0), (0, 5)))
+    longer_target = np.pad(target, ((0, 0), (0, 4)))
+    for longer in (
+        (longer_source, target),
+        (source, longer_target),
+        (longer_source, longer_target),
+    ):
+        y = np.asarray(run(longer))[:, : target.shape[1]]
+        np.testing.assert_allclose(y[real(target)], expected[real(target)], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["repe", "baseline"])
+def test_a_sentence_alone_is_as_in_a_batch(name, tiny, ids):
+    source, target = ids
+    model = tiny(name)
+    alone = logits(model, source[1:, :4], target[1:, :3])
+    np.testing.assert_allclose(alone[0], logits(model, *ids)[1, :3], atol=1e-5)
+
+
+def test_padding_does_matter_where_it_counts_among_the_tokens(tiny, ids):
+    """What was probably run for the paper: a batch changes its members' results."""
+    source, target = ids
+    model = tiny("repe", padding_in_statistics=True)
+    expected = logits(model, source, target)
+    longer = np.pad(source, ((0, 0), (0, 5)))
+    difference = np.abs(logits(model, longer, target) - expected)
+    assert difference[real(target)].max() > 1e-3
+
+
+@pytest.mark.parametrize("position", [1, 3, 4])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_who_sees_later_words(variant, position, tiny, ids):
+    """The leak: the published decoder's statistics tell earlier positions of later
+    words. The baseline and prefix statistics are causal."""
+    source, target = ids
+    name, overrides = VARIANTS[variant]
+    model = tiny(name, **overrides)
+    changed = target.copy()
+    changed[0, position] = 9
+    before = logits(model, source, target)[0, :position]
+    after = logits(model, source, changed)[0, :position]
+    if variant in SEES_AHEAD:
+        assert np.abs(before - after).max() > 1e-4
+    else:
+        np.testing.assert_allclose(before, after, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["repe", "baseline"])
+def test_the_source_is_seen_whole(name, tiny, ids):
+    source, target = ids
+    model = tiny(name)
+    changed = source.copy()
+    changed[0, 4] = 10
+    difference = np.abs(logits(model, changed, target) - logits(model, *ids))
+    assert difference[0].max(axis=-1).min() > 1e-6
+    np.testing.assert_array_equal(difference[1], 0)
+
+
+def test_training_drops_and_inference_does_not(tiny, ids):
+    model = tiny("repe", dropout=0.5)
+    np.testing.assert_array_equal(logits(model, *ids), logits(model, *ids))
+    assert np.abs(logits(model, *ids, training=True) - logits(model, *ids)).max() > 0.01
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("name", ["repe", "baseline"])
+def test_half_precision_is_near_full_precision(name, policy, tiny, ids):
+    expected = logits(tiny(name), *ids)
+    keras.config.set_dtype_policy(policy)
+    try:
+        half = tiny(name)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    np.testing.assert_allclose(
+        np.asarray(half(ids), dtype="float32"), expected, atol=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: models.build("rope", 9, 9), r"\('repe', 'baseline'\).*'rope'"),
+        (lambda: models.build("repe", 9, 9, heads=2), "'heads'.*nearest.*'num_heads'"),
+        (lambda: models.build("repe", 9, 9, num_heads="2"), "type int.*'2'.*type str"),
+        (lambda: models.build("repe", 9, 9, normalize=1), "type bool.*1.*type int"),
+        (lambda: models.build("repe", 9, 9, num_blocks=0), "num_blocks=0"),
+        (lambda: models.build("repe", 9, 9, embedding_dim=7), "even.*embedding_dim=7"),
+        (lambda: models.build("repe", 9, 9, position="rotary"), "'rotary'"),
+        (lambda: models.build("repe", 9, 9, dropout=1.0), "dropout=1.0"),
+        (
+            lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
+            "normalize=False has none",
+        ),
+        (
+            lambda: models.build("baseline", 9, 9, padding_in_statistics=True),
+            "normalize=False has none",
+        ),
+        (
+            lambda: models.build(
+                "repe",
+                9,
+                9,
+                padding_in_statistics=True,
+                encoder_statistics="prefix",
+                decoder_statistics="prefix",
+            ),
+            "no meaning.*in no prefix",
+        ),
+    ],
+)
+def test_impossible_models_are_refused_with_the_reason(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (lambda s, t: s, "pair"),
+        (lambda s, t: (s.astype("float32"), t), "integer.*float32"),
+        (lambda s, t: (s, t[0]), r"\(batch, length\).*shape=\(5,\)"),
+        (lambda s, t: (s + 20, t), "from 0 to 10.*from 20 to 29"),
+        (lambda s, t: (s, t - 1), "from 0 to 9.*from -1 to 7"),
+    ],
+)
+def test_bad_ids_are_named(inputs, message, tiny, ids):
+    with pytest.raises(ValueError, match=message):
+        tiny("repe")(inputs(*ids))
+
+
+def test_ids_past_the_vocabulary_stop_training_too(tiny, ids):
+    """In a graph nothing can be looked at; TensorFlow's own gather reports them."""
+    import tensorflow as tf
+
+    from reprt.losses import MaskedCrossentropy
+
+    source, target = ids
+    model = tiny("repe")
+    model.compile("sgd", MaskedCrossentropy())
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not in \[0, 11\)"):
+        model.fit((source + 20, target), target, verbose=0)

@@ -1,0 +1,124 @@
+"""The paper's equations once more, in plain NumPy and float64.
+
+Written for reading, sentence by sentence and head by head, and sharing no line with
+the package. Weights come from a model's layers.
+"""
+
+import numpy as np
+
+
+def token_norm(x, real=None, statistics="sequence", epsilon=1e-6):
+    """Eq. 4-7 for one sequence; `real` says which rows count."""
+    x = np.asarray(x, dtype="float64")
+    real = np.ones(len(x), dtype=bool) if real is None else np.asarray(real)
+    normed = np.zeros_like(x)
+    for row in np.flatnonzero(real):
+        end = len(x) if statistics == "sequence" else row + 1
+        tokens = x[:end][real[:end]]
+        normed[row] = (x[row] - tokens.mean(0)) / np.sqrt(tokens.var(0) + epsilon)
+    return normed
+
+
+def table(length, depth, kind="tutorial"):
+    """Eq. 3 to the letter, or as TensorFlow's tutorial has it."""
+    encoding = np.zeros((length, depth))
+    for i in range(length):
+        for j in range(depth):
+            left = j < depth // 2
+            if kind == "tutorial":
+                k = j if left else j - depth // 2
+                angle = i / 10000 ** (k / (depth / 2))
+            else:
+                angle = (i + 1) / 10000 ** (2 * (j + 1) / depth)
+            encoding[i, j] = np.sin(angle) if left else np.cos(angle)
+    return encoding
+
+
+def softmax(scores):
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def attention(layer, query, key, value, allowed):
+    """Eq. 12-19 for one sentence; `allowed[i, j]`: may i attend to j?"""
+    mha = layer.attention
+    weights = {}
+    for name in ("query", "key", "value", "output"):
+        dense = getattr(mha, f"{name}_dense")
+        weights[name] = np.asarray(dense.kernel, "float64"), np.asarray(dense.bias)
+    result, scores = weights["output"][1].astype("float64"), []
+    for head in range(layer.num_heads):
+        q, k, v = (
+            x @ weights[name][0][:, head] + weights[name][1][head]
+            for name, x in (("query", query), ("key", key), ("value", value))
+        )
+        logits = q @ k.T / np.sqrt(layer.key_dim)
+        scores.append(softmax(np.where(allowed, logits, -np.inf)))
+        result = result + scores[-1] @ v @ weights["output"][0][head]
+    return result, np.array(scores)
+
+
+def layer_norm(layer, x):
+    normed = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-3)
+    return normed * np.asarray(layer.gamma, "float64") + np.asarray(layer.beta)
+
+
+def dense(layer, x):
+    return x @ np.asarray(layer.kernel, "float64") + np.asarray(layer.bias)
+
+
+def feed_forward(layer, x):
+    return dense(layer.output_dense, np.maximum(dense(layer.hidden, x), 0))
+
+
+def embed(model, side, ids):
+    """Tokens and states of one sentence, eq. 1-3, 8-11 and 28."""
+    config = model.config
+    layer = getattr(model, f"{side}_embedding")
+    m = config.embedding_dim
+    factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[config.scale]
+    tokens = factor * np.asarray(layer.embedding.embeddings, "float64")[ids]
+    if config.normalize:
+        which = "encoder" if side == "source" else "decoder"
+        tokens = token_norm(
+            tokens,
+            None if config.padding_in_statistics else ids != 0,
+            getattr(config, f"{which}_statistics"),
+            config.epsilon,
+        )
+    positions = table(len(ids), m, config.table)
+    if config.position == "concat":
+        return tokens, np.concatenate([tokens, positions], axis=1)
+    return tokens, tokens + positions
+
+
+def transformer(model, source_ids, target_ids):
+    """Logits of one sentence pair, eq. 20-24 and appendix A."""
+    by_token = model.config.value == "tokens"
+    source_real, target_real = source_ids != 0, target_ids != 0
+    source_tokens, states = embed(model, "source", source_ids)
+    for block in model.encoder.blocks:
+        value = source_tokens if by_token else states
+        attended, _ = attention(
+            block.self_attention, states, states, value, source_real[None, :]
+        )
+        states = layer_norm(block.attention_norm, attended + states)
+        fed = feed_forward(block.feed_forward, states)
+        states = layer_norm(block.feed_forward_norm, fed + states)
+    memory = states
+    target_tokens, states = embed(model, "target", target_ids)
+    causal = np.tri(len(target_ids), dtype=bool)
+    for block in model.decoder.blocks:
+        value = target_tokens if by_token else states
+        attended, _ = attention(
+            block.self_attention, states, states, value, causal & target_real[None, :]
+        )
+        states = layer_norm(block.self_norm, attended + states)
+        value = source_tokens if by_token else memory
+        attended, _ = attention(
+            block.cross_attention, states, memory, value, source_real[None, :]
+        )
+        states = layer_norm(block.cross_norm, attended + states)
+        fed = feed_forward(block.feed_forward, states)
+        states = layer_norm(block.feed_forward_norm, fed + states)
+    return dense(model.output_dense, states)

@@ -1,0 +1,59 @@
+"""Every example in a docstring and in the README does what it shows."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import reprt
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def modules():
+    found = pkgutil.walk_packages(reprt.__path__, "reprt.")
+    return [module.name for module in found if module.name != "reprt.__main__"]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstring_examples(name):
+    with warnings.catch_warnings():
+        # Keras wonders at attention over a single token.
+        warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
+        results = doctest.testmod(importlib.import_module(name))
+    assert results.failed == 0
+
+
+@pytest.mark.slow
+def test_the_readmes_own_script(tmp_path):
+    [script] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len([line for line in script.splitlines() if line.strip()]) <= 12
+    finished = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_layers_import_without_the_extras():
+    """A plain `pip install` has no tensorflow-text, TFDS, matplotlib or sacrebleu."""
+    script = """
+import sys
+extras = "tensorflow_text tensorflow_datasets matplotlib sacrebleu tomli_w".split()
+sys.modules.update({name: None for name in extras})
+import reprt
+from reprt import layers, losses, metrics, models, schedules
+models.build("repe", 9, 9)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stderr

@@ -1,0 +1,84 @@
+"""A tiny text, tiny models, and trainers of one on the other."""
+
+import numpy as np
+import pytest
+
+from reprt.config import preset
+from reprt.data import embedded
+from reprt.data.pipeline import encode
+from reprt.training.recipe import RunSettings, TextSettings, TrainingSettings
+from reprt.training.run_folder import RunFolder
+
+TINY = {
+    "num_blocks": 1,
+    "embedding_dim": 8,
+    "num_heads": 2,
+    "key_dim": 4,
+    "value_dim": 4,
+    "feed_forward_dim": 16,
+}
+
+
+class Lines:
+    """A `Progress` that remembers."""
+
+    def __init__(self):
+        self.shown, self.said = [], []
+        self.show, self.say = self.shown.append, self.said.append
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory):
+    """33 training pairs, so that batches of 16 leave one over."""
+    corpus = embedded.load(train=33, dev=10, test=4)
+    return encode(corpus, 150, 24, tmp_path_factory.mktemp("vocabularies"))
+
+
+@pytest.fixture(scope="session")
+def settings():
+    """A function that returns the settings of a tiny run."""
+
+    def build(name="repe", model=None, **training):
+        architecture = preset(name, **{**TINY, **(model or {})})
+        # Few steps are taken, so the learning rate has to rise at once.
+        usual = {"batch_size": 16, "epochs": 2, "warmup_steps": 4, "bleu": False}
+        return RunSettings(
+            name=name,
+            preset=name,
+            model=architecture,
+            text=TextSettings(),
+            training=TrainingSettings(**{**usual, **training}),
+        )
+
+    return build
+
+
+@pytest.fixture
+def trainer(text, settings, tmp_path):
+    """A function that returns a tiny trainer; the same folder continues a run."""
+    from reprt.training.trainer import Trainer
+
+    def build(folder, *arguments, **keywords):
+        run = settings(*arguments, **keywords)
+        files = RunFolder(tmp_path / folder)
+        files.open(run, text)
+        return Trainer(run, text, files, Lines())
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def variables():
+    """A function that returns copies of all that a checkpoint holds of a trainer."""
+    return lambda trainer: [variable.numpy() for variable in trainer._variables]
+
+
+@pytest.fixture(scope="session")
+def assert_same():
+    """A function that compares lists of arrays, bit for bit or nearly so."""
+
+    def compare(these, those, tolerance=0.0):
+        for this, that in zip(these, those, strict=True):
+            np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
+
+    return compare

@@ -1,0 +1,148 @@
+"""The same command after `kill -9`, against a run that nobody interrupted."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from reprt.data import embedded
+from reprt.training.checkpoint import CheckpointError
+from reprt.training.run_folder import RunFolder
+
+RECIPE = """
+[text]
+vocab_size = 150
+[training]
+epochs = 2
+batch_size = 4
+micro_batches = 2
+warmup_steps = 4
+checkpoint_minutes = 0
+bleu = false
+[models.repe]
+preset = "repe"
+num_blocks = 1
+embedding_dim = 8
+num_heads = 2
+key_dim = 4
+value_dim = 4
+feed_forward_dim = 16
+dropout = 0.2
+"""
+STEPS = 15  # an epoch
+DEADLINE = 300  # seconds, on the slowest of machines
+
+
+@pytest.fixture
+def train(tmp_path):
+    """A function that starts the command; its text lies in files, as TED's does."""
+    corpus = embedded.load(train=4 * STEPS, dev=4, test=2)
+    place = tmp_path / "text" / "datasets" / "pt_to_en"
+    place.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        sentences = getattr(corpus, split)
+        for side, lines in (("pt", sentences.source), ("en", sentences.target)):
+            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(RECIPE)
+
+    def start(out):
+        return subprocess.Popen(
+            [sys.executable, "-m", "reprt", "train", recipe]
+            + ["--text", tmp_path / "text", "--out", out],
+            env={**os.environ, "REPRT_CACHE": str(tmp_path / "cache")},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def finish(process):
+    _, errors = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, errors
+    return errors
+
+
+def kill_after(process, checkpoints: pathlib.Path, step):
+    """Kills the process once the checkpoint of a step, or a later one, is there."""
+    wanted, end = f"step-{step:08d}.npz", time.monotonic() + DEADLINE
+    while not any(path.name >= wanted for path in checkpoints.glob("step-*.npz")):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+def losses(run):
+    """The log without the times, which no two runs share."""
+    return [
+        {name: value for name, value in row.items() if "seconds" not in name}
+        for row in run.log()
+    ]
+
+
+@pytest.mark.slow
+def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(train, tmp_path):
+    alone = RunFolder(tmp_path / "alone" / "repe")
+    killed = RunFolder(tmp_path / "killed" / "repe")
+    finish(train(alone.path.parent))
+
+    kill_after(train(killed.path.parent), killed.checkpoints, STEPS // 3)
+    assert killed.log() == []  # in the middle of the first epoch
+    kill_after(train(killed.path.parent), killed.checkpoints, STEPS + STEPS // 3)
+    assert len(killed.log()) == 1  # and of the second
+    assert killed.metrics() is None
+    said = finish(train(killed.path.parent))
+    assert "repe: " in said and "from epoch 2, step " in said
+
+    assert len(killed.manifest()["starts"]) == 3
+    assert losses(killed) == losses(alone) and len(losses(alone)) == 2
+    one, other = (keras.saving.load_model(run.model) for run in (alone, killed))
+    for this, that in zip(one.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(this, that)
+    newest = f"step-{2 * STEPS:08d}.npz"
+    with (
+        np.load(alone.checkpoints / newest) as this,
+        np.load(killed.checkpoints / newest) as that,
+    ):
+        for name in set(this.files) - {"state"}:  # Adam's moments among them
+            np.testing.assert_array_equal(this[name], that[name])
+
+
+def test_epochs_that_ended_after_the_checkpoint_are_done_again(trainer):
+    run = trainer("run")
+    run.checkpoint()
+    run.folder.write_log([{"epoch": 1, "val_loss": 1.0}])  # and killed here
+    again = trainer("run")
+    assert again.state.epoch == 0 and again.folder.log() == []
+
+
+def test_a_damaged_checkpoint_ends_the_command_and_loses_nothing(trainer):
+    run = trainer("run")
+    run.checkpoint()
+    run.folder.write_log([{"epoch": 1, "val_loss": 1.0}])
+    (checkpoint,) = run.folder.checkpoints.iterdir()
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    files = {path: path.read_bytes() for path in run.folder.path.glob("*.*")}
+    with pytest.raises(CheckpointError, match="step-00000000.npz is damaged"):
+        trainer("run")
+    assert {path: path.read_bytes() for path in run.folder.path.glob("*.*")} == files
+
+
+def test_a_checkpoint_of_another_model_is_refused(trainer):
+    run, other = trainer("run"), trainer("other", model={"feed_forward_dim": 17})
+    run.checkpoint()
+    other.checkpoint()
+    (mine,), (theirs,) = (each.folder.checkpoints.iterdir() for each in (run, other))
+    mine.write_bytes(theirs.read_bytes())
+    with pytest.raises(CheckpointError, match="of another model. Expected a shape"):
+        trainer("run")

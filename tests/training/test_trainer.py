@@ -1,0 +1,274 @@
+import dataclasses
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from reprt.data.pipeline import batches, training_order
+from reprt.losses import MaskedCrossentropy
+from reprt.metrics import TokenAccuracy
+from reprt.models import Transformer
+from reprt.schedules import WarmupSchedule
+from reprt.training.micro_batches import sum_over_parts
+from reprt.training.progress import duration
+from reprt.training.trainer import Tally, TrainingDiverged, train_side_by_side
+
+NAMES = ("baseline", "repe")
+NO_DROPOUT = {"dropout": 0.0}
+EPSILON = 1e-2
+
+
+class DenseAdam(keras.optimizers.Adam):
+    """Adam as it was published, which is what a `Trainer` uses.
+
+    Of an embedding, Keras' own moves only the rows that the batch has.
+    """
+
+    def apply(self, grads, trainable_variables=None):
+        dense = [tf.convert_to_tensor(grad) for grad in grads]
+        super().apply(dense, trainable_variables)
+
+
+def calm(trainer):
+    """Keeps Adam from blowing up the rounding of gradients that are really zero.
+
+    Those of the key's biases are, for attention does not feel a shift of all its
+    scores; divided by their own size, they would move these weights at random.
+    """
+    trainer._optimizer.epsilon = EPSILON
+    return trainer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_losses_and_weights_are_those_of_fit(name, trainer, text, assert_same):
+    ours = calm(trainer("run", name, NO_DROPOUT, micro_batches=3))
+    size = ours.settings.training.batch_size
+    vocabularies = len(text.source_tokenizer), len(text.target_tokenizer)
+    model = Transformer(*vocabularies, ours.settings.model)
+    model.build()
+    model.set_weights(ours.model.get_weights())
+    schedule = WarmupSchedule(ours.settings.schedule_dim, warmup_steps=4)
+    model.compile(
+        DenseAdam(schedule, beta_1=0.9, beta_2=0.98, epsilon=EPSILON),
+        MaskedCrossentropy(),
+        metrics=[TokenAccuracy()],
+    )
+    for epoch in range(2):
+        order = training_order(len(text.train), seed=0, epoch=epoch)
+        history = model.fit(
+            batches(text.train, size, order),
+            validation_data=batches(text.dev, size),
+            shuffle=False,
+            verbose=0,
+        ).history
+        ours.train_epoch()
+        row = ours.folder.log()[epoch]
+        for prefix, theirs in (("train", ""), ("val", "val_")):
+            (loss,) = history[f"{theirs}loss"]
+            (accuracy,) = history[f"{theirs}token_accuracy"]
+            assert row[f"{prefix}_loss"] == pytest.approx(loss, abs=1e-5)
+            assert row[f"{prefix}_accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert_same(ours.model.get_weights(), model.get_weights(), 1e-5)
+
+    # And the saved model is the one whose losses were logged.
+    saved = keras.saving.load_model(ours.folder.model)
+    saved.compile(loss=MaskedCrossentropy())
+    loss = saved.evaluate(batches(text.dev, size), verbose=0)
+    assert row["val_loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
+    tally = Tally()
+    tally.add(rows=2, loss=4.0, tokens=1, correct=1)
+    tally.add(rows=1, loss=7.0, tokens=7, correct=3)
+    assert tally.means("val") == {
+        "val_loss": (2 * 4 + 1 * 1) / 3,
+        "val_loss_per_token": 11 / 8,
+        "val_accuracy": 0.5,
+    }
+    assert set(Tally().means("train").values()) == {0.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_micro_batches_change_no_result(name, trainer, assert_same):
+    whole = calm(trainer("whole", name, NO_DROPOUT, micro_batches=1))
+    parts = calm(trainer("parts", name, NO_DROPOUT, micro_batches=8))
+    for each in (whole, parts):
+        each.train_epoch()
+    assert_same(whole.model.get_weights(), parts.model.get_weights(), 1e-5)
+    for column in ("train_loss", "val_loss", "val_loss_per_token", "train_tokens"):
+        one, other = (each.folder.log()[0][column] for each in (whole, parts))
+        assert one == pytest.approx(other, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_a_batch_whose_padding_counts_is_left_whole(trainer, variables, assert_same):
+    counted = {"padding_in_statistics": True}
+    several = [
+        trainer(f"{parts}", "repe", counted, micro_batches=parts) for parts in (1, 8)
+    ]
+    for each in several:
+        each.train_epoch()
+    assert_same(*map(variables, several))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 99])
+def test_parts_are_padded_to_their_own_longest_and_add_up(parts):
+    source = np.array([[2, 3, 0, 0], [2, 5, 5, 3], [2, 5, 3, 0]], "int32")
+    target = np.array([[2, 6, 6], [2, 0, 0], [2, 6, 0]], "int32")
+    labels = np.array([[6, 6, 3], [3, 0, 0], [6, 3, 0]], "int32")
+    widths = []
+
+    def count(part):
+        (sources, targets), words = part
+        # As many columns as the longest row, unless the batch is left as it is.
+        tf.py_function(
+            lambda *shapes: widths.append([shape.numpy().tolist() for shape in shapes]),
+            [tf.shape(each) for each in (sources, targets, words)],
+            [],
+        )
+        return [tf.reduce_sum(sources), tf.reduce_sum(targets), tf.reduce_sum(words)]
+
+    batch = tuple(map(tf.constant, (source, target))), tf.constant(labels)
+    sums = tf.function(sum_over_parts)(count, batch, parts, [0, 0, 0])
+    assert [int(total) for total in sums] == [source.sum(), target.sum(), labels.sum()]
+    if parts >= 3:  # longest side: rows 2 (3 and 2), 0 (2 and 3), 1 (4 and 1)
+        assert sorted(widths) == [
+            [[1, 2], [1, 3], [1, 3]],
+            [[1, 3], [1, 2], [1, 2]],
+            [[1, 4], [1, 1], [1, 1]],
+        ]
+
+
+@pytest.mark.slow
+def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
+    trainer, variables, assert_same
+):
+    alone = [trainer(f"alone-{name}", name, micro_batches=1) for name in NAMES]
+    for each in alone:
+        while not each.finished:
+            each.train_epoch()
+
+    together = [
+        trainer(f"together-{name}", name, micro_batches=1) for name in NAMES
+    ]
+    for each in together:
+        before = variables(each), dataclasses.asdict(each.state)
+        assert each.seconds_left == 0  # nothing is known yet
+        each.calibrate()
+        assert_same(variables(each), before[0])
+        assert dataclasses.asdict(each.state) == before[1]
+        assert each.seconds_left > 0 and not each.folder.log()
+    train_side_by_side(together)
+    for one, other in zip(alone, together):
+        assert_same(variables(one), variables(other))
+
+
+@dataclasses.dataclass
+class Turns:
+    """A trainer that only notes its turns."""
+
+    name: str
+    epochs: int
+    taken: list
+    seconds_left: float = 7.0
+
+    def __post_init__(self):
+        self.state = self
+
+    @property
+    def epoch(self):
+        return sum(name == self.name for name, _ in self.taken)
+
+    @property
+    def finished(self):
+        return self.epoch >= self.epochs
+
+    def train_epoch(self, seconds_left_elsewhere):
+        self.taken.append((self.name, seconds_left_elsewhere()))
+
+
+def test_models_take_turns_and_know_the_time_of_the_others():
+    taken, reports = [], []
+    trainers = [Turns("a", 3, taken), Turns("b", 2, taken)]
+    train_side_by_side(trainers, after_epoch=lambda: reports.append(len(taken)))
+    assert taken == [("a", 7), ("b", 7), ("a", 7), ("b", 7), ("a", 0)]
+    assert reports == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.slow
+def test_an_epoch_is_logged_shown_and_kept(trainer, text):
+    ours = trainer("run", tensorboard=True)
+    ours.train_epoch()
+    (row,) = ours.folder.log()
+    assert list(row) == [
+        "epoch",
+        "step",
+        "learning_rate",
+        "train_loss",
+        "train_loss_per_token",
+        "train_accuracy",
+        "val_loss",
+        "val_loss_per_token",
+        "val_accuracy",
+        "train_tokens",
+        "train_seconds",
+        "val_seconds",
+    ]
+    assert all(math.isfinite(value) for value in row.values())
+    assert row["epoch"] == 1 and row["step"] == 3
+    words = sum(len(ids) - 1 for ids in text.train.target)
+    assert row["train_tokens"] == words
+    assert {path.name for path in ours.folder.path.iterdir()} == {
+        *("config.toml", "manifest.json", "source.vocab", "target.vocab"),
+        *("log.csv", "model.keras", "checkpoints", "tensorboard"),
+    }
+    progress = ours._progress
+    assert len(progress.shown) == 3
+    assert progress.shown[1].startswith("repe: epoch 1/2, step 2/3, loss ")
+    assert "tokens/s, epoch ends in 0:" in progress.shown[1]
+    assert ", all in 0:" in progress.shown[1]
+    assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
+
+    (events,) = (ours.folder.path / "tensorboard").iterdir()
+    assert b"val_loss_per_token" in events.read_bytes()
+
+
+@pytest.mark.slow
+def test_out_of_time_only_finished_epochs_count(trainer):
+    ours = trainer("run", epochs=3)
+    ours.train_epoch()
+    spent = dataclasses.replace(ours.settings.training, hours=1e-9)
+    ours.settings = dataclasses.replace(ours.settings, training=spent)
+    finished = ours.folder.model.read_bytes()
+    ours.train_epoch()
+    assert ours.finished and ours.state.out_of_time and ours.seconds_left == 0
+    assert len(ours.folder.log()) == 1
+    assert ours.folder.model.read_bytes() == finished
+    # It stays out of time when it is opened again.
+    assert trainer("run", epochs=3).finished
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_not_finite_ends_the_training(trainer):
+    ours = trainer("run")
+    ours.checkpoint()
+    first = ours.model.trainable_variables[0]
+    first.assign(first * math.nan)
+    with pytest.raises(TrainingDiverged, match="repe: the loss is nan in epoch 1, ste"):
+        ours.train_epoch()
+    checkpoints = [path.name for path in ours.folder.checkpoints.iterdir()]
+    assert checkpoints == ["step-00000000.npz"]
+    assert np.isfinite(trainer("run").model.trainable_variables[0]).all()
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [(0, "0:00"), (59.6, "1:00"), (245, "4:05"), (3723, "1:02:03"), (9e4, "25:00:00")],
+)
+def test_a_duration_reads_as_a_clock(seconds, text):
+    assert duration(seconds) == text
