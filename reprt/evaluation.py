@@ -10,7 +10,7 @@ from reprt.data.pipeline import EncodedCorpus
 from reprt.data.tokenizer import END_ID, START_ID, WordPiece
 from reprt.decoding import greedy_search
 
-BATCH = 64
+BATCH = 256
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,10 +92,12 @@ class EmbeddedSettings:
 
     Args:
         training: keys of `[training]` that take precedence there.
+        model: fields of every model's architecture that do.
         leave_out: names of models that are not trained unless they are asked for.
     """
 
     training: dict = dataclasses.field(default_factory=dict)
+    model: dict = dataclasses.field(default_factory=dict)
     leave_out: list = dataclasses.field(default_factory=list)
 
 
@@ -149,11 +151,9 @@ class Recipe:
         Raises:
             ValueError: for an unknown or ill-typed key, or a model that is not there.
         """
-        shared, left_out = self.settings.get("training", {}), ()
-        if embedded:
-            table = self.settings.get("embedded", {})
-            special = from_settings(EmbeddedSettings, table, "[embedded]")
-            shared, left_out = {**shared, **special.training}, special.leave_out
+        table = self.settings.get("embedded", {}) if embedded else {}
+        special = from_settings(EmbeddedSettings, table, "[embedded]")
+        shared = {**self.settings.get("training", {}), **special.training}
         models = self.settings.get("models", {})
         _check_tables(models, tuple(models), "[models]")
         unknown = [name for name in only if name not in models]
@@ -163,9 +163,9 @@ class Recipe:
                 f". Asked for: {', '.join(only) or 'all'}."
             )
         return [
-            self._run(name, table, shared)
+            self._run(name, {**table, **special.model}, shared)
             for name, table in models.items()
-            if (name in only if only else name not in left_out)
+            if (name in only if only else name not in special.leave_out)
         ]
 
     def _run(self, name, table, shared) -> RunSettings:

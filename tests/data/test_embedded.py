@@ -556,7 +556,7 @@ def test_the_lexicon_is_large_and_all_of_it_is_used(trees):
         part for tree in trees[:20_000] for part in lexical(tree)
     )
     assert set(uses) == lexemes
-    assert min(uses.values()) >= 20
+    assert min(uses.values()) >= 10
 
 
 def test_no_portuguese_sentence_has_two_translations(pairs):
@@ -564,7 +564,7 @@ def test_no_portuguese_sentence_has_two_translations(pairs):
 
 
 def test_nearly_all_draws_differ(pairs):
-    assert len(set(pairs)) > 0.97 * len(pairs)
+    assert len(set(pairs)) > 0.9 * len(pairs)
 
 
 def test_more_than_a_million_pairs():
@@ -608,7 +608,7 @@ def test_tokens(corpus):
 def test_lengths(corpus):
     for side in (corpus.train.source, corpus.train.target):
         lengths = [len(sentence.split()) for sentence in side]
-        assert 9 <= sum(lengths) / len(lengths) <= 11
+        assert 6 <= sum(lengths) / len(lengths) <= 9
         assert max(lengths) <= embedded.MAX_TOKENS
 
 
@@ -639,7 +639,7 @@ def test_english_articles(pairs):
 
 
 def test_default_sizes_and_labels(corpus):
-    assert list(map(len, (corpus.train, corpus.dev, corpus.test))) == [20_000, 500, 500]
+    assert list(map(len, (corpus.train, corpus.dev, corpus.test))) == [12_000, 500, 500]
     assert corpus.name == "embedded corpus (generated, not TED)"
     assert corpus.pair == "pt_to_en"
     assert corpus.official is False

@@ -10,10 +10,10 @@ from reprt.data.corpus import Corpus, Split
 from reprt.data.embedded import english, portuguese
 from reprt.data.embedded.sampler import Sampler, distinct_pairs
 
-MAX_TOKENS = 22  # of a sentence, on either side
+MAX_TOKENS = 10  # of a sentence, on either side
 
 
-def load(train: int = 20_000, dev: int = 500, test: int = 500, seed: int = 0) -> Corpus:
+def load(train: int = 12_000, dev: int = 500, test: int = 500, seed: int = 0) -> Corpus:
     """Generates the corpus.
 
     No Portuguese sentence occurs twice, within a split or across splits, and each has

@@ -134,8 +134,8 @@ def _kinds(cell: str) -> tuple[str, ...]:
 # Kind by kind: word, gender, translation; `-` marks what is not counted.
 _NOUNS = {
     "person": """menino m boy, menina f girl, homem m man, criança f child,
-        mãe f mother, irmão m brother, irmã f sister, rei m king, rainha f queen, amigo m friend,
-        amiga f friend""",
+        mãe f mother, irmão m brother, irmã f sister, rei m king, rainha f queen,
+        amigo m friend, amiga f friend""",
     "animal": """gato m cat, cão m dog, cavalo m horse, pássaro m bird, vaca f cow,
         rato m mouse, leão m lion""",
     "food": """maçã f apple, laranja f orange, ovo m egg, peixe m fish, pão m bread -,
@@ -145,8 +145,8 @@ _NOUNS = {
     "text": """livro m book, carta f letter, jornal m newspaper, história f story,
         lição f lesson""",
     "thing": """chave f key, caixa f box, relógio m clock, flor f flower,
-        telefone m phone, mapa m map, presente m gift, lápis m pencil, guarda-chuva m umbrella,
-        bola f ball""",
+        telefone m phone, mapa m map, presente m gift, lápis m pencil,
+        guarda-chuva m umbrella, bola f ball""",
     "clothing": "chapéu m hat, sapato m shoe, camisa f shirt, vestido m dress",
     "furniture": "mesa f table, cadeira f chair, cama f bed",
     "opening": "porta f door, janela f window",
