@@ -14,6 +14,8 @@ PAIR ?= pt_to_en
 TEXT ?= auto
 VENV := .venv
 export REPRT_TED
+# Without this TensorFlow greets with pages of notes.
+export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: reproduce-pt-en test check clean
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +17,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
-    # TensorFlow greets with pages of notes unless it is asked not to.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         return options.command(options)
     except KeyboardInterrupt:

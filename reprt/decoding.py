@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from reprt.layers.masks import PAD_ID
+from reprt.models import Memory
 
 EXTRA_TOKENS = 50
 
@@ -13,9 +14,9 @@ EXTRA_TOKENS = 50
 def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
     """Takes the most likely token, again and again, until every sentence has ended.
 
-    The whole prefix is decoded at each step. RePE as published could not do with
-    less: each new token changes the mean and variance of the target, and with them
-    every earlier position.
+    Each step decodes the whole prefix of every sentence that has not ended. RePE as
+    published could not do with less: each new token changes the mean and variance of
+    the target, and with them every earlier position.
 
     Args:
         model: a `reprt.models.Transformer`.
@@ -41,18 +42,22 @@ def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
     source_ids = ops.convert_to_tensor(source_ids)
     if max_tokens is None:
         max_tokens = source_ids.shape[1] + EXTRA_TOKENS
-    prefix = np.full((source_ids.shape[0], 1), start_id, dtype="int32")
-    ended = np.zeros(len(prefix), dtype=bool)
+    found = np.full((source_ids.shape[0], 1 + max_tokens), PAD_ID, dtype="int32")
+    found[:, 0] = start_id
+    going = np.arange(len(found))  # the rows that have not ended
     with warnings.catch_warnings():
         # Keras wonders at attention over one token, which is how every sentence begins.
         warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
         memory = model.encode(source_ids, training=False)
-        for _ in range(max_tokens):
-            logits = model.decode(ops.convert_to_tensor(prefix), memory, training=False)
-            best = ops.convert_to_numpy(ops.argmax(logits[:, -1], axis=-1))
-            token = np.where(ended, PAD_ID, best).astype("int32")
-            prefix = np.concatenate([prefix, token[:, None]], axis=1)
-            ended |= token == end_id
-            if ended.all():
+        for length in range(1, 1 + max_tokens):
+            prefix = ops.convert_to_tensor(found[going, :length])
+            logits = model.decode(prefix, memory, training=False)
+            token = ops.convert_to_numpy(ops.argmax(logits[:, -1], axis=-1))
+            found[going, length] = token
+            kept = np.flatnonzero(token != end_id)
+            if not len(kept):
                 break
-    return prefix
+            if len(kept) < len(going):
+                going = going[kept]
+                memory = Memory(*(ops.take(part, kept, axis=0) for part in memory))
+    return found[:, : 1 + length]

@@ -447,5 +447,5 @@ def _draw_curves(axis, runs, colours, pair, official):
     axis.set_xlabel("epoch")
     axis.set_ylabel("loss, nats per token")
     axis.set_title("a  teacher-forced losses", loc="left", fontsize=10)
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=7, handlelength=4)
     axis.grid(alpha=0.3)
