@@ -279,11 +279,11 @@ def test_the_folder_of_tfds_can_be_elsewhere(home, tmp_path, monkeypatch, prepar
     assert where(find("ted", "gl_to_en")) == "prepared"
 
 
-def test_looking_does_not_import_tensorflow(tmp_path):
+def test_looking_does_not_import_tfds(tmp_path):
     folder = write(tmp_path / "mine", "mine")
     program = (
         "import sys; from reprt.data.text import find; "
         f"find({str(folder)!r}, 'gl_to_en'); "
-        "assert not {'tensorflow', 'tensorflow_datasets'} & set(sys.modules)"
+        "assert 'tensorflow_datasets' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -100,7 +100,7 @@ def test_chunks_leave_no_trace(portuguese, sentences, monkeypatch):
 
 def test_the_vocabulary_is_a_function_of_text_and_size(portuguese, sentences):
     assert learn_vocabulary(sentences, 200) == portuguese.vocabulary
-    smaller = learn_vocabulary(sentences, 60)
+    smaller = learn_vocabulary(sentences, 45)
     assert len(smaller) < len(portuguese) <= 220
     assert WordPiece(smaller).digest() != portuguese.digest()
 
