@@ -6,14 +6,17 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-STATISTICS = ("sequence", "prefix")
+from reprt.layers.embedding import SCALES
+from reprt.layers.positional import TABLES
+from reprt.layers.token_norm import STATISTICS
+
 CHOICES = {
     "encoder_statistics": STATISTICS,
     "decoder_statistics": STATISTICS,
     "position": ("concat", "add"),
     "value": ("tokens", "states"),
-    "scale": ("sqrt", "inverse_sqrt", "none"),
-    "table": ("tutorial", "paper"),
+    "scale": SCALES,
+    "table": TABLES,
 }
 SIZES = ("num_blocks", "embedding_dim", "num_heads", "key_dim", "value_dim")
 

@@ -38,7 +38,7 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
     runs = recipe.runs(embedded=is_embedded(corpus), only=only)
     out = out or Path("runs") / recipe.name / _slug(corpus)
 
-    # Imported here, so that any mistake above is told before TensorFlow loads.
+    # Imported here, so that any mistake above is told before tensorflow-text loads.
     from reprt.data.pipeline import encode
     from reprt.training.trainer import Trainer, train_side_by_side
 
