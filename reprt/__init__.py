@@ -5,8 +5,8 @@ Importing the package registers its classes with Keras, so that
 training, reports) is imported where it is used.
 """
 
-from reprt import decoding, layers, losses, metrics, models, schedules
+from reprt import data, decoding, layers, losses, metrics, models, schedules
 
 __version__ = "0.1.0"
 
-__all__ = ["decoding", "layers", "losses", "metrics", "models", "schedules"]
+__all__ = ["data", "decoding", "layers", "losses", "metrics", "models", "schedules"]

@@ -59,5 +59,5 @@ def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
                 break
             if len(kept) < len(going):
                 going = going[kept]
-                memory = Memory(*(ops.take(part, kept, axis=0) for part in memory))
+                memory = Memory(*(ops.take(part, kept, axis=0) for part in memory[:3]))
     return found[:, : 1 + length]

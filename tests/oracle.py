@@ -41,10 +41,9 @@ def softmax(scores):
 
 def attention(layer, query, key, value, allowed):
     """Eq. 12-19 for one sentence; `allowed[i, j]`: may i attend to j?"""
-    mha = layer.attention
     weights = {}
     for name in ("query", "key", "value", "output"):
-        dense = getattr(mha, f"{name}_dense")
+        dense = getattr(layer, f"{name}_dense")
         weights[name] = np.asarray(dense.kernel, "float64"), np.asarray(dense.bias)
     result, scores = weights["output"][1].astype("float64"), []
     for head in range(layer.num_heads):

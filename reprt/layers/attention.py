@@ -5,6 +5,9 @@ from keras import ops
 
 from reprt.layers.masks import causal_mask
 
+HEADS_FIRST = (0, 2, 1, 3)
+FORBIDDEN = -1e9  # a score whose exponential is 0
+
 
 @keras.saving.register_keras_serializable(package="reprt")
 class PMHA(keras.layers.Layer):
@@ -18,12 +21,16 @@ class PMHA(keras.layers.Layer):
 
     RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
     as value; passing the states as value too gives the baseline's attention. The
-    output is as wide as the query. Every projection has a bias. The projections and
-    the softmax are `keras.layers.MultiHeadAttention`'s.
+    output is as wide as the query. Every projection has a bias. Weights are shaped and
+    ordered as those of `keras.layers.MultiHeadAttention`.
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
-    `key_mask`; one attached to the query stays attached to the output.
+    `key_mask`; one attached to the query stays attached to the output. A query that
+    may attend nowhere gets numbers without meaning, but finite ones.
+
+    Packing: tokens of several sentences may come packed, `(1, packed, width)`, with
+    the `PackedHeads` that tell them apart. They take the place of masks.
 
     Args:
         num_heads: heads p.
@@ -40,6 +47,8 @@ class PMHA(keras.layers.Layer):
             True where a target may attend to a source.
         return_attention_scores: whether to return the weights as well.
         key_mask: boolean tensor `(batch, sources)`, True on real sources.
+        query_packing: `PackedHeads` of a packed query; None if it is padded.
+        key_packing: `PackedHeads` of a packed key and value.
         training: whether dropout is active.
 
     Returns:
@@ -48,8 +57,9 @@ class PMHA(keras.layers.Layer):
         `(batch, heads, targets, sources)`.
 
     Raises:
-        ValueError: for an input whose rank is not 3, key and value of different
-            lengths, or a mask that is not boolean or not of its rank.
+        ValueError: for sizes below 1, an input whose rank is not 3, key and value of
+            different lengths, a mask that is not boolean or not of its rank, or a
+            mask or wish for scores where tokens are packed.
 
     Example:
 
@@ -63,18 +73,18 @@ class PMHA(keras.layers.Layer):
 
     def __init__(self, num_heads, key_dim, value_dim=None, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
+        for name, size in (("num_heads", num_heads), ("key_dim", key_dim)):
+            if size < 1:
+                raise ValueError(
+                    f"Expected `{name}` to be at least 1. Received: {name}={size}."
+                )
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dropout = dropout
         self.supports_masking = True
-        self.attention = keras.layers.MultiHeadAttention(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            dropout=dropout,
-            dtype=self.dtype_policy,
-            name="attention",
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
         )
 
     def build(self, query_shape, key_shape, value_shape):
@@ -90,8 +100,29 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} attends to as many keys as values. Received: "
                 f"{keys} keys and {values} values."
             )
-        self.attention.build(query_shape, value_shape, key_shape)
+        value_dim = self.value_dim or self.key_dim
+        for name, shape, width in (
+            ("query", query_shape, self.key_dim),
+            ("key", key_shape, self.key_dim),
+            ("value", value_shape, value_dim),
+        ):
+            dense = self._dense("abc,cde->abde", "de", (self.num_heads, width), name)
+            dense.build(shape)
+            setattr(self, f"{name}_dense", dense)
+        self.output_dense = self._dense(
+            "abcd,cde->abe", "e", query_shape[-1:], "output"
+        )
+        self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
         self.built = True
+
+    def _dense(self, equation, bias_axes, output_shape, name):
+        return keras.layers.EinsumDense(
+            equation,
+            (None, *output_shape),
+            bias_axes=bias_axes,
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
     def call(
         self,
@@ -101,21 +132,55 @@ class PMHA(keras.layers.Layer):
         attention_mask=None,
         return_attention_scores=False,
         key_mask=None,
+        query_packing=None,
+        key_packing=None,
         training=None,
     ):
-        mask = self._combined(attention_mask, key_mask, ops.shape(query)[1])
-        # Keras' attention takes `_keras_mask` off its arguments in place, which would
-        # rob the caller's own tensors of it. Copies carry none.
-        return self.attention(
-            ops.copy(query),
-            ops.copy(value),
-            ops.copy(key),
-            attention_mask=mask,
-            return_attention_scores=return_attention_scores,
-            training=training,
+        # Copies, for Keras warns of its masks being lost where a projection meets one.
+        query = self.query_dense(ops.copy(query))
+        key = self.key_dense(ops.copy(key))
+        value = self.value_dense(ops.copy(value))
+        if query_packing is not None:
+            if attention_mask is not None or return_attention_scores:
+                raise ValueError(
+                    f"{type(self).__name__} takes no `attention_mask` and returns no "
+                    "scores where tokens are packed."
+                )
+            groups = zip(
+                query_packing.split(query),
+                key_packing.split(key),
+                key_packing.split(value),
+                key_packing.real,
+                strict=True,
+            )
+            heads = [
+                self._attend(q, k, v, self._combined(None, real, q), training)[0]
+                for q, k, v, real in groups
+            ]
+            return self.output_dense(query_packing.join(heads))
+        query, key, value = (
+            ops.transpose(x, HEADS_FIRST) for x in (query, key, value)
         )
+        mask = self._combined(attention_mask, key_mask, query)
+        heads, weights = self._attend(query, key, value, mask, training)
+        # Swapping the same two axes swaps them back.
+        output = self.output_dense(ops.transpose(heads, HEADS_FIRST))
+        return (output, weights) if return_attention_scores else output
 
-    def _combined(self, attention_mask, key_mask, targets):
+    def _attend(self, query, key, value, mask, training):
+        """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
+        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        scores = scores * self.key_dim**-0.5
+        # The softmax in float32 at least, whatever the dtype policy.
+        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
+        if mask is not None:
+            scores = ops.where(ops.expand_dims(mask, 1), scores, FORBIDDEN)
+        weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
+        weights = self.dropout_layer(weights, training=training)
+        return ops.matmul(weights, value), weights
+
+    def _combined(self, attention_mask, key_mask, query):
+        """Where attention may go; `query` has its heads first."""
         _check_mask(self, "attention_mask", attention_mask, 3)
         _check_mask(self, "key_mask", key_mask, 2)
         if key_mask is None:
@@ -175,9 +240,9 @@ class PMMHA(PMHA):
     Reference: section 2.3, eq. 13, 16 and 17 of the paper.
     """
 
-    def _combined(self, attention_mask, key_mask, targets):
-        given = super()._combined(attention_mask, key_mask, targets)
-        causal = causal_mask(targets)
+    def _combined(self, attention_mask, key_mask, query):
+        given = super()._combined(attention_mask, key_mask, query)
+        causal = causal_mask(ops.shape(query)[2])
         return causal if given is None else ops.logical_and(causal, given)
 
 

@@ -37,6 +37,8 @@ class DecoderBlock(SizedLayer):
         padding_mask: boolean tensor `(batch, targets)`, True on real target tokens.
         memory_padding_mask: boolean tensor `(batch, sources)`, True on real source
             tokens.
+        packing: `PackedHeads` of packed states, in the place of a mask.
+        memory_packing: `PackedHeads` of a packed memory.
         training: whether dropout is active.
 
     Returns:
@@ -93,6 +95,8 @@ class DecoderBlock(SizedLayer):
         memory_value=None,
         padding_mask=None,
         memory_padding_mask=None,
+        packing=None,
+        memory_packing=None,
         training=None,
     ):
         attended = self.self_attention(
@@ -100,6 +104,8 @@ class DecoderBlock(SizedLayer):
             states,
             states if value is None else value,
             key_mask=padding_mask,
+            query_packing=packing,
+            key_packing=packing,
             training=training,
         )
         states = self.self_norm(attended + states)
@@ -108,6 +114,8 @@ class DecoderBlock(SizedLayer):
             memory,
             memory if memory_value is None else memory_value,
             key_mask=memory_padding_mask,
+            query_packing=packing,
+            key_packing=memory_packing,
             training=training,
         )
         states = self.cross_norm(attended + states)
@@ -157,6 +165,8 @@ class Decoder(BlockStack):
         memory_value=None,
         padding_mask=None,
         memory_padding_mask=None,
+        packing=None,
+        memory_packing=None,
         training=None,
     ):
         for block in self.blocks:
@@ -167,6 +177,8 @@ class Decoder(BlockStack):
                 memory_value,
                 padding_mask=padding_mask,
                 memory_padding_mask=memory_padding_mask,
+                packing=packing,
+                memory_packing=memory_packing,
                 training=training,
             )
         return states

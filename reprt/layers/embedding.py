@@ -43,11 +43,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         ids: integer tensor `(batch, length)`, 0 for padding.
         statistics_mask: boolean tensor `(batch, length)`, True on the tokens that
             count in the TokenNorm's statistics; None for all.
+        packing: a `Packing`, for packed results; None for padded ones.
         training: whether dropout is active.
 
     Returns:
         The pair `(tokens, states)`, `(batch, length, m)` and `(batch, length, m)` or
-        `(batch, length, 2m)`.
+        `(batch, length, 2m)`; packed, `(1, packed, ...)`.
 
     Raises:
         ValueError: for an unknown scale, ids that are not integers of rank 2, or, in
@@ -105,7 +106,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             self.token_norm.build(tokens_shape)
         self.built = True
 
-    def call(self, ids, statistics_mask=None, training=None):
+    def call(self, ids, statistics_mask=None, packing=None, training=None):
         check_ids(ids)
         self._check_range(ids)
         tokens = self.embedding(ids)
@@ -114,8 +115,10 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             tokens = tokens * ops.cast(self.embedding_dim**power, tokens.dtype)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
-        states = self.dropout_layer(self.positional(tokens), training=training)
-        return tokens, states
+        states = self.positional(tokens)
+        if packing is not None:
+            tokens, states = packing.pack(tokens), packing.pack(states)
+        return tokens, self.dropout_layer(states, training=training)
 
     def _check_range(self, ids):
         # Only concrete values can be looked at. In a graph TensorFlow's own gather

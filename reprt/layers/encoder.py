@@ -33,6 +33,7 @@ class EncoderBlock(SizedLayer):
         value: tensor `(batch, length, value_width)` that the attention weighs: RePE's
             tokens. None, as in the baseline, means the states themselves.
         padding_mask: boolean tensor `(batch, length)`, True on real tokens.
+        packing: `PackedHeads` of packed states, in the place of a mask.
         training: whether dropout is active.
 
     Returns:
@@ -72,12 +73,14 @@ class EncoderBlock(SizedLayer):
             layer.build(states_shape)
         self.built = True
 
-    def call(self, states, value=None, padding_mask=None, training=None):
+    def call(self, states, value=None, padding_mask=None, packing=None, training=None):
         attended = self.self_attention(
             states,
             states,
             states if value is None else value,
             key_mask=padding_mask,
+            query_packing=packing,
+            key_packing=packing,
             training=training,
         )
         states = self.attention_norm(attended + states)
@@ -117,7 +120,13 @@ class Encoder(BlockStack):
             block.build(states_shape, value_shape)
         self.built = True
 
-    def call(self, states, value=None, padding_mask=None, training=None):
+    def call(self, states, value=None, padding_mask=None, packing=None, training=None):
         for block in self.blocks:
-            states = block(states, value, padding_mask=padding_mask, training=training)
+            states = block(
+                states,
+                value,
+                padding_mask=padding_mask,
+                packing=packing,
+                training=training,
+            )
         return states

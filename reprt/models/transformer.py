@@ -16,6 +16,7 @@ from reprt.layers import (
     TokenNorm,
     padding_mask,
 )
+from reprt.layers.packing import PackedHeads, Packing
 
 
 class Memory(NamedTuple):
@@ -24,12 +25,14 @@ class Memory(NamedTuple):
     Attributes:
         states: the encoder's output, `(batch, sources, width)`.
         tokens: the source's embeddings, `(batch, sources, m)`.
-        mask: boolean, `(batch, sources)`, True on real tokens.
+        mask: boolean, `(batch, sources)`, True on real tokens; None if packed.
+        packing: the `PackedHeads` of packed states and tokens; None if padded.
     """
 
     states: Any
     tokens: Any
     mask: Any
+    packing: PackedHeads | None = None
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -45,6 +48,10 @@ class Transformer(keras.Model):
     arguments. Logits on real tokens do not depend on padding, except with
     `padding_in_statistics=True`.
 
+    Packing: with the packings that `reprt.data.pack` adds to the inputs, all that is
+    done to each token by itself is done to real tokens only. The logits are then
+    packed too, and so are the labels that `reprt.data.pack` returns.
+
     Args:
         source_vocab_size: number of source ids, padding (0) included.
         target_vocab_size: number of target ids, padding (0) included.
@@ -53,14 +60,15 @@ class Transformer(keras.Model):
 
     Call arguments:
         inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`.
+            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
         training: whether dropout is active.
 
     Returns:
-        Logits `(batch, targets, target_vocab_size)`.
+        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
+        target_vocab_size)`.
 
     Raises:
-        ValueError: for inputs that are not a pair, ids that are not integers of rank 2
+        ValueError: for inputs that are neither, ids that are not integers of rank 2
             or, in eager execution, ids outside the vocabulary.
 
     Example:
@@ -133,59 +141,94 @@ class Transformer(keras.Model):
         self.built = True
 
     def call(self, inputs, training=None):
-        if not isinstance(inputs, list | tuple) or len(inputs) != 2:
-            raise ValueError(
-                "Expected the inputs to be the pair (source_ids, target_ids). "
-                f"Received: {type(inputs).__name__}."
-            )
-        source_ids, target_ids = map(self._restored, inputs)
-        memory = self.encode(source_ids, training=training)
-        return self.decode(target_ids, memory, training=training)
+        return self.output_dense(self.states(inputs, training=training))
 
-    def encode(self, source_ids, training=None) -> Memory:
+    def states(self, inputs, training=None):
+        """Returns what the logits are made of: the decoder's last states."""
+        if not isinstance(inputs, list | tuple) or len(inputs) not in (2, 4):
+            raise ValueError(
+                "Expected the inputs to be the pair (source_ids, target_ids), or the "
+                "four that reprt.data.pack makes of it. Received: "
+                f"{_described(inputs)}."
+            )
+        source_ids, target_ids, *packings = inputs
+        source_packing, target_packing = packings or (None, None)
+        memory = self.encode(self._restored(source_ids), source_packing, training)
+        return self._decoded(
+            self._restored(target_ids), memory, target_packing, training
+        )
+
+    def encode(self, source_ids, packing: Packing | None = None, training=None):
         """Encodes the source once, for any number of decodings.
 
         Args:
             source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            packing: the source's packing, for a packed memory.
             training: whether dropout is active.
 
         Returns:
             The `Memory` that `decode` takes.
         """
-        mask = padding_mask(source_ids)
-        tokens, states = self.source_embedding(
-            source_ids, statistics_mask=self._counted(mask), training=training
+        tokens, states, mask, heads = self._embedded(
+            self.source_embedding, source_ids, packing, training
         )
         states = self.encoder(
-            states, self._value(tokens), padding_mask=mask, training=training
+            states,
+            self._value(tokens),
+            padding_mask=mask,
+            packing=heads,
+            training=training,
         )
-        return Memory(states, tokens, mask)
+        return Memory(states, tokens, mask, heads)
 
-    def decode(self, target_ids, memory: Memory, training=None):
+    def decode(
+        self, target_ids, memory: Memory, packing: Packing | None = None, training=None
+    ):
         """Scores the token after each target token, given the source.
 
         Args:
             target_ids: integer tensor `(batch, targets)`, 0 for padding.
             memory: what `encode` returned.
+            packing: the target's packing, if the memory is packed.
             training: whether dropout is active.
 
         Returns:
-            Logits `(batch, targets, target_vocab_size)`.
+            Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
+            target_vocab_size)`.
         """
-        mask = padding_mask(target_ids)
-        tokens, states = self.target_embedding(
-            target_ids, statistics_mask=self._counted(mask), training=training
+        return self.output_dense(self._decoded(target_ids, memory, packing, training))
+
+    def _decoded(self, target_ids, memory, packing, training):
+        tokens, states, mask, heads = self._embedded(
+            self.target_embedding, target_ids, packing, training
         )
-        states = self.decoder(
+        return self.decoder(
             states,
             memory.states,
             self._value(tokens),
             self._value(memory.tokens),
             padding_mask=mask,
             memory_padding_mask=memory.mask,
+            packing=heads,
+            memory_packing=memory.packing,
             training=training,
         )
-        return self.output_dense(states)
+
+    def _embedded(self, embedding, ids, packing, training):
+        """Tokens and states of one side, and what tells its sentences apart."""
+        mask = padding_mask(ids)
+        counted = None if self.config.padding_in_statistics else mask
+        tokens, states = embedding(
+            ids, statistics_mask=counted, packing=packing, training=training
+        )
+        if packing is None:
+            return tokens, states, mask, None
+        return tokens, states, None, packing.heads(self.config.num_heads)
+
+    @property
+    def _replicas(self):
+        strategy = getattr(self, "distribute_strategy", None)
+        return 1 if strategy is None else strategy.num_replicas_in_sync
 
     def _restored(self, ids):
         """Makes integers again of what Keras averages over replicas.
@@ -193,13 +236,7 @@ class Transformer(keras.Model):
         Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
         and a mean of ids is a float.
         """
-        strategy = getattr(self, "distribute_strategy", None)
-        several = strategy is not None and strategy.num_replicas_in_sync > 1
-        return ops.cast(ids, "int32") if several else ids
-
-    def _counted(self, mask):
-        """The tokens that count in TokenNorm's statistics; None means all rows."""
-        return None if self.config.padding_in_statistics else mask
+        return ops.cast(ids, "int32") if self._replicas > 1 else ids
 
     def _value(self, tokens):
         """What attention weighs; None means the key's own sequence."""
@@ -212,6 +249,11 @@ class Transformer(keras.Model):
             "target_vocab_size": self.target_vocab_size,
             "config": dataclasses.asdict(self.config),
         }
+
+
+def _described(inputs):
+    several = isinstance(inputs, list | tuple)
+    return f"{type(inputs).__name__}{f' of {len(inputs)}' if several else ''}"
 
 
 def build(name, source_vocab_size, target_vocab_size, **overrides) -> Transformer:

@@ -1,0 +1,130 @@
+"""Packed sentences: the real tokens of a batch one after the other, without padding."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+
+class Packing(NamedTuple):
+    """Where the tokens of one side of a padded batch stand once they are packed.
+
+    What is done to each token by itself (projections, feed-forward, norms, logits)
+    needs no padding, so it runs on packed tokens, `(1, packed, features)`: the real
+    ones of all sentences, one after the other. Attention has to know which of them
+    belong together: for it alone the sentences are laid out in a few groups of like
+    length, each padded to its own longest, on both sides in the same order.
+
+    `reprt.data.pack` makes packings, and the models take them with their ids.
+
+    Attributes:
+        tokens: `(packed,)` integers, each packed token's place in the flattened
+            padded batch.
+        starts: `(packed,)` integers, the place of its sentence's first token among
+            the slots of all groups, one after the other.
+        widths: `(packed,)` integers, the length that its group is padded to.
+        columns: `(packed,)` integers, its place in its sentence.
+        slots: for each group `(sentences, length)` integers, the packed token in each
+            slot, and -1 in slots of padding.
+        real: for each group `(sentences, length)` booleans, True in slots that may be
+            attended to.
+    """
+
+    tokens: Any
+    starts: Any
+    widths: Any
+    columns: Any
+    slots: tuple
+    real: tuple
+
+    def pack(self, x):
+        """From a padded `(batch, length, …)` to `(1, packed, …)`."""
+        flat = ops.reshape(x, (-1, *x.shape[2:]))
+        return ops.expand_dims(ops.take(flat, self.tokens, axis=0), 0)
+
+    def heads(self, num_heads):
+        """Returns the same for tokens of several heads, made once for all layers."""
+        head = ops.arange(num_heads, dtype="int32")
+        slots = [
+            # Tokens of one head side by side, as a product of matrices wants them.
+            ops.where(slots < 0, -1, slots * num_heads + head[:, None])
+            for slots in (ops.expand_dims(slots, 1) for slots in self.slots)
+        ]
+        slots = ops.concatenate([ops.reshape(index, (-1,)) for index in slots])
+        places = ops.expand_dims(self.starts * num_heads + self.columns, 1)
+        places = places + ops.expand_dims(self.widths, 1) * head
+        return PackedHeads(
+            slots=ops.maximum(slots, 0),
+            filled=ops.expand_dims(slots >= 0, 1),
+            places=ops.reshape(places, (-1,)),
+            real=self.real,
+        )
+
+
+class PackedHeads(NamedTuple):
+    """`Packing` for attention: from packed tokens to groups of sentences, and back.
+
+    Attributes:
+        slots: `(slots of all heads,)` integers, the row of the packed tokens' heads
+            that stands in each slot; any row in slots of padding.
+        filled: `(slots of all heads, 1)` booleans, False in slots of padding.
+        places: `(packed · heads,)` integers, the slot of each of those rows.
+        real: as in `Packing`.
+    """
+
+    slots: Any
+    filled: Any
+    places: Any
+    real: tuple
+
+    # As matrices, splitting and joining are each other's transposes, and so each is
+    # the other's gradient. By itself the gradient of a gather is a sum over segments,
+    # which takes several times as long.
+
+    def split(self, x):
+        """From `(1, packed, heads, width)` to groups.
+
+        A group is `(sentences, heads, length, width)`. Its slots of padding hold some
+        token or other, which must not be attended to.
+        """
+        heads, width = x.shape[2:]
+
+        @ops.custom_gradient
+        def split(rows):
+            groups = self._cut(ops.take(rows, self.slots, axis=0), heads)
+            # What reaches slots of padding is zero, for nothing attends to them.
+            return groups, lambda *upstream: self._joined(keras.tree.flatten(upstream))
+
+        return split(ops.reshape(x, (-1, width)))
+
+    def join(self, groups):
+        """From groups to `(1, packed, heads, width)`: the inverse of `split`.
+
+        What stands in slots of padding is left behind.
+        """
+        heads, width = groups[0].shape[1], groups[0].shape[3]
+
+        @ops.custom_gradient
+        def join(*groups):
+            def gradient(upstream):
+                rows = ops.take(upstream, self.slots, axis=0)
+                return self._cut(ops.where(self.filled, rows, 0), heads)
+
+            return self._joined(groups), gradient
+
+        return ops.reshape(join(*groups), (1, -1, heads, width))
+
+    def _cut(self, rows, heads):
+        groups, start, width = [], 0, rows.shape[1]
+        for real in self.real:
+            sentences, length = ops.shape(real)
+            end = start + sentences * heads * length
+            shape = (sentences, heads, length, width)
+            groups.append(ops.reshape(rows[start:end], shape))
+            start = end
+        return tuple(groups)
+
+    def _joined(self, groups):
+        width = groups[0].shape[3]
+        rows = ops.concatenate([ops.reshape(group, (-1, width)) for group in groups])
+        return ops.take(rows, self.places, axis=0)

@@ -1,0 +1,84 @@
+"""The loss in chunks against the loss of the logits."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from formula import array_by_formula
+
+from reprt.linear_crossentropy import CHUNKS, linear_crossentropy
+from reprt.losses import MaskedCrossentropy, real_tokens
+from reprt.metrics import correct_tokens
+
+WIDTH, VOCABULARY = 6, 11
+KERNEL = array_by_formula((WIDTH, VOCABULARY), 1, scale=2)
+BIAS = array_by_formula((VOCABULARY,), 2, scale=2)
+
+
+def from_logits(states, kernel, bias, labels):
+    logits = (tf.matmul(states, kernel) + bias)[None]
+    loss, _ = MaskedCrossentropy().sum_and_count(labels[None], logits)
+    right = correct_tokens(labels[None], logits) * real_tokens(labels[None])
+    return loss, tf.reduce_sum(right)
+
+
+def example(tokens):
+    states = array_by_formula((tokens, WIDTH), 3, scale=2)
+    labels = np.arange(tokens, dtype="int32") * 7 % VOCABULARY  # some are padding
+    return states, KERNEL, BIAS, labels
+
+
+def with_gradients(function, arrays, labels, scale=0.3):
+    tensors = [tf.constant(array) for array in arrays]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        loss, correct = function(*tensors, tf.constant(labels))
+        objective = scale * loss
+    return [loss, correct, *tape.gradient(objective, tensors)]
+
+
+@pytest.mark.parametrize("tokens", [0, 1, CHUNKS - 1, CHUNKS, CHUNKS + 1, 50])
+def test_loss_hits_and_gradients_are_those_of_the_logits(tokens):
+    *arrays, labels = example(tokens)
+    for ours, theirs in zip(
+        with_gradients(linear_crossentropy, arrays, labels),
+        with_gradients(from_logits, arrays, labels),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_very_unlikely_labels_have_a_finite_loss():
+    kernel = KERNEL * 0
+    bias = np.where(np.arange(VOCABULARY) == 3, 200.0, 0.0).astype("float32")
+    states = array_by_formula((2, WIDTH))
+    loss, correct = linear_crossentropy(states, kernel, bias, np.array([5, 3]))
+    assert float(loss) == pytest.approx(200) and float(correct) == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
+def test_no_tensor_has_the_logits_of_all_tokens(compiled):
+    """The point of it all: `tokens · vocab_size` numbers are never in memory."""
+    tokens, vocabulary = 400, 300
+
+    @tf.function(jit_compile=compiled)
+    def step(states, kernel, bias, labels):
+        with tf.GradientTape() as tape:
+            tape.watch((states, kernel, bias))
+            loss, _ = linear_crossentropy(states, kernel, bias, labels)
+        return tape.gradient(loss, (states, kernel, bias))
+
+    arguments = (
+        tf.ones((tokens, 8)),
+        tf.ones((8, vocabulary)),
+        tf.ones(vocabulary),
+        tf.ones(tokens, tf.int32),
+    )
+    graph = step.get_concrete_function(*arguments).graph
+    sizes = [
+        output.shape.num_elements()
+        for operation in graph.get_operations()
+        for output in operation.outputs
+        if output.shape.is_fully_defined()
+    ]
+    assert max(sizes) <= -(-tokens // CHUNKS) * vocabulary
+    step(*arguments)

@@ -1,0 +1,248 @@
+"""Packed batches give what padded ones give."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import test_linear_crossentropy as linear
+from keras import ops
+
+from reprt.data import pack
+from reprt.data.packing import GROUPS
+from reprt.losses import MaskedCrossentropy
+from reprt.metrics import TokenAccuracy
+
+SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
+TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
+LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
+VARIANTS = {
+    "baseline": ("baseline", {}),
+    "repe": ("repe", {}),
+    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
+    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
+}
+
+
+def random_batch(rows, longest, seed=0):
+    """Sentences of 1 to `longest` tokens, ids from 4 to 9."""
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(4, 10, (2, rows, longest + 1), dtype="int32")
+    for ids in (source, target):
+        lengths = rng.integers(2, longest + 2, rows)
+        ids[np.arange(longest + 1) >= lengths[:, None]] = 0
+    labels = target[:, 1:]
+    # As arrays are cut by hand: the input keeps its last token, which has no label.
+    return (source, target[:, :-1]), labels
+
+
+BATCHES = {
+    "two sentences": ((SOURCE, TARGET), LABELS),
+    "one sentence": ((SOURCE[:1], TARGET[:1]), LABELS[:1]),
+    "as many as groups and one": random_batch(GROUPS + 1, 7),
+    "many": random_batch(37, 20),
+    "padding on the left and in the middle": (
+        (np.array([[0, 5, 0, 7, 0]]), np.array([[4, 0, 5, 0, 6]])),
+        np.array([[4, 0, 5, 6, 3]]),
+    ),
+    "a row of padding alone": (
+        (np.array([[5, 7], [0, 0]]), np.array([[2, 4], [0, 0]])),
+        np.array([[4, 3], [0, 0]]),
+    ),
+}
+
+
+def total_and_gradients(model, inputs, labels):
+    with tf.GradientTape() as tape:
+        logits = model(inputs, training=True)
+        loss, _ = MaskedCrossentropy().sum_and_count(labels, logits)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    return loss, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
+    variant, batch, tiny
+):
+    name, overrides = VARIANTS[variant]
+    model = tiny(name, dropout=0.0, **overrides)
+    inputs, labels = BATCHES[batch]
+    packed_inputs, packed_labels = pack(inputs, labels)
+
+    logits = np.asarray(model(inputs))
+    packed = np.asarray(model(packed_inputs))
+    scored, packed_scored = labels != 0, np.asarray(packed_labels) != 0
+    np.testing.assert_array_equal(
+        labels[scored], np.asarray(packed_labels)[packed_scored]
+    )
+    np.testing.assert_allclose(packed[packed_scored], logits[scored], atol=2e-5)
+
+    loss, gradients = total_and_gradients(model, inputs, labels)
+    packed_loss, packed_gradients = total_and_gradients(
+        model, packed_inputs, packed_labels
+    )
+    np.testing.assert_allclose(packed_loss, loss, rtol=1e-5)
+    for one, other in zip(packed_gradients, gradients, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4 * (1 + np.abs(other).max()))
+
+
+def test_only_real_tokens_are_packed():
+    inputs, labels = random_batch(50, 30)
+    (_, _, source, target), packed = pack(inputs, labels)
+    assert source.tokens.shape[0] - np.count_nonzero(inputs[0]) in range(64)
+    kept = (inputs[1] != 0) | (labels != 0)
+    assert target.tokens.shape[0] == packed.shape[1]
+    assert target.tokens.shape[0] - np.count_nonzero(kept) in range(64)
+    # Groups of like length: far fewer slots than the padded batch has.
+    slots = sum(np.size(group) for group in source.slots)
+    assert np.count_nonzero(inputs[0]) <= slots < 0.85 * inputs[0].size
+    for packing in (source, target):
+        rows = [group.shape[0] for group in packing.slots]
+        assert sum(rows) == 50 and len(rows) == GROUPS
+
+
+def test_splitting_and_joining_are_inverse_and_transposed():
+    """<join(a), b> = <a, gradient of join at b>, and the same for split."""
+    inputs, labels = random_batch(9, 12)
+    (_, _, packing, _), _ = pack(inputs, labels)
+    heads, tokens = packing.heads(3), np.count_nonzero(inputs[0])
+    rng = np.random.default_rng(0)
+    shape = (1, packing.tokens.shape[0], 3, 4)
+    x = tf.constant(rng.normal(size=shape), "float32")
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        groups = heads.split(x)
+        joined = heads.join(groups)
+    np.testing.assert_array_equal(joined[:, :tokens], x[:, :tokens])
+    b = rng.normal(size=shape)
+    b[:, tokens:] = 0  # what fills the tokens up has no gradient
+    b = tf.constant(b, "float32")
+    gradients = tape.gradient(joined, groups, b)
+    products = sum(float(ops.sum(a * g)) for a, g in zip(groups, gradients))
+    assert products == pytest.approx(float(ops.sum(x * b)), rel=1e-4)
+    for slots, gradient in zip(packing.slots, gradients):
+        empty = np.broadcast_to((slots < 0)[:, None, :, None], gradient.shape)
+        assert not np.asarray(gradient)[empty].any()
+    np.testing.assert_array_equal(tape.gradient(joined, x, b), b)
+
+
+def fitted(model, batch, packed, **options):
+    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(10)
+    dataset = dataset.map(pack) if packed else dataset
+    adam = keras.optimizers.Adam(0.01, epsilon=1e-2)
+    model.compile(adam, MaskedCrossentropy(), metrics=[TokenAccuracy()], **options)
+    history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
+    evaluated = model.evaluate(dataset, verbose=0)
+    return [*history["loss"], *history["token_accuracy"], *evaluated]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
+def test_fit_gives_the_same_on_packed_batches(compiled, tiny, tmp_path):
+    batch = random_batch(10 if compiled else 33, 9)  # XLA compiles for every shape
+    padded, packed = (tiny("repe", num_blocks=1, dropout=0.0) for _ in range(2))
+    expected = fitted(padded, batch, packed=False)
+    assert fitted(packed, batch, packed=True, jit_compile=compiled) == pytest.approx(
+        expected, abs=1e-4
+    )
+    packed.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    inputs, _ = batch
+    np.testing.assert_allclose(again(inputs), padded(inputs), atol=1e-3)
+
+
+def test_dropout_drops_on_packed_batches(tiny):
+    inputs, labels = pack((SOURCE, TARGET), LABELS)
+    model = tiny("baseline", dropout=0.5)
+    assert np.abs(model(inputs, training=True) - model(inputs)).max() > 0.01
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_packed_half_precision_is_near_full_precision(policy, tiny):
+    inputs, _ = pack((SOURCE, TARGET), LABELS)
+    expected = np.asarray(tiny("repe")(inputs))
+    keras.config.set_dtype_policy(policy)
+    try:
+        half = np.asarray(tiny("repe")(inputs), dtype="float32")
+    finally:
+        keras.config.set_dtype_policy("float32")
+    np.testing.assert_allclose(half, expected, atol=0.1)
+
+
+def test_masks_and_scores_are_refused_where_tokens_are_packed(tiny):
+    (_, _, packing, _), _ = pack((SOURCE, TARGET), LABELS)
+    heads = packing.heads(2)
+    attention = tiny("repe").encoder.blocks[0].self_attention
+    x = np.ones((1, packing.tokens.shape[0], 16), "float32")
+    for options in (
+        {"return_attention_scores": True},
+        {"attention_mask": np.ones((1, 1, 1), bool)},
+    ):
+        with pytest.raises(ValueError, match="where tokens are packed"):
+            packings = {"query_packing": heads, "key_packing": heads}
+            attention(x, x, x[..., :8], **packings, **options)
+
+
+def test_inputs_that_are_neither_a_pair_nor_packed_are_named(tiny):
+    with pytest.raises(ValueError, match="four that reprt.data.pack.*tuple of 3"):
+        tiny("repe")((SOURCE, TARGET, LABELS))
+
+
+ON_JAX_TOO = {name: VARIANTS[name] for name in ("baseline", "repe, prefix")}
+ON_JAX = """
+import json, sys
+sys.path[:0] = sys.argv[1:]
+import keras
+from conftest import TINY
+from formula import set_weights_by_formula
+from test_packing import ON_JAX_TOO, fitted, random_batch
+from reprt import models
+
+assert keras.backend.backend() == "jax"
+results = {}
+for variant, (name, overrides) in ON_JAX_TOO.items():
+    for packed in (False, True):
+        sizes = {**TINY, "num_blocks": 1, "dropout": 0.0}
+        model = models.build(name, 11, 10, **{**sizes, **overrides})
+        set_weights_by_formula(model)
+        numbers = fitted(model, random_batch(10, 5), packed)
+        results[f"{variant} {packed}"] = [float(number) for number in numbers]
+import jax
+import test_linear_crossentropy as linear
+
+*arrays, labels = linear.example(50)
+loss = lambda *arrays: linear.linear_crossentropy(*arrays, labels)
+(total, correct), gradients = jax.value_and_grad(
+    loss, argnums=(0, 1, 2), has_aux=True
+)(*map(jax.numpy.asarray, arrays))
+results["linear"] = [float(abs(x).sum()) for x in (total, correct, *gradients)]
+print(json.dumps(results))
+"""
+
+
+@pytest.mark.slow
+def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
+    pytest.importorskip("jax")
+    here = pathlib.Path(__file__).parent
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    output = subprocess.run(
+        [sys.executable, "-c", ON_JAX, str(here), str(here.parent)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    results = json.loads(output.splitlines()[-1])
+    for variant, (name, overrides) in ON_JAX_TOO.items():
+        model = tiny(name, num_blocks=1, dropout=0.0, **overrides)
+        expected = fitted(model, random_batch(10, 5), packed=False)
+        for packed in (False, True):
+            assert results[f"{variant} {packed}"] == pytest.approx(expected, abs=1e-4)
+    *arrays, labels = linear.example(50)
+    expected = linear.with_gradients(linear.from_logits, arrays, labels, scale=1.0)
+    expected = [float(np.abs(x).sum()) for x in expected]
+    assert results["linear"] == pytest.approx(expected, rel=1e-5)
