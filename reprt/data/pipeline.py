@@ -1,13 +1,20 @@
 """From a corpus to batches of ids."""
 
 import dataclasses
-from collections.abc import Sequence
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from reprt.data.corpus import Corpus, Split
+from reprt.data.rows import Rows, read_rows, write_rows
 from reprt.data.tokenizer import WordPiece, cached_vocabulary
+from reprt.training.progress import duration
+
+POOL = 100  # batches sorted by length together
+_IDS_VERSION = 1  # of how text becomes ids, and of their file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +31,14 @@ class EncodedSplit:
         """Returns the number of batches in one pass, the last one perhaps smaller."""
         return -(-len(self) // batch_size)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """Returns the number of tokens of each pair's longer input."""
+        # Of a target the inputs and the labels each drop one.
+        return np.maximum(
+            Rows.of(self.source).lengths, Rows.of(self.target).lengths - 1
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
@@ -38,7 +53,11 @@ class EncodedCorpus:
 
 
 def encode(
-    corpus: Corpus, vocab_size: int, max_tokens: int, cache: Path
+    corpus: Corpus,
+    vocab_size: int,
+    max_tokens: int,
+    cache: Path,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> EncodedCorpus:
     """Learns both vocabularies on the training text and encodes every split.
 
@@ -50,29 +69,73 @@ def encode(
         corpus: the text.
         vocab_size: the size aimed at, for each vocabulary.
         max_tokens: longest input of either side.
-        cache: folder in which learned vocabularies are kept.
+        cache: folder in which vocabularies and ids are kept, so that a text is learnt
+            and tokenised once.
+        progress: called with what is being done, and how far it is.
     """
 
-    def tokenizer(sentences):
-        return WordPiece(cached_vocabulary(sentences, vocab_size, cache))
+    def tokenizer(which, sentences):
+        vocabulary = cached_vocabulary(
+            sentences,
+            vocab_size,
+            cache / "vocabularies",
+            lambda how: progress(f"vocabulary of the {which}: {how}"),
+        )
+        return WordPiece(vocabulary)
 
-    source = tokenizer(corpus.train.source)
-    target = tokenizer(corpus.train.target)
+    source = tokenizer("source", corpus.train.source)
+    target = tokenizer("target", corpus.train.target)
 
-    def encoded(split: Split):
+    def encoded(name: str):
+        split: Split = getattr(corpus, name)
+
+        def side(which, sentences, tokenizer, longest):
+            return _cached_rows(
+                sentences,
+                tokenizer,
+                longest,
+                cache / "ids",
+                lambda done: progress(f"tokenising {name} {which}: {done}"),
+            )
+
         return EncodedSplit(
-            [ids[:max_tokens] for ids in source.encode(split.source)],
-            [ids[: max_tokens + 1] for ids in target.encode(split.target)],
+            side("source", split.source, source, max_tokens),
+            side("target", split.target, target, max_tokens + 1),
         )
 
     return EncodedCorpus(
         corpus=corpus,
         source_tokenizer=source,
         target_tokenizer=target,
-        train=encoded(corpus.train),
-        dev=encoded(corpus.dev),
-        test=encoded(corpus.test),
+        train=encoded("train"),
+        dev=encoded("dev"),
+        test=encoded("test"),
     )
+
+
+def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
+    """Returns the sentences' ids, from a file named by all that they depend on."""
+    sha = hashlib.sha256(f"{_IDS_VERSION} {tokenizer.digest()} {longest}\n".encode())
+    for sentence in sentences:
+        data = sentence.encode()
+        sha.update(b"%d:%b" % (len(data), data))
+    path = folder / f"{sha.hexdigest()}.ids"
+    try:
+        return read_rows(path)
+    except (FileNotFoundError, ValueError):  # not there yet, or damaged
+        chunks = tokenizer.encode_chunks(sentences, longest)
+        write_rows(_counted(chunks, len(sentences), progress), path)
+    return read_rows(path)
+
+
+def _counted(chunks: Iterable[Rows], total, progress) -> Iterator[Rows]:
+    """Passes the rows on, and tells how many have been used and when all will be."""
+    begun, done = time.monotonic(), 0
+    for rows in chunks:
+        yield rows
+        done += len(rows)
+        left = (time.monotonic() - begun) * (total - done) / done
+        progress(f"{done:,}/{total:,} sentences, {duration(left)} left")
 
 
 def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
@@ -81,6 +144,30 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
     A run that was interrupted can therefore go on in the middle of an epoch.
     """
     return np.random.default_rng((seed, epoch)).permutation(count)
+
+
+def bucketed_order(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int
+) -> np.ndarray:
+    """Returns an order of one epoch in which like lengths share a batch.
+
+    This saves padding, and changes training: sentences no longer meet by chance alone.
+    As with `training_order` the order is a function of the arguments alone.
+
+    Args:
+        lengths: the length of each sentence, such as `EncodedSplit.lengths`.
+        batch_size: sentences a batch. One that is not full stays the last, for
+            `batches` cuts the order into consecutive runs.
+        seed: the training's seed.
+        epoch: the epoch.
+    """
+    generator = np.random.default_rng((seed, epoch))
+    order = generator.permutation(len(lengths))
+    full = len(order) - len(order) % batch_size
+    pools = np.split(order[:full], range(POOL * batch_size, full, POOL * batch_size))
+    by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+    mixed = generator.permutation(np.concatenate(by_length).reshape(-1, batch_size))
+    return np.concatenate([mixed.ravel(), order[full:]])
 
 
 def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
@@ -104,7 +191,7 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
     if batch_size < 1:
         raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
     order = np.arange(len(split)) if order is None else np.asarray(order)
-    source, target = _ragged(split.source), _ragged(split.target)
+    source, target = Rows.of(split.source).ragged, Rows.of(split.target).ragged
 
     def batch(indices):
         rows = tf.gather(target, indices)
@@ -115,10 +202,3 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
     dataset = dataset.batch(batch_size)
     # One worker keeps the order, and is far faster than any training step.
     return dataset.map(batch).prefetch(2)
-
-
-def _ragged(rows: Sequence[np.ndarray]):
-    import tensorflow as tf
-
-    lengths = [len(row) for row in rows]
-    return tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths)

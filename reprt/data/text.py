@@ -85,7 +85,7 @@ def find(text: str, pair: str) -> Corpus:
 
 
 def cache() -> Path:
-    """Returns the folder for what is downloaded or unpacked."""
+    """Returns the folder for what is downloaded, unpacked, learnt or tokenised."""
     return Path(os.environ.get("REPRT_CACHE") or "~/.cache/reprt").expanduser()
 
 

@@ -2,11 +2,13 @@
 
 import collections
 import hashlib
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from reprt.data.rows import Rows
+from reprt.data.whole_file import whole_file
 
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
@@ -54,14 +56,25 @@ class WordPiece:
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """Returns each sentence's ids, from `[START]` to `[END]`, as int32 arrays."""
-        tf, encoded = self._tf, []
+        return [ids for rows in self.encode_chunks(sentences) for ids in rows]
+
+    def encode_chunks(
+        self, sentences: Sequence[str], longest: int | None = None
+    ) -> Iterator[Rows]:
+        """Yields the ids of the sentences, of so many at a time as memory always has.
+
+        Args:
+            sentences: the sentences.
+            longest: the number of ids after which a sentence is cut, `[END]` and all;
+                None for not at all.
+        """
+        tf = self._tf
         for chunk in _chunks(sentences):
             ids = self._tokenizer.tokenize(chunk).merge_dims(-2, -1)
             edge = tf.ones((len(chunk), 1), tf.int64)
-            ids = tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
+            ids = tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)[:, :longest]
             flat = tf.cast(ids.values, tf.int32).numpy()
-            encoded += np.split(flat, ids.row_splits.numpy()[1:-1])
-        return encoded
+            yield Rows(flat, ids.row_lengths().numpy())
 
     def decode(self, ids: Sequence[np.ndarray]) -> list[str]:
         """Returns the sentence up to the first `[END]` of each row of ids."""
@@ -89,32 +102,35 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     tf, _ = _tensorflow_text()
     from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
 
-    dataset = tf.data.Dataset.from_tensor_slices(list(sentences)).batch(CHUNK)
+    dataset = tf.data.Dataset.from_generator(
+        lambda: _chunks(sentences), output_signature=tf.TensorSpec([None], tf.string)
+    )
     return bert_vocab_from_dataset.bert_vocab_from_dataset(
         dataset.prefetch(2), size, list(RESERVED), {"lower_case": True}
     )
 
 
-def cached_vocabulary(sentences: Sequence[str], size: int, folder: Path) -> list[str]:
+def cached_vocabulary(
+    sentences: Sequence[str],
+    size: int,
+    folder: Path,
+    progress: Callable[[str], None] = lambda text: None,
+) -> list[str]:
     """Returns `learn_vocabulary`'s result, kept in `folder` by the text's sha256."""
     sha = hashlib.sha256(f"{size}\n".encode())
     for sentence in sentences:
         sha.update(sentence.encode() + b"\n")
     path = folder / f"{sha.hexdigest()}.txt"
     if not path.exists():
-        vocabulary = learn_vocabulary(sentences, size)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_vocabulary(vocabulary, path)
+        progress(f"learnt from {len(sentences):,} sentences")
+        write_vocabulary(learn_vocabulary(sentences, size), path)
     return read_vocabulary(path)
 
 
 def write_vocabulary(vocabulary: Iterable[str], path: Path):
     """Writes one piece a line; a kill leaves the whole file or none."""
-    # The process in its name, for two of them may learn the same vocabulary at once.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    text = "".join(f"{piece}\n" for piece in vocabulary)
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        file.write("".join(f"{piece}\n" for piece in vocabulary).encode())
 
 
 def read_vocabulary(path: Path) -> list[str]:

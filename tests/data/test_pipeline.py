@@ -2,8 +2,15 @@ import numpy as np
 import pytest
 
 from reprt.data import embedded
-from reprt.data.pipeline import EncodedSplit, batches, encode, training_order
-from reprt.data.tokenizer import END_ID, START_ID
+from reprt.data.pipeline import (
+    EncodedSplit,
+    batches,
+    bucketed_order,
+    encode,
+    training_order,
+)
+from reprt.data.rows import Rows
+from reprt.data.tokenizer import END_ID, START_ID, WordPiece
 
 
 def sentence(length, first):
@@ -80,6 +87,64 @@ def test_the_training_order_is_a_function_of_seed_and_epoch_alone():
     assert all(other.tolist() != first.tolist() for other in others)
 
 
+@pytest.fixture(scope="module")
+def lengths():
+    """Of 10,050 sentences, spread as those of talks are."""
+    drawn = np.random.default_rng(0).lognormal(3, 0.6, 10_050)
+    return np.clip(drawn.astype(int), 3, 128)
+
+
+def padding(lengths, order, batch_size):
+    """The share of a padded epoch that is padding."""
+    cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    return 1 - lengths.sum() / sum(len(few) * lengths[few].max() for few in cut)
+
+
+def test_a_bucketed_order_saves_most_of_the_padding(lengths):
+    order = bucketed_order(lengths, 64, seed=0, epoch=0)
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    shuffled = padding(lengths, training_order(len(lengths), 0, 0), 64)
+    assert padding(lengths, order, 64) < 0.05 < 0.5 < shuffled
+
+
+def test_a_bucketed_order_mixes_its_batches_and_ends_with_the_incomplete_one(lengths):
+    order = bucketed_order(lengths, 64, seed=0, epoch=0)
+    full = lengths[order[: len(order) // 64 * 64]].reshape(-1, 64)
+    longest = full.max(axis=1)
+    assert 0.3 < (np.diff(longest) > 0).mean() < 0.7  # neither rises nor falls
+    # Two pools: not even the longest of all sentences all meet.
+    assert len(full) > 100 and (longest == lengths.max()).sum() > 1
+    rest = lengths[order[len(full) * 64 :]]
+    assert len(rest) == 10_050 % 64 and np.ptp(rest) > 10  # as drawn
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9])
+def test_a_bucketed_order_holds_every_sentence_of_a_small_text(count):
+    order = bucketed_order(np.arange(count), 8, seed=0, epoch=0)
+    assert sorted(order.tolist()) == list(range(count))
+
+
+def test_a_bucketed_order_is_a_function_of_its_arguments_alone(lengths):
+    first = bucketed_order(lengths, 64, seed=3, epoch=5)
+    np.random.seed(1)
+    assert bucketed_order(lengths, 64, seed=3, epoch=5).tolist() == first.tolist()
+    for seed, epoch in ((3, 6), (4, 5), (5, 3)):
+        assert bucketed_order(lengths, 64, seed, epoch).tolist() != first.tolist()
+
+
+def test_a_pair_is_as_long_as_its_longer_input(split):
+    ((source, inputs, _),) = read(batches(split, 7))
+    longer = np.maximum((source != 0).sum(axis=1), (inputs != 0).sum(axis=1))
+    assert split.lengths.tolist() == longer.tolist()
+
+
+def test_rows_laid_end_to_end_give_the_same_batches(split):
+    laid = EncodedSplit(Rows.of(split.source), Rows.of(split.target))
+    for whole, other in zip(read(batches(split, 3)), read(batches(laid, 3))):
+        for one, two in zip(whole, other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("batch_size", [0, -1])
 def test_a_batch_has_a_sentence_at_least(split, batch_size):
     with pytest.raises(ValueError, match=f"at least 1, got {batch_size}"):
@@ -118,3 +183,70 @@ def test_vocabularies_are_learnt_on_the_training_text_alone(corpus, tmp_path):
     assert mixed.source_tokenizer.digest() == text.source_tokenizer.digest()
     assert text.source_tokenizer.digest() != text.target_tokenizer.digest()
     assert (len(text.train), len(text.dev), len(text.test)) == (40, 5, 3)
+
+
+def ids(text):
+    return [
+        [row.tolist() for row in side]
+        for split in (text.train, text.dev, text.test)
+        for side in (split.source, split.target)
+    ]
+
+
+@pytest.fixture
+def tokenised(monkeypatch):
+    """How many sentences were tokenised, and cut at how many ids, each time."""
+    calls, encode_chunks = [], WordPiece.encode_chunks
+
+    def counted(self, sentences, longest=None):
+        calls.append((len(sentences), longest))
+        yield from encode_chunks(self, sentences, longest)
+
+    monkeypatch.setattr(WordPiece, "encode_chunks", counted)
+    return calls
+
+
+def test_a_text_is_tokenised_once(corpus, tmp_path, tokenised):
+    first = encode(corpus, 150, 99, tmp_path)
+    assert tokenised == [(n, cut) for n in (40, 5, 3) for cut in (99, 100)]
+    assert ids(encode(corpus, 150, 99, tmp_path)) == ids(first) and len(tokenised) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "vocabularies"]
+
+
+def test_what_changes_the_ids_is_tokenised_anew(corpus, tmp_path, tokenised):
+    encode(corpus, 150, 99, tmp_path)
+    encode(corpus, 150, 98, tmp_path)
+    assert len(tokenised) == 12
+    encode(corpus, 45, 99, tmp_path)
+    assert len(tokenised) == 18
+    other = embedded.load(train=40, dev=6, test=3)
+    encode(type(corpus)(**{**vars(corpus), "dev": other.dev}), 150, 99, tmp_path)
+    assert tokenised[18:] == [(6, 99), (6, 100)]
+
+
+def test_damaged_ids_are_made_again(corpus, tmp_path, tokenised):
+    first = ids(encode(corpus, 150, 99, tmp_path))
+    one, two, *_ = (tmp_path / "ids").iterdir()
+    one.write_bytes(one.read_bytes()[:-5])
+    two.write_bytes(b"")
+    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 8
+    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 8
+
+
+def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("reprt.data.tokenizer.CHUNK", 25)
+    told: list[str] = []
+    encode(corpus, 150, 99, tmp_path, told.append)
+    assert told[:2] == [
+        f"vocabulary of the {side}: learnt from 40 sentences"
+        for side in ("source", "target")
+    ]
+    assert [line.rpartition(",")[0] for line in told[2:6]] == [
+        f"tokenising train {side}: {done}/40 sentences"
+        for side in ("source", "target")
+        for done in (25, 40)
+    ]
+    assert told[-1] == "tokenising test target: 3/3 sentences, 0:00 left"
+    told.clear()
+    encode(corpus, 150, 99, tmp_path, told.append)
+    assert told == []

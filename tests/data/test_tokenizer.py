@@ -98,6 +98,14 @@ def test_chunks_leave_no_trace(portuguese, sentences, monkeypatch):
         np.testing.assert_array_equal(one, other)
 
 
+def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
+    monkeypatch.setattr(tokenizer, "CHUNK", 7)
+    chunks = list(portuguese.encode_chunks(sentences, longest=6))
+    assert [len(rows) for rows in chunks] == [7] * 8 + [4]
+    cut = [ids.tolist() for rows in chunks for ids in rows]
+    assert cut == [ids[:6].tolist() for ids in portuguese.encode(sentences)]
+
+
 def test_the_vocabulary_is_a_function_of_text_and_size(portuguese, sentences):
     assert learn_vocabulary(sentences, 200) == portuguese.vocabulary
     smaller = learn_vocabulary(sentences, 45)

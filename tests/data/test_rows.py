@@ -1,0 +1,110 @@
+import os
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from reprt.data.rows import Rows, read_rows, write_rows
+
+ARRAYS = [np.array(row, "int32") for row in ([5, 6, 7], [], [8], [9, 10])]
+
+
+@pytest.fixture
+def rows():
+    return Rows.of(ARRAYS)
+
+
+def same(rows, arrays):
+    return [row.tolist() for row in rows] == [row.tolist() for row in arrays]
+
+
+def test_rows_are_read_as_a_list_of_arrays_is(rows):
+    assert len(rows) == 4 and rows.lengths.tolist() == [3, 0, 1, 2]
+    assert same(rows, ARRAYS) and same(reversed(rows), ARRAYS[::-1])
+    assert same(rows[1:], ARRAYS[1:]) and same(rows[::-2], ARRAYS[::-2])
+    assert rows[-1].tolist() == rows[np.int64(3)].tolist() == [9, 10]
+    assert rows[0].dtype == np.int32 and rows[0].base is rows.ids
+    for index in (4, -5):
+        with pytest.raises(IndexError):
+            rows[index]
+
+
+def test_rows_stay_rows(rows):
+    assert Rows.of(rows) is rows
+    assert rows.ragged.to_list() == [row.tolist() for row in ARRAYS]
+    assert same(pickle.loads(pickle.dumps(rows)), ARRAYS)
+
+
+def test_a_file_gives_back_what_was_written_into_it(rows, tmp_path):
+    path = tmp_path / "new" / "rows"
+    write_rows([rows, Rows.of(ARRAYS[:1]), rows], path)
+    assert same(read_rows(path), [*ARRAYS, ARRAYS[0], *ARRAYS])
+    assert read_rows(path).ids.dtype == np.int32
+    assert list(path.parent.iterdir()) == [path]  # and no temporary file
+    write_rows([], path)
+    assert len(read_rows(path)) == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: whole[:7],
+        lambda whole: whole[:-1],
+        lambda whole: whole[4:],
+        lambda whole: whole + b"\0",
+        lambda whole: bytes([whole[0] ^ 1]) + whole[1:],
+        lambda whole: whole[:-1] + bytes([whole[-1] ^ 1]),
+    ],
+)
+def test_a_damaged_file_is_told_by_its_name(rows, tmp_path, damage):
+    path = tmp_path / "rows"
+    write_rows([rows], path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=f"{path} does not have the sha256"):
+        read_rows(path)
+
+
+def test_what_ends_early_leaves_the_file_as_it_was(rows, tmp_path):
+    path = tmp_path / "rows"
+    write_rows([rows], path)
+
+    def interrupted():
+        yield Rows.of(ARRAYS[:1])
+        assert same(read_rows(path), ARRAYS)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_rows(interrupted(), path)
+    assert same(read_rows(path), ARRAYS) and list(tmp_path.iterdir()) == [path]
+
+
+def test_two_processes_may_write_the_same_file_at_once(rows, tmp_path, monkeypatch):
+    path = tmp_path / "rows"
+
+    def overtaken():
+        yield rows
+        with monkeypatch.context() as other_process:
+            other_process.setattr(os, "getpid", lambda: -1)
+            write_rows([rows], path)
+        assert same(read_rows(path), ARRAYS)
+        yield rows
+
+    write_rows(overtaken(), path)
+    assert same(read_rows(path), ARRAYS * 2) and list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_takes_no_more_memory_for_more_rows(tmp_path):
+    def chunks(count):
+        return (
+            Rows(np.full(50_000, 7, "int32"), [50] * 1000) for _ in range(count)
+        )  # 0.2 MB each
+
+    tracemalloc.start()
+    try:
+        write_rows(chunks(200), tmp_path / "rows")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "rows").stat().st_size > 40e6 and peak < 8e6
