@@ -20,6 +20,7 @@ INDIFFERENT = {
     "training.bleu",
     "training.checkpoint_minutes",
     "training.deterministic",
+    # Of runs made before sentences were packed: parts of a batch, with the same sums.
     "training.micro_batches",
     "training.seed",
     "training.tensorboard",

@@ -51,7 +51,8 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
         corpus,
         recipe.text.vocab_size,
         recipe.text.max_tokens,
-        cache() / "vocabularies",
+        cache(),
+        progress.show,
     )
     progress.say(
         f"Vocabularies: {len(text.source_tokenizer):,} and "

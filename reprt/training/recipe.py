@@ -10,6 +10,8 @@ from typing import Any
 
 from reprt.config import PRESETS, TransformerConfig, from_settings, preset
 
+PRECISIONS = ("float32", "mixed_bfloat16")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextSettings:
@@ -42,10 +44,10 @@ class TrainingSettings:
         hours: the training ends here if the epochs have not; an unfinished epoch
             does not count.
         batch_size: sentences a step, over all replicas.
-        micro_batches: each replica works its share of a batch off in this many parts
-            of like length, which saves most of the padding. The gradients are the
-            same; 1 may be faster on an accelerator, and is what a model with padding
-            in its statistics gets in any case.
+        bucketing: whether sentences of like length share a batch. It is faster, but
+            not what was published: batches are then not drawn at random.
+        precision: `"float32"`, or `"mixed_bfloat16"` for products of matrices in
+            bfloat16, where the hardware has them.
         warmup_steps: the schedule's N_w.
         schedule_dim: the schedule's m; None for the model's own embedding width, as
             the paper has it.
@@ -60,7 +62,8 @@ class TrainingSettings:
     epochs: int = 10
     hours: float = 12.0
     batch_size: int = 64
-    micro_batches: int = 8
+    bucketing: bool = False
+    precision: str = "float32"
     warmup_steps: int = 4000
     schedule_dim: int | None = None
     seed: int = 0
@@ -75,10 +78,14 @@ class TrainingSettings:
             epochs=self.epochs,
             hours=self.hours,
             batch_size=self.batch_size,
-            micro_batches=self.micro_batches,
             warmup_steps=self.warmup_steps,
             schedule_dim=1 if self.schedule_dim is None else self.schedule_dim,
         )
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
+                f"Received: {self.precision!r}."
+            )
         if self.checkpoint_minutes < 0 or self.seed < 0:
             raise ValueError(
                 "Expected checkpoint_minutes and seed in [training] not to be "

@@ -9,20 +9,23 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
-from reprt.data.pipeline import EncodedCorpus, EncodedSplit, batches, training_order
-from reprt.losses import MaskedCrossentropy, real_tokens
-from reprt.metrics import correct_tokens
+from reprt.data.pipeline import (
+    EncodedCorpus,
+    EncodedSplit,
+    batches,
+    bucketed_order,
+    training_order,
+)
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
 from reprt.training.checkpoint import restore_checkpoint, save_checkpoint
-from reprt.training.micro_batches import sum_over_parts
 from reprt.training.progress import Progress, duration
 from reprt.training.recipe import RunSettings
 from reprt.training.run_folder import RunFolder
+from reprt.training.steps import Steps
 
 CALIBRATION_STEPS = 3
 EVALUATION_COST = 0.4  # of a training step's time, for the estimates only
-NO_SUMS = [0.0, 0.0, 0.0, 0.0]  # rows, loss, tokens, correct
 
 
 class TrainingDiverged(ArithmeticError):
@@ -86,9 +89,6 @@ def mirrored_strategy() -> tf.distribute.MirroredStrategy:
 class Trainer:
     """Trains one model, from where its folder says it stands.
 
-    Gradients are those of the total loss divided by the real tokens of the whole
-    batch, so that they do not depend on how many replicas share it.
-
     Args:
         settings: the run's settings.
         text: the encoded text.
@@ -110,7 +110,6 @@ class Trainer:
         self.text = text
         self.folder = folder
         self._progress = progress
-        self._loss = MaskedCrossentropy()
         if settings.training.deterministic:
             tf.config.experimental.enable_op_determinism()
         # Every model starts from its own seed, whatever was built before it.
@@ -122,6 +121,7 @@ class Trainer:
                 len(text.target_tokenizer),
                 settings.model,
                 name=settings.preset,
+                dtype=settings.training.precision,
             )
             self.model.build()
             self._optimizer = keras.optimizers.Adam(
@@ -136,10 +136,8 @@ class Trainer:
         # Epochs that ended after the checkpoint will be done again.
         folder.write_log(self.state.rows)
         folder.add_start(self._strategy.extended.worker_devices)
-        # One trace serves every batch, whatever its lengths.
-        signature = [self._distributed(batches(text.dev, 1)).element_spec]
-        self._train_step = tf.function(self._train_on_replicas, signature)
-        self._evaluation_step = tf.function(self._evaluate_on_replicas, signature)
+        element_spec = self._distributed(batches(text.dev, 1)).element_spec
+        self._steps = Steps(self.model, self._optimizer, self._strategy, element_spec)
         self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()
         self._tensorboard = None
@@ -177,7 +175,7 @@ class Trainer:
         seconds = []
         for batch in self._distributed(few):
             start = time.monotonic()
-            self._sums(self._train_step, batch)
+            _sums(self._steps.train, batch)
             seconds.append(time.monotonic() - start)
         for variable, value in zip(self._variables, before, strict=True):
             variable.assign(value)
@@ -197,7 +195,7 @@ class Trainer:
         state = self.state
         begun = time.monotonic()
         for batch in self._distributed(self._training_batches()):
-            rows, loss, tokens, correct = self._sums(self._train_step, batch)
+            rows, loss, tokens, correct = _sums(self._steps.train, batch)
             if not math.isfinite(loss):
                 raise TrainingDiverged(
                     f"{self.name}: the loss is {loss} in epoch {state.epoch + 1}, step "
@@ -241,7 +239,7 @@ class Trainer:
         tally = Tally()
         dataset = batches(split, self.settings.training.batch_size)
         for batch in self._distributed(dataset):
-            tally.add(*self._sums(self._evaluation_step, batch))
+            tally.add(*_sums(self._steps.evaluate, batch))
         return tally
 
     @property
@@ -249,86 +247,17 @@ class Trainer:
         return [*self.model.variables, *self._optimizer.variables]
 
     def _training_batches(self):
-        training, state = self.settings.training, self.state
-        order = training_order(len(self.text.train), training.seed, state.epoch)
-        return batches(
-            self.text.train, training.batch_size, order, skip=state.step_in_epoch
-        )
+        training, state, train = self.settings.training, self.state, self.text.train
+        if training.bucketing:
+            order = bucketed_order(
+                train.lengths, training.batch_size, training.seed, state.epoch
+            )
+        else:
+            order = training_order(len(train), training.seed, state.epoch)
+        return batches(train, training.batch_size, order, skip=state.step_in_epoch)
 
     def _distributed(self, dataset):
         return self._strategy.experimental_distribute_dataset(dataset)
-
-    def _sums(self, step, batch):
-        rows, loss, tokens, correct = step(batch)
-        return int(rows), float(loss), int(tokens), int(correct)
-
-    def _train_on_replicas(self, batch):
-        return self._on_replicas(self._train_on_replica, batch)
-
-    def _evaluate_on_replicas(self, batch):
-        return self._on_replicas(self._evaluate_on_replica, batch)
-
-    def _on_replicas(self, function, batch):
-        sums = self._strategy.run(function, args=(batch,))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
-
-    def _train_on_replica(self, batch):
-        weights = self.model.trainable_variables
-        _, labels = batch
-        replica = tf.distribute.get_replica_context()
-        self._seed_dropout(replica)
-        tokens = replica.all_reduce("SUM", tf.reduce_sum(real_tokens(labels)))
-
-        def gradients_and_sums(part):
-            with tf.GradientTape() as tape:
-                loss, sums = self._forward(part, training=True)
-                objective = tf.math.divide_no_nan(loss, tokens)
-            # Dense, for the embeddings' sparse gradients cannot be added up.
-            gradients = tape.gradient(objective, weights)
-            return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
-
-        zeros = [tf.zeros(weight.shape, weight.dtype) for weight in weights]
-        gradients, sums = self._over_parts(gradients_and_sums, batch, (zeros, NO_SUMS))
-        self._optimizer.apply(gradients, weights)
-        return sums
-
-    def _seed_dropout(self, replica):
-        """Makes the dropout a function of the seed, the step and the replica alone.
-
-        Left to themselves, Keras' seeds are the same on all replicas and advance with
-        every part of a batch, of which one replica may have more than another; a
-        checkpoint holds those of the first.
-        """
-        weights = {id(weight) for weight in self.model.weights}
-        seeds = [seed for seed in self.model.variables if id(seed) not in weights]
-        step = tf.cast(self._optimizer.iterations.value, tf.int64)
-        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
-        draw = (step * replica.num_replicas_in_sync + number) * self._parts
-        for seed in seeds:
-            seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
-
-    def _evaluate_on_replica(self, batch):
-        def sums(part):
-            return self._forward(part, training=False)[1]
-
-        return self._over_parts(sums, batch, NO_SUMS)
-
-    @property
-    def _parts(self) -> int:
-        # Where padding counts in the statistics, it has to stay as it was published.
-        whole = self.settings.model.padding_in_statistics
-        return 1 if whole else self.settings.training.micro_batches
-
-    def _over_parts(self, function, batch, initial):
-        return sum_over_parts(function, batch, self._parts, initial)
-
-    def _forward(self, batch, training):
-        inputs, labels = batch
-        logits = self.model(inputs, training=training)
-        loss, tokens = self._loss.sum_and_count(labels, logits)
-        correct = tf.reduce_sum(correct_tokens(labels, logits) * real_tokens(labels))
-        rows = tf.cast(tf.shape(labels)[0], tf.float32)
-        return loss, [rows, loss, tokens, correct]
 
     def _end_epoch(self):
         state = self.state
@@ -383,6 +312,11 @@ class Trainer:
             f"{duration(steps_left * self._seconds_per_step)}, all in "
             f"{duration(self.seconds_left + seconds_elsewhere)}"
         )
+
+
+def _sums(step, batch):
+    rows, loss, tokens, correct = step(batch)
+    return int(rows), float(loss), int(tokens), int(correct)
 
 
 def train_side_by_side(

@@ -124,6 +124,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[training]\nepochs = 0", "'epochs' in [training] to be positive"),
         ("[training]\nhours = nan", "'hours' in [training] to be positive"),
         ("[training]\nbatch_size = 0", "'batch_size' in [training] to be positive"),
+        ("[training]\nprecision = 'half'", "'precision' .*'mixed_bfloat16'.*'half'"),
         ("[training]\nseed = -1", "seed in [training] not to be negative"),
         ("[training]\nschedule_dim = 0", "'schedule_dim' in [training] to be positive"),
         ("[text]\nvocabulary = 1", "Unknown key 'vocabulary' .*is 'vocab_size'"),

@@ -21,7 +21,6 @@ vocab_size = 150
 [training]
 epochs = 2
 batch_size = 4
-micro_batches = 2
 warmup_steps = 4
 checkpoint_minutes = 0
 bleu = false

@@ -11,7 +11,6 @@ from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
-from reprt.training.micro_batches import sum_over_parts
 from reprt.training.progress import duration
 from reprt.training.trainer import Tally, TrainingDiverged, train_side_by_side
 
@@ -44,7 +43,7 @@ def calm(trainer):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_and_weights_are_those_of_fit(name, trainer, text, assert_same):
-    ours = calm(trainer("run", name, NO_DROPOUT, micro_batches=3))
+    ours = calm(trainer("run", name, NO_DROPOUT))
     size = ours.settings.training.batch_size
     vocabularies = len(text.source_tokenizer), len(text.target_tokenizer)
     model = Transformer(*vocabularies, ours.settings.model)
@@ -93,68 +92,63 @@ def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_micro_batches_change_no_result(name, trainer, assert_same):
-    whole = calm(trainer("whole", name, NO_DROPOUT, micro_batches=1))
-    parts = calm(trainer("parts", name, NO_DROPOUT, micro_batches=8))
-    for each in (whole, parts):
+def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
+    usual = trainer("usual", batch_size=4)
+    bucketed = trainer("bucketed", batch_size=4, bucketing=True)
+    orders = []
+    for each in (usual, bucketed):
         each.train_epoch()
-    assert_same(whole.model.get_weights(), parts.model.get_weights(), 1e-5)
-    for column in ("train_loss", "val_loss", "val_loss_per_token", "train_tokens"):
-        one, other = (each.folder.log()[0][column] for each in (whole, parts))
-        assert one == pytest.approx(other, abs=1e-5)
+        orders.append([batch for batch in each._training_batches()])
+    one, other = (each.folder.log()[0] for each in (usual, bucketed))
+    assert one["train_tokens"] == other["train_tokens"]
+    assert one["train_loss"] != other["train_loss"]
+
+    def padding(order):
+        return sum(np.count_nonzero(labels == 0) for _, labels in order)
+
+    assert padding(orders[1]) < padding(orders[0])
 
 
 @pytest.mark.slow
-def test_a_batch_whose_padding_counts_is_left_whole(trainer, variables, assert_same):
-    counted = {"padding_in_statistics": True}
-    several = [
-        trainer(f"{parts}", "repe", counted, micro_batches=parts) for parts in (1, 8)
-    ]
-    for each in several:
+def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
+    full = trainer("full", model=NO_DROPOUT)
+    half = trainer("half", model=NO_DROPOUT, precision="mixed_bfloat16")
+    for each in (full, half):
         each.train_epoch()
-    assert_same(*map(variables, several))
+    assert all(weight.dtype == "float32" for weight in half.model.weights)
+    for column in ("train_loss", "val_loss"):
+        one, other = (each.folder.log()[0][column] for each in (full, half))
+        assert one != other and one == pytest.approx(other, rel=0.01)
+    saved = keras.saving.load_model(half.folder.model)
+    assert saved.dtype_policy.name == "mixed_bfloat16"
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 4, 99])
-def test_parts_are_padded_to_their_own_longest_and_add_up(parts):
-    source = np.array([[2, 3, 0, 0], [2, 5, 5, 3], [2, 5, 3, 0]], "int32")
-    target = np.array([[2, 6, 6], [2, 0, 0], [2, 6, 0]], "int32")
-    labels = np.array([[6, 6, 3], [3, 0, 0], [6, 3, 0]], "int32")
-    widths = []
-
-    def count(part):
-        (sources, targets), words = part
-        # As many columns as the longest row, unless the batch is left as it is.
-        tf.py_function(
-            lambda *shapes: widths.append([shape.numpy().tolist() for shape in shapes]),
-            [tf.shape(each) for each in (sources, targets, words)],
-            [],
-        )
-        return [tf.reduce_sum(sources), tf.reduce_sum(targets), tf.reduce_sum(words)]
-
-    batch = tuple(map(tf.constant, (source, target))), tf.constant(labels)
-    sums = tf.function(sum_over_parts)(count, batch, parts, [0, 0, 0])
-    assert [int(total) for total in sums] == [source.sum(), target.sum(), labels.sum()]
-    if parts >= 3:  # longest side: rows 2 (3 and 2), 0 (2 and 3), 1 (4 and 1)
-        assert sorted(widths) == [
-            [[1, 2], [1, 3], [1, 3]],
-            [[1, 3], [1, 2], [1, 2]],
-            [[1, 4], [1, 1], [1, 1]],
-        ]
+@pytest.mark.slow
+def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
+    trainer, text, assert_same
+):
+    counted = {**NO_DROPOUT, "padding_in_statistics": True}
+    ours = calm(trainer("run", "repe", counted))
+    size = ours.settings.training.batch_size
+    loss = MaskedCrossentropy()
+    for inputs, labels in batches(text.dev, size).take(1):
+        expected, _ = loss.sum_and_count(labels, ours.model(inputs))
+        (one_batch,) = ours._distributed(batches(text.dev, size).take(1))
+        _, found, _, _ = ours._steps.evaluate(one_batch)
+    assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.slow
 def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
     trainer, variables, assert_same
 ):
-    alone = [trainer(f"alone-{name}", name, micro_batches=1) for name in NAMES]
+    alone = [trainer(f"alone-{name}", name) for name in NAMES]
     for each in alone:
         while not each.finished:
             each.train_epoch()
 
     together = [
-        trainer(f"together-{name}", name, micro_batches=1) for name in NAMES
+        trainer(f"together-{name}", name) for name in NAMES
     ]
     for each in together:
         before = variables(each), dataclasses.asdict(each.state)

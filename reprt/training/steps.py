@@ -1,0 +1,90 @@
+"""One step of training or evaluation, shared by the replicas of a strategy."""
+
+import tensorflow as tf
+
+from reprt.data.packing import GROUPS, pack
+from reprt.linear_crossentropy import linear_crossentropy
+from reprt.losses import MaskedCrossentropy, real_tokens
+from reprt.metrics import correct_tokens
+
+
+class Steps:
+    """The compiled steps of one model.
+
+    Both take a distributed batch `((source, target), labels)` and return sums over it:
+    rows, loss, tokens and correct tokens. Gradients are those of the total loss
+    divided by the real tokens of the whole batch, so that they do not depend on how
+    many replicas share it. Each replica packs its share (`reprt.data.pack`).
+
+    Args:
+        model: a built `Transformer`.
+        optimizer: a built optimizer.
+        strategy: the strategy under which both were made.
+        element_spec: of the distributed batches.
+    """
+
+    def __init__(self, model, optimizer, strategy, element_spec):
+        self._model = model
+        self._optimizer = optimizer
+        self._strategy = strategy
+        self._loss = MaskedCrossentropy()
+        weights = {id(weight) for weight in model.weights}
+        self._seeds = [seed for seed in model.variables if id(seed) not in weights]
+        # One trace serves every batch, whatever its lengths.
+        self.train = tf.function(self._train, [element_spec])
+        self.evaluate = tf.function(self._evaluate, [element_spec])
+
+    def _train(self, batch):
+        return self._on_replicas(self._train_on_replica, batch)
+
+    def _evaluate(self, batch):
+        return self._on_replicas(self._evaluate_on_replica, batch)
+
+    def _on_replicas(self, function, batch):
+        sums = self._strategy.run(function, args=(batch,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+
+    def _train_on_replica(self, batch):
+        replica = tf.distribute.get_replica_context()
+        self._seed_dropout(replica)
+        inputs, labels = pack(*batch)
+        tokens = tf.reduce_sum(real_tokens(labels))
+        all_tokens = replica.all_reduce("SUM", tokens)
+        weights = self._model.trainable_variables
+        with tf.GradientTape() as tape:
+            states = self._model.states(inputs, training=True)
+            output = self._model.output_dense
+            loss, correct = linear_crossentropy(
+                states[0],
+                tf.cast(output.kernel, states.dtype),
+                tf.cast(output.bias, states.dtype),
+                labels[0],
+            )
+            objective = tf.math.divide_no_nan(loss, all_tokens)
+        # Dense, for the embeddings' sparse gradients would move only some rows.
+        gradients = map(tf.convert_to_tensor, tape.gradient(objective, weights))
+        self._optimizer.apply(list(gradients), weights)
+        return self._rows(batch), loss, tokens, correct
+
+    def _evaluate_on_replica(self, batch):
+        inputs, labels = pack(*batch)
+        logits = self._model.output_dense(self._model.states(inputs, training=False))
+        loss, tokens = self._loss.sum_and_count(labels, logits)
+        correct = tf.reduce_sum(correct_tokens(labels, logits) * real_tokens(labels))
+        return self._rows(batch), loss, tokens, correct
+
+    def _rows(self, batch):
+        return tf.cast(tf.shape(batch[1])[0], tf.float32)
+
+    def _seed_dropout(self, replica):
+        """Makes the dropout a function of the seed, the step and the replica alone.
+
+        Left to themselves, Keras' seeds are the same on all replicas, and a checkpoint
+        holds those of the first.
+        """
+        step = tf.cast(self._optimizer.iterations.value, tf.int64)
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        # Of attention, every group of sentences makes a draw of its own.
+        draw = (step * replica.num_replicas_in_sync + number) * GROUPS
+        for seed in self._seeds:
+            seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
