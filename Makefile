@@ -3,6 +3,7 @@
 #   make reproduce-pt-en   train RePE and the baseline side by side, and report
 #   make test              run the tests
 #   make check             lint and types
+#   make bench             our speed and memory beside those of others
 #
 # PAIR=az_to_en       another of the 14 pairs
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
@@ -17,7 +18,7 @@ export REPRT_TED
 # Without this TensorFlow greets with pages of notes.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: reproduce-pt-en test check clean
+.PHONY: reproduce-pt-en test check bench clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -31,8 +32,11 @@ check: $(VENV)/test
 	$(VENV)/bin/isort --check-only .
 	$(VENV)/bin/mypy
 
+bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
+	.bench/reprt/bin/python experiments/benchmark/run.py $(ARGUMENTS)
+
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .bench build *.egg-info
 
 # One file for each set of extras that has been installed.
 $(VENV)/train: setup.cfg pyproject.toml
@@ -42,4 +46,10 @@ $(VENV)/train: setup.cfg pyproject.toml
 
 $(VENV)/test: $(VENV)/train
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train,test]'
+	touch $@
+
+# What is compared lives apart, each peer with its own packages.
+.bench/%/ready: experiments/benchmark/requirements/%.txt setup.cfg
+	$(PYTHON) -m venv .bench/$*
+	.bench/$*/bin/python -m pip install --quiet --requirement $<
 	touch $@

@@ -22,7 +22,6 @@ vocab_size = 150
 [training]
 epochs = 2
 batch_size = 16
-micro_batches = 1
 warmup_steps = 4
 [models.baseline]
 preset = "baseline"

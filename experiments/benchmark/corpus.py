@@ -1,0 +1,24 @@
+"""Makes the benchmark's text of a corpus; runs where reprt is installed."""
+
+import argparse
+from pathlib import Path
+
+from text import Pairs, Text
+
+from reprt.data import text as texts
+from reprt.data.pipeline import encode
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", help="as `reprt train --text`")
+    parser.add_argument("pair", help="e.g. az_to_en")
+    parser.add_argument("out", type=Path, help="the .npz to write")
+    arguments = parser.parse_args()
+    corpus = texts.find(arguments.corpus, arguments.pair)
+    ids = encode(corpus, vocab_size=8000, max_tokens=128, cache=texts.cache())
+    Text(
+        corpus.name,
+        (len(ids.source_tokenizer), len(ids.target_tokenizer)),
+        Pairs(list(ids.train.source), list(ids.train.target)),
+        Pairs(list(ids.dev.source), list(ids.dev.target)),
+    ).save(arguments.out)

@@ -1,0 +1,18 @@
+"""One module for each implementation that is compared; none but `reprt` imports ours.
+
+Each has a class `Peer(settings)` with
+
+- `packages`: those whose versions belong beside its numbers,
+- `parameters`: how many there are to train,
+- `weights()` and `load(weights)`: a list of arrays, and back from one,
+- `step(batch)`: one training step on a padded batch; returns its loss,
+- `fit(pairs)`: one epoch, by the loop that the library's users write,
+- `evaluate(pairs)`: the mean loss of held-out pairs,
+- `batches(pairs)`: what `fit` iterates over.
+
+The order of the weights is that of our model: source and target embedding; then for
+each encoder block and each decoder block its attentions (query, key, value, output;
+kernel and bias each), the feed-forward network and the LayerNormalizations (gamma and
+beta), in the order in which they are applied; then the output layer. The shapes are
+those of Keras.
+"""

@@ -1,0 +1,128 @@
+"""Our own models, trained as `reprt train` does, and by `compile` and `fit`.
+
+Variants: `fit` is `model.fit` on packed batches; `bucketed` puts sentences of like
+length into a batch (of an epoch; single steps are given their batches), `bfloat16` has
+products of matrices in bfloat16, and `padded` does without packing.
+"""
+
+import queue
+
+import keras
+import numpy as np
+import tensorflow as tf
+from peers.keras_loop import KerasPeer
+from peers.settings import BATCH_SIZE
+
+import reprt
+from reprt.data import pack
+from reprt.data.pipeline import EncodedSplit, batches, bucketed_order
+from reprt.training.steps import Steps
+from reprt.training.trainer import mirrored_strategy
+
+IDS = tf.TensorSpec((None, None), tf.int32)
+PACKAGES = ("reprt", *KerasPeer.packages)
+
+
+def Peer(settings):
+    """The peer that the variant asks for."""
+    in_fit = settings.variant in ("fit", "padded")
+    return FitPeer(settings) if in_fit else StepsPeer(settings)
+
+
+Peer.packages = PACKAGES
+
+
+def build(settings):
+    precision = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
+    config = reprt.config.preset(settings.model, dropout=settings.dropout)
+    model = reprt.models.Transformer(*settings.vocab_sizes, config, dtype=precision)
+    model.build()
+    return model
+
+
+def split(pairs):
+    return EncodedSplit(pairs.source, pairs.target)
+
+
+class FitPeer(KerasPeer):
+    """Keras' own loop."""
+
+    loss, metric = reprt.losses.MaskedCrossentropy(), reprt.metrics.TokenAccuracy()
+    schedule = reprt.schedules.WarmupSchedule
+
+    def build(self, settings):
+        self.packed = settings.variant == "fit"
+        self.given = queue.SimpleQueue()  # batches for single steps
+        given = tf.data.Dataset.from_generator(
+            lambda: iter(self.given.get, None), output_signature=((IDS, IDS), IDS)
+        )
+        self.taken = iter(given.map(pack) if self.packed else given)
+        return build(settings)
+
+    def step(self, batch):
+        # As `fit` makes it: `train_on_batch` would be traced for many shapes of arrays.
+        source, inputs, labels = batch
+        self.given.put(((source, inputs), labels))
+        self.model.make_train_function()
+        self.model.reset_metrics()
+        return float(self.model.train_function(self.taken)["loss"])
+
+    def batches(self, pairs):
+        dataset = batches(split(pairs), BATCH_SIZE)
+        return dataset.map(pack).prefetch(2) if self.packed else dataset
+
+
+class StepsPeer:
+    """The steps of `reprt train`."""
+
+    def __init__(self, settings):
+        keras.utils.set_random_seed(settings.seed)
+        self.settings, self.strategy = settings, mirrored_strategy()
+        with self.strategy.scope():
+            self.model = build(settings)
+            rate = reprt.schedules.WarmupSchedule(
+                settings.sizes.embedding, settings.warmup_steps
+            )
+            adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+            adam.build(self.model.trainable_variables)
+        self.steps = Steps(self.model, adam, self.strategy, ((IDS, IDS), IDS))
+        self.epochs = 0
+
+    @property
+    def parameters(self):
+        return self.model.count_params()
+
+    def weights(self):
+        return [variable.numpy() for variable in self.model.trainable_variables]
+
+    def load(self, weights):
+        variables = self.model.trainable_variables
+        for variable, array in zip(variables, weights, strict=True):
+            variable.assign(array)
+
+    def step(self, batch):
+        source, inputs, labels = map(tf.constant, batch)
+        _, loss, tokens, _ = self.steps.train(((source, inputs), labels))
+        return float(loss) / float(tokens)
+
+    def fit(self, pairs):
+        self.epochs += 1
+        for batch in self.batches(pairs):
+            # The loop looks at every loss, as `reprt train` does.
+            float(self.steps.train(batch)[1])
+
+    def evaluate(self, pairs):
+        sums = np.zeros(4)
+        for batch in self._distributed(batches(split(pairs), BATCH_SIZE)):
+            sums += np.array(self.steps.evaluate(batch))
+        return sums[1] / sums[2]
+
+    def batches(self, pairs):
+        order = None
+        if self.settings.variant == "bucketed":
+            lengths = split(pairs).lengths
+            order = bucketed_order(lengths, BATCH_SIZE, self.settings.seed, self.epochs)
+        return self._distributed(batches(split(pairs), BATCH_SIZE, order))
+
+    def _distributed(self, dataset):
+        return self.strategy.experimental_distribute_dataset(dataset)

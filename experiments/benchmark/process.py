@@ -1,0 +1,58 @@
+"""The driver's end of a worker."""
+
+import json
+import subprocess
+from pathlib import Path
+
+WORKER = Path(__file__).with_name("worker.py")
+
+
+class WorkerFailed(RuntimeError):
+    """A worker ended before it had answered."""
+
+
+class Process:
+    """A worker, to be used as a context manager.
+
+    Args:
+        python: the interpreter of the peer's environment.
+        peer: name of the peer, with its variant after a colon.
+        text: the ids' file.
+        log: where the libraries' messages go.
+    """
+
+    def __init__(self, python: Path, peer: str, text: Path, log: Path):
+        self.peer, self.log = peer, log
+        with log.open("a") as messages:
+            self._process = subprocess.Popen(
+                [python, WORKER, peer, text],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=messages,
+                text=True,
+            )
+
+    def ask(self, do: str, **arguments):
+        """Calls a method of `worker.Worker` there, and returns its answer.
+
+        Raises:
+            WorkerFailed: if there is none.
+        """
+        try:
+            order = json.dumps({"do": do, **arguments})
+            print(order, file=self._process.stdin, flush=True)
+        except BrokenPipeError:
+            pass  # there will be no answer either
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise WorkerFailed(f"{self.peer} failed at {do!r}; see {self.log}.")
+        return json.loads(answer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        # A worker ends with its orders, but one that computes would go on with them.
+        if any(exception):
+            self._process.kill()
+        self._process.communicate()
