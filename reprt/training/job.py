@@ -1,5 +1,6 @@
 """A recipe from its text to its report."""
 
+import contextlib
 import re
 import time
 from collections.abc import Sequence
@@ -40,7 +41,6 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
 
     # Imported here, so that any mistake above is told before tensorflow-text loads.
     from reprt.data.pipeline import encode
-    from reprt.training.trainer import Trainer, train_side_by_side
 
     progress.say(
         f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
@@ -58,6 +58,28 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
         f"Vocabularies: {len(text.source_tokenizer):,} and "
         f"{len(text.target_tokenizer):,} pieces"
     )
+
+    # A recipe of trials has too many models to have them all in memory, and their
+    # times are not what it is about.
+    groups = [[run] for run in runs] if recipe.trials.seeds else [runs]
+    for group in groups:
+        with contextlib.ExitStack() as claims:
+            mine = [run for run in group if _claimed(run, out, claims, progress)]
+            _train(mine, text, out, progress)
+    return write_report(out)
+
+
+def _claimed(run, out, claims, progress):
+    """Whether the run is left to this process."""
+    mine = claims.enter_context(RunFolder(out / run.name).claimed())
+    if not mine:
+        progress.say(f"{run.name}: another process works on it")
+    return mine
+
+
+def _train(runs, text, out, progress):
+    """Trains runs side by side, and writes what came out."""
+    from reprt.training.trainer import Trainer, train_side_by_side
 
     folders = {run.name: RunFolder(out / run.name) for run in runs}
     for run in runs:
@@ -82,10 +104,9 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
             f"the results go to {out}"
         )
-    train_side_by_side(trainers, after_epoch=lambda: write_report(out))
+    train_side_by_side(trainers, after_epoch=lambda: write_report(out) if len(runs) > 1 else None)
     for trainer in trainers:
         folders[trainer.name].write_metrics(_results(trainer, progress))
-    return write_report(out)
 
 
 def is_embedded(corpus: Corpus) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -109,6 +110,26 @@ class EmbeddedSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialSettings:
+    """What each model is trained with in turn: a run for every combination.
+
+    Args:
+        seeds: the seeds.
+        schedules: keys of `[training]`, by the name that the runs get from them.
+    """
+
+    seeds: list = dataclasses.field(default_factory=list)
+    schedules: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        _check_tables(self.schedules, tuple(self.schedules), "[trials.schedules]")
+        if len(set(map(str, self.seeds))) < len(self.seeds):
+            raise ValueError(
+                f"Expected the seeds of [trials] to differ. Received: {self.seeds}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """Everything that decides one model's training.
 
@@ -130,6 +151,12 @@ class RunSettings:
     def schedule_dim(self) -> int:
         return self.training.schedule_dim or self.model.embedding_dim
 
+    @property
+    def work(self) -> "RunSettings":
+        """What is done, whatever it is called."""
+        training = dataclasses.replace(self.training, schedule_dim=self.schedule_dim)
+        return dataclasses.replace(self, name="", training=training)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -147,13 +174,24 @@ class Recipe:
     def text(self) -> TextSettings:
         return from_settings(TextSettings, self.settings.get("text", {}), "[text]")
 
+    @property
+    def trials(self) -> TrialSettings:
+        return from_settings(
+            TrialSettings, self.settings.get("trials", {}), "[trials]"
+        )
+
     def runs(self, embedded: bool, only: Sequence[str] = ()) -> list[RunSettings]:
-        """Returns the resolved settings of the recipe's models.
+        """Returns the resolved settings of the recipe's runs.
+
+        There is one for each model, or, with `[trials]`, one for each model, schedule
+        and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
+        model, the first stands for both.
 
         Args:
             embedded: whether the text is the embedded corpus, for which the table
                 `[embedded]` takes precedence.
-            only: names of the models to keep; empty for all.
+            only: names of the runs to keep, or their beginnings up to a dot: `repe`
+                keeps `repe.text.0`. Empty for all.
 
         Raises:
             ValueError: for an unknown or ill-typed key, or a model that is not there.
@@ -163,24 +201,42 @@ class Recipe:
         shared = {**self.settings.get("training", {}), **special.training}
         models = self.settings.get("models", {})
         _check_tables(models, tuple(models), "[models]")
-        unknown = [name for name in only if name not in models]
-        if unknown or not models:
-            raise ValueError(
-                f"The recipe {self.name!r} has the models {', '.join(models) or 'none'}"
-                f". Asked for: {', '.join(only) or 'all'}."
+        if not models:
+            raise ValueError(f"The recipe {self.name!r} has no [models].")
+        seeds = [{"seed": seed} for seed in self.trials.seeds] or [{}]
+        schedules = self.trials.schedules or {"": {}}
+        found: dict[RunSettings, RunSettings] = {}
+        for seed, (schedule, settings), (name, model) in itertools.product(
+            seeds, schedules.items(), models.items()
+        ):
+            for part in filter(None, (name, schedule)):
+                if not re.fullmatch(r"[\w-]+", part):  # of the name of a folder
+                    raise ValueError(
+                        "Expected the names of models and schedules to be of letters, "
+                        f"digits, - and _. Received: {part!r}."
+                    )
+            parts = (name, schedule, *map(str, seed.values()))
+            run = self._run(
+                ".".join(filter(None, parts)),
+                f"[models.{name}]",
+                {**model, **special.model},
+                shared,
+                {**settings, **seed},
             )
-        return [
-            self._run(name, {**table, **special.model}, shared)
-            for name, table in models.items()
-            if (name in only if only else name not in special.leave_out)
-        ]
+            found.setdefault(run.work, run)
+        runs = list(found.values())
+        for each in only:
+            if not _chosen(runs, [each]):
+                raise ValueError(
+                    f"The recipe {self.name!r} has the runs "
+                    f"{', '.join(run.name for run in runs)}. Asked for: {each}."
+                )
+        if only:
+            return _chosen(runs, only)
+        left_out = _chosen(runs, special.leave_out)
+        return [run for run in runs if run not in left_out]
 
-    def _run(self, name, table, shared) -> RunSettings:
-        where = f"[models.{name}]"
-        if not re.fullmatch(r"[\w-]+", name):  # it becomes the name of a folder
-            raise ValueError(
-                f"Expected the name of {where} to be of letters, digits, - and _."
-            )
+    def _run(self, name, where, table, shared, trial) -> RunSettings:
         overrides = dict(table)
         own = overrides.pop("training", {})
         _check_tables({"training": own}, ("training",), where)
@@ -196,9 +252,15 @@ class Recipe:
             model=preset(preset_name, **overrides),
             text=self.text,
             training=from_settings(
-                TrainingSettings, {**shared, **own}, f"[training] of {where}"
+                TrainingSettings, {**shared, **own, **trial}, f"[training] of {where}"
             ),
         )
+
+
+def _chosen(runs, beginnings):
+    """The runs whose names begin so, up to a dot."""
+    beginnings = tuple(f"{each}." for each in beginnings)
+    return [run for run in runs if f"{run.name}.".startswith(beginnings)]
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -221,7 +283,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         raise ValueError(f"The recipe {path} is not valid TOML: {error}.") from error
     for override in overrides:
         _override(settings, override)
-    _check_tables(settings, ("text", "training", "models", "embedded"), str(path))
+    _check_tables(settings, ("text", "training", "models", "embedded", "trials"), str(path))
     recipe = Recipe(name=path.stem, settings=settings)
     # A mistake anywhere in the file is told before any work is done.
     for embedded in (False, True):

@@ -1,7 +1,9 @@
 """The folder of one run: what was asked, on what, with what, and what came out."""
 
+import contextlib
 import csv
 import dataclasses
+import fcntl
 import io
 import json
 import os
@@ -59,6 +61,23 @@ class RunFolder:
     @property
     def model(self) -> Path:
         return self.path / "model.keras"
+
+    @contextlib.contextmanager
+    def claimed(self):
+        """Keeps the run to this process while the context lasts.
+
+        Yields:
+            Whether it could be had: False while another process works on the run.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # The system releases a lock when its process ends, however it ends.
+        with open(self.path.with_name(f".{self.path.name}.lock"), "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run.
