@@ -6,7 +6,17 @@ training, reports) is imported where it is used.
 """
 
 from reprt import data, decoding, layers, losses, metrics, models, schedules
+from reprt.translator import Translator
 
 __version__ = "0.1.0"
 
-__all__ = ["data", "decoding", "layers", "losses", "metrics", "models", "schedules"]
+__all__ = [
+    "Translator",
+    "data",
+    "decoding",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "schedules",
+]

@@ -1,12 +1,16 @@
 """The console command `reprt`."""
 
 import argparse
+import dataclasses
 import json
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from reprt import __version__
+
+FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
         print(f"reprt: {error}", file=sys.stderr)
-        return 1
+        return FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,11 +79,155 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser(
         "report",
         help="write the report of trained models again",
-        description="Writes report.md and report.png from the runs in a folder.",
+        description="Writes report.md and report.png from the runs in a folder; of a "
+        "recipe of trials, comparison.md, .csv and .png.",
     )
     report.add_argument("folder", type=Path, help="a folder with run folders in it")
     report.set_defaults(command=_report)
+
+    translate = commands.add_parser(
+        "translate",
+        help="translate sentences",
+        description="Translates sentences, one a line and in order, from arguments, a "
+        "file or standard input. Remarks on a line go to standard error.",
+    )
+    _add_run(translate)
+    translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
+    translate.add_argument(
+        "--file", type=Path, metavar="FILE", help="translate the lines of a file"
+    )
+    _add_search(translate, beam_size=4)
+    translate.add_argument(
+        "--n-best",
+        type=int,
+        default=1,
+        metavar="N",
+        help="lines for each sentence, from the best: its number, score and text, "
+        "separated by tabs",
+    )
+    translate.add_argument(
+        "--json",
+        action="store_true",
+        help="one JSON object a line, with tokens, scores and remarks",
+    )
+    translate.set_defaults(command=_translate)
+
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="losses, BLEU and chrF of a trained model",
+        description="Measures a model on the dev or test split of its text: "
+        "teacher-forced loss, prefix loss (the decoder is given only the tokens before "
+        "each position, as in search), BLEU and chrF. Writes evaluation-SPLIT.json and "
+        ".md into the run's folder.",
+    )
+    _add_run(evaluate)
+    evaluate.add_argument("--split", choices=("dev", "test"), default="test")
+    evaluate.add_argument(
+        "--text",
+        metavar="SOURCE",
+        help="where the text is now, if not where the run found it",
+    )
+    _add_search(evaluate, beam_size=1)
+    evaluate.set_defaults(command=_evaluate)
+
+    attention = commands.add_parser(
+        "attention",
+        help="draw what a model attends to",
+        description="Translates a sentence and draws every head's attention: as a "
+        "picture, attention.png, and as a page to explore, attention.html.",
+    )
+    _add_run(attention)
+    attention.add_argument("sentence", metavar="SENTENCE")
+    _add_search(attention, beam_size=1)
+    _add_out(attention)
+    attention.set_defaults(command=_attention)
+
+    export = commands.add_parser(
+        "export",
+        help="write a SavedModel from strings to strings, and a .keras file",
+        description="Writes saved_model, which takes and returns strings and needs "
+        "only TensorFlow and tensorflow-text, and model.keras.",
+    )
+    _add_run(export)
+    _add_search(export, beam_size=1)
+    _add_out(export)
+    export.set_defaults(command=_export)
+
+    audit = commands.add_parser(
+        "audit",
+        help="does position t depend on tokens after t?",
+        description="Looks for dependence of the decoder's positions on later target "
+        "tokens, by perturbation, truncation and gradient. Exit status: 0 if there is "
+        "none, 1 if there is, 2 if it could not be found out.",
+    )
+    audit.add_argument(
+        "model",
+        type=Path,
+        metavar="MODEL_OR_RUN",
+        help="a run folder, or a .keras file of a model called on the pair of source "
+        "and target ids",
+    )
+    audit.add_argument("--source-vocab", type=int, metavar="N", help="source ids")
+    audit.add_argument("--target-vocab", type=int, metavar="N", help="target ids")
+    audit.add_argument(
+        "--length", type=int, default=12, metavar="N", help="tokens of either side"
+    )
+    audit.add_argument("--seed", type=int, default=0, metavar="N")
+    audit.add_argument(
+        "--module",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file that registers the model's own classes with Keras",
+    )
+    audit.set_defaults(command=_audit)
     return parser
+
+
+def _add_run(parser):
+    parser.add_argument(
+        "run", type=Path, metavar="RUN", help="a run folder, as `reprt train` makes it"
+    )
+
+
+def _add_search(parser, beam_size):
+    parser.add_argument(
+        "--beam",
+        type=int,
+        default=beam_size,
+        metavar="SIZE",
+        help="hypotheses of each sentence; 1 is greedy search; default %(default)s",
+    )
+    parser.add_argument(
+        "--length-penalty",
+        type=float,
+        default=0.6,
+        metavar="ALPHA",
+        help="0 ranks by probability alone; default %(default)s",
+    )
+    parser.add_argument(
+        "--max-tokens",
+        type=int,
+        metavar="N",
+        help="longest translation; default the sentence's length plus 50",
+    )
+
+
+def _search(options):
+    return {
+        "beam_size": options.beam,
+        "length_penalty": options.length_penalty,
+        "max_tokens": options.max_tokens,
+    }
+
+
+def _add_out(parser):
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="where the files go; default the run's folder",
+    )
 
 
 def _train(options) -> int:
@@ -105,7 +253,117 @@ def _quoted(text: str) -> str:
 
 
 def _report(options) -> int:
+    from reprt.comparison import is_comparison, write_comparison
     from reprt.report import write_report
 
-    print(write_report(options.folder))
+    write = write_comparison if is_comparison(options.folder) else write_report
+    print(write(options.folder))
     return 0
+
+
+def _translate(options) -> int:
+    if options.sentences and options.file:
+        raise ValueError("Expected sentences or --file. Received both.")
+    if not 1 <= options.n_best <= options.beam:
+        raise ValueError(
+            "Expected --n-best to be at least 1 and at most --beam. Received: "
+            f"{options.n_best} and {options.beam}."
+        )
+    from reprt.translator import AHEAD, Translator
+
+    translator = Translator.load(options.run, **_search(options))
+    typed = not (options.sentences or options.file) and sys.stdin.isatty()
+    # Whoever types wants an answer to each line.
+    lines, ahead = _lines(options), 1 if typed else AHEAD
+    for number, found in enumerate(translator.stream(lines, ahead), 1):
+        for note in found.notes if not options.json else ():
+            print(f"reprt: line {number}: {note}", file=sys.stderr)
+        print(_line(number, found, options), flush=typed)
+    return 0
+
+
+def _lines(options):
+    if options.sentences:
+        yield from options.sentences
+        return
+    with open(options.file, "rb") if options.file else sys.stdin.buffer as file:
+        for line in file:
+            # Bytes that are not UTF-8 become a sign that no vocabulary knows.
+            yield line.decode("utf-8", errors="replace").rstrip("\r\n")
+
+
+def _line(number, found, options):
+    best = found.alternatives[: options.n_best]
+    if options.json:
+        entry = {
+            "source": found.source,
+            "translation": found.text,
+            "alternatives": [dataclasses.asdict(each) for each in best],
+            "notes": found.notes,
+        }
+        return json.dumps(entry, ensure_ascii=False)
+    if options.n_best == 1:
+        return found.text
+    return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
+
+
+def _evaluate(options) -> int:
+    from reprt.training.job import evaluate_run
+
+    print(evaluate_run(options.run, options.split, options.text, _search(options)))
+    return 0
+
+
+def _attention(options) -> int:
+    from reprt.attention_maps import draw, write_page
+    from reprt.translator import Translator
+
+    maps = Translator.load(options.run, **_search(options)).attention(options.sentence)
+    folder = options.out or options.run
+    folder.mkdir(parents=True, exist_ok=True)
+    picture, page = folder / "attention.png", folder / "attention.html"
+    draw(maps, picture)
+    write_page(maps, page)
+    print(maps.translation, picture, page, sep="\n")
+    return 0
+
+
+def _export(options) -> int:
+    from reprt.translator import Translator
+
+    translator = Translator.load(options.run, **_search(options))
+
+    from reprt.export import export
+
+    print(*export(translator, options.out or options.run / "export"), sep="\n")
+    return 0
+
+
+def _audit(options) -> int:
+    from reprt.audit import audit
+
+    for module in options.module:
+        runpy.run_path(module)
+    result = audit(
+        _model(options.model),
+        options.source_vocab,
+        options.target_vocab,
+        length=options.length,
+        seed=options.seed,
+    )
+    print(result)
+    return int(result.looks_ahead)
+
+
+def _model(path):
+    if path.is_dir():
+        from reprt.training.run_folder import RunFolder
+
+        return RunFolder(path).load_model()
+    import keras
+
+    import reprt.models  # noqa: F401, for its classes must be registered
+
+    if not path.exists():
+        raise ValueError(f"Expected a run folder or a .keras file. There is no {path}.")
+    return keras.saving.load_model(path)

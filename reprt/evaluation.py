@@ -1,85 +1,220 @@
-"""How well a trained model translates."""
+"""How well a trained model predicts, with and without sight of what is to come."""
 
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from keras import ops
 
-from reprt.data.pipeline import EncodedCorpus
-from reprt.data.tokenizer import END_ID, START_ID, WordPiece
-from reprt.decoding import greedy_search
-
-BATCH = 256
+from reprt.compilation import compiled
+from reprt.data.by_length import by_length, padded
+from reprt.data.pipeline import EncodedSplit, batches
+from reprt.decoding import FIRST_CAPACITY
+from reprt.losses import MaskedCrossentropy, real_tokens
+from reprt.scores import Score, scores
+from reprt.translator import Translator
 
 
 @dataclasses.dataclass(frozen=True)
-class Translations:
-    """A translated split.
+class Loss:
+    """A loss over a split, in nats.
 
     Attributes:
-        hypotheses: the translations, in the order of the split.
-        references: what they are compared with.
-        seconds: how long the translation took.
+        total: the sum over all real tokens.
+        tokens: their number.
+        mean_of_batches: the mean over batches of each batch's token mean, as Keras
+            and the paper report it.
     """
 
-    hypotheses: Sequence[str]
-    references: Sequence[str]
-    seconds: float
+    total: float
+    tokens: int
+    mean_of_batches: float
 
-    def bleu(self) -> tuple[float, str]:
-        """Returns sacrebleu's corpus BLEU and its signature.
-
-        Both sides are words as WordPiece sees them (lower-cased, without accents,
-        split at punctuation) and joined by spaces, so sacrebleu splits no further.
-        """
-        from sacrebleu.metrics import BLEU
-
-        metric = BLEU(tokenize="none", force=True)
-        score = metric.corpus_score(list(self.hypotheses), [list(self.references)])
-        return score.score, str(metric.get_signature())
+    @property
+    def per_token(self) -> float:
+        return self.total / self.tokens
 
 
-def translate(
-    model,
-    source: Sequence[np.ndarray],
-    tokenizer: WordPiece,
-    progress: Callable[[str], None] = lambda text: None,
-) -> list[str]:
-    """Translates sentences greedily, those of like length together.
+def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Loss:
+    """Returns the loss when the decoder is given the whole right target at once.
+
+    A model that looks ahead sees in it what it has yet to predict.
 
     Args:
         model: a `reprt.models.Transformer`.
-        source: each sentence's ids.
-        tokenizer: the target's.
-        progress: called with how far the work is.
-
-    Returns:
-        The translations, in the order of the source.
+        split: the sentences, in the order in which they make batches.
+        batch_size: sentences a batch. It matters with `padding_in_statistics`.
     """
-    order = np.argsort([len(ids) for ids in source], kind="stable")
-    translations = [""] * len(source)
-    for start in range(0, len(order), BATCH):
-        chosen = order[start : start + BATCH]
-        longest = max(len(source[index]) for index in chosen)
-        ids = np.zeros((len(chosen), longest), dtype="int32")
-        for row, index in enumerate(chosen):
-            ids[row, : len(source[index])] = source[index]
-        found = tokenizer.decode(greedy_search(model, ids, START_ID, END_ID))
-        for index, translation in zip(chosen, found, strict=True):
-            translations[index] = translation
-        progress(f"translated {start + len(chosen)}/{len(source)} sentences")
-    return translations
+    crossentropy = MaskedCrossentropy()
+
+    @compiled
+    def sums(source, target, labels):
+        return crossentropy.sum_and_count(labels, model((source, target)))
+
+    total, tokens, means = 0.0, 0, 0.0
+    for (source, target), labels in batches(split, batch_size).as_numpy_iterator():
+        loss, count = (float(each) for each in sums(source, target, labels))
+        total, tokens = total + loss, tokens + int(count)
+        means += len(labels) * loss / max(count, 1)
+    return Loss(total, tokens, means / len(split))
 
 
-def translate_test(
-    model, text: EncodedCorpus, progress: Callable[[str], None] = lambda text: None
-) -> Translations:
-    """Translates the test split and sets its references beside the translations."""
-    started = time.monotonic()
-    tokenizer = text.target_tokenizer
-    hypotheses = translate(model, text.test.source, tokenizer, progress)
-    seconds = time.monotonic() - started
+def prefix_loss(
+    model,
+    split: EncodedSplit,
+    batch_size: int = 64,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Loss:
+    """Returns the loss when the decoder is given only the tokens before each position.
+
+        − log P(y_t | x, y_1 … y_{t−1}), from a decoder that was given y_1 … y_{t−1}
+
+    It is what search sees. For a model that cannot look ahead it equals the
+    teacher-forced loss; the difference between the two is what looking ahead is worth.
+
+    Args:
+        model: a `reprt.models.Transformer`.
+        split: the sentences.
+        batch_size: the most sentences of a batch; results do not depend on it.
+        progress: called with how far the work is.
+    """
+    crossentropy = MaskedCrossentropy()
+
+    @compiled
+    def step(ids, labels, position, prefixes):
+        logits, prefixes = model.step(ids, position, prefixes)
+        labels, logits = ops.expand_dims(labels, 1), ops.expand_dims(logits, 1)
+        losses = crossentropy.call(labels, logits) * real_tokens(labels)
+        return losses[:, 0], prefixes
+
+    encode = compiled(lambda ids: model.encode(ids, training=False))
+    losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
+    # As in a translation, a source is never padded where padding would count.
+    equal = model.config.padding_in_statistics
+    side = split.source if equal else split.target
+    done = 0
+    for chosen in by_length([len(row) for row in side], batch_size, equal):
+        target = padded([split.target[index] for index in chosen])
+        memory = encode(padded([split.source[index] for index in chosen]))
+        prefixes = model.start(memory, 1, FIRST_CAPACITY)
+        for position in range(target.shape[1] - 1):
+            if position == prefixes.capacity:
+                prefixes = prefixes.extended(max(FIRST_CAPACITY, position // 2))
+            ids, labels = target[:, position], target[:, position + 1]
+            here = ops.convert_to_tensor(position, "int32")
+            loss, prefixes = step(ids, labels, here, prefixes)
+            losses[chosen] += ops.convert_to_numpy(loss)
+            counts[chosen] += labels != 0
+        done += len(chosen)
+        progress(f"prefix loss of {done}/{len(split)} sentences")
+    means = sum(
+        len(losses[start : start + batch_size])
+        * losses[start : start + batch_size].sum()
+        / counts[start : start + batch_size].sum()
+        for start in range(0, len(split), batch_size)
+    )
+    return Loss(float(losses.sum()), int(counts.sum()), float(means / len(split)))
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredTranslations:
+    """A translated split.
+
+    Attributes:
+        translations: in the order of the split, words joined by spaces.
+        references: what they are compared with, made of the same words.
+        scores: BLEU and chrF.
+    """
+
+    translations: Sequence[str]
+    references: Sequence[str]
+    scores: Sequence[Score]
+
+
+def translation_scores(
+    translator: Translator,
+    source: Sequence[np.ndarray],
+    references: Sequence[str],
+    progress: Callable[[str], None] = lambda text: None,
+) -> ScoredTranslations:
+    """Translates a split and compares it with its references.
+
+    Args:
+        translator: the model with its vocabularies and its search.
+        source: the ids of the split's source sentences.
+        references: its target sentences.
+        progress: called with how far the work is.
+    """
+    found = translator.search_all(source, progress)
+    tokenizer = translator.target_tokenizer
+    translations = tokenizer.decode([best.ids for best, *_ in found])
     # Through the tokenizer and back, so that both are made of the same words.
-    references = tokenizer.decode(tokenizer.encode(text.corpus.test.target))
-    return Translations(hypotheses, references, seconds)
+    words = tokenizer.decode(tokenizer.encode(references))
+    return ScoredTranslations(
+        translations, words, scores(translations, words, references)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found on one split.
+
+    Attributes:
+        sentences: their number.
+        teacher_forced, prefix: the two losses.
+        scores: of the translations.
+        seconds: of each part.
+    """
+
+    sentences: int
+    teacher_forced: Loss
+    prefix: Loss
+    scores: Sequence[Score]
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all of it, for a file."""
+        kept = dataclasses.asdict(self)
+        for name in ("teacher_forced", "prefix"):
+            kept[name]["per_token"] = getattr(self, name).per_token
+        return kept
+
+
+def evaluate(
+    translator: Translator,
+    split: EncodedSplit,
+    references: Sequence[str],
+    batch_size: int = 64,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Evaluation:
+    """Measures a model on one split, as training, search and readers see it.
+
+    Args:
+        translator: the model with its vocabularies and its search.
+        split: the sentences' ids.
+        references: the target sentences.
+        batch_size: of the teacher-forced loss.
+        progress: called with how far the work is.
+    """
+    seconds = {}
+
+    def timed(what, function, *arguments):
+        begun = time.monotonic()
+        result = function(*arguments)
+        seconds[what] = round(time.monotonic() - begun, 3)
+        return result
+
+    model = translator.model
+    teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
+    prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
+    found = timed(
+        "translation",
+        translation_scores,
+        translator,
+        split.source,
+        references,
+        progress,
+    )
+    return Evaluation(len(split), teacher, prefix, found.scores, seconds)

@@ -47,6 +47,11 @@ class Run:
     metrics: Mapping[str, Any] | None
 
     @property
+    def results(self) -> Mapping[str, Any]:
+        """Its metrics; empty while it is unfinished."""
+        return self.metrics or {}
+
+    @property
     def preset(self) -> str:
         return self.settings["preset"]
 
@@ -319,7 +324,7 @@ def _examples(runs, name) -> list[str]:
     return [
         *lines,
         "",
-        "Greedy search, each step decoding the whole prefix. BLEU on lower-cased words "
+        "Greedy search. BLEU on lower-cased words "
         "as WordPiece splits them, sacrebleu signature " + ", ".join(
             f"`{signature}`" for signature in signatures
         ) + ".",
@@ -336,18 +341,7 @@ def _provenance(runs) -> list[str]:
             + f", seed {run.settings['training']['seed']}; "
             + f"{sum(run.seconds) / 60:.0f} minutes of training."
         )
-        for start in run.manifest["starts"]:
-            versions = ", ".join(
-                f"{package} {version}"
-                for package, version in start["versions"].items()
-                if version
-            )
-            lines.append(
-                f"  - {start['time']}: `{start['command']}`, commit "
-                f"`{start['commit'] or 'unknown'}`, {start['hardware']}, "
-                f"{len(start['devices'])} replica(s), Python {start['python']}, "
-                f"{versions}"
-            )
+        lines += [f"  - {line}" for line in provenance_lines(run)]
     return [
         *lines,
         "",
@@ -355,6 +349,59 @@ def _provenance(runs) -> list[str]:
         "in `config.toml` in each run's folder, every epoch in its `log.csv`.",
         "",
     ]
+
+
+def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
+    """Says of each start of a run how, with what and on what it was made."""
+    lines = []
+    for start in run.manifest["starts"]:
+        versions = ", ".join(
+            f"{package} {version}"
+            for package, version in start["versions"].items()
+            if version
+        )
+        time = f"{start['time']}: " if with_time else ""
+        lines.append(
+            f"{time}`{start['command']}`, commit `{start['commit'] or 'unknown'}`, "
+            f"{start['hardware']}, {len(start['devices'])} replica(s), Python "
+            f"{start['python']}, {versions}"
+        )
+    return lines
+
+
+def evaluation_table(result: Mapping[str, Any]) -> str:
+    """Returns what `reprt evaluate` found as a table."""
+    search, seconds = result["search"], result["seconds"]
+    forced, prefix = result["teacher_forced"], result["prefix"]
+    how = "greedy search" if search["beam_size"] == 1 else (
+        f"beam search, {search['beam_size']} hypotheses, length penalty "
+        f"{search['length_penalty']}"
+    )
+    lines = [
+        f"{result['run']} on the {result['split']} split of the {result['text']}: "
+        f"{result['sentences']:,} sentences, {forced['tokens']:,} tokens.",
+        "",
+        "| measure | value | seconds |",
+        "|---|--:|--:|",
+        "| teacher-forced loss, nats per token | "
+        f"{forced['per_token']:.4f} | {seconds['teacher_forced']:.1f} |",
+        f"| the same as Keras reports it | {forced['mean_of_batches']:.4f} | |",
+        "| prefix loss, nats per token: given only the tokens before | "
+        f"{prefix['per_token']:.4f} | {seconds['prefix']:.1f} |",
+        "| prefix − teacher-forced: what looking ahead is worth | "
+        f"{prefix['per_token'] - forced['per_token']:+.4f} | |",
+    ]
+    for number, score in enumerate(result["scores"]):
+        time = f"{seconds['translation']:.1f}" if number == 0 else ""
+        lines.append(
+            f"| {score['metric']}, {score['text']}, {how} | {score['value']:.2f} | "
+            f"{time} |"
+        )
+    signatures = [
+        f"- {score['metric']}, {score['text']}: `{score['signature']}`"
+        for score in result["scores"]
+    ]
+    return "\n".join([*lines, "", *signatures])
 
 
 def _draw(runs: Sequence[Run], path: Path):

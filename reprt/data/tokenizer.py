@@ -12,7 +12,7 @@ from reprt.data.whole_file import whole_file
 
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
-START_ID, END_ID = RESERVED.index(START), RESERVED.index(END)
+PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 CHUNK = 1024  # sentences handed to TensorFlow at a time
 
 
@@ -40,9 +40,9 @@ class WordPiece:
             tf.lookup.KeyValueTensorInitializer(
                 self.vocabulary, tf.range(len(vocabulary), dtype=tf.int64)
             ),
-            default_value=RESERVED.index(UNKNOWN),
+            default_value=UNKNOWN_ID,
         )
-        self._tokenizer = text.BertTokenizer(
+        self.graph = text.BertTokenizer(
             table, lower_case=True, token_out_type=tf.int64
         )
         self._tf = tf
@@ -70,18 +70,18 @@ class WordPiece:
         """
         tf = self._tf
         for chunk in _chunks(sentences):
-            ids = self._tokenizer.tokenize(chunk).merge_dims(-2, -1)
+            ids = self.graph.tokenize(chunk).merge_dims(-2, -1)
             edge = tf.ones((len(chunk), 1), tf.int64)
             ids = tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)[:, :longest]
             flat = tf.cast(ids.values, tf.int32).numpy()
             yield Rows(flat, ids.row_lengths().numpy())
 
-    def decode(self, ids: Sequence[np.ndarray]) -> list[str]:
+    def decode(self, ids: Iterable[Sequence[int] | np.ndarray]) -> list[str]:
         """Returns the sentence up to the first `[END]` of each row of ids."""
         tf = self._tf
         kept = [_between_edges(row) for row in ids]
         rows = tf.ragged.constant(kept, dtype=tf.int64, ragged_rank=1)
-        words = self._tokenizer.detokenize(rows)
+        words = self.graph.detokenize(rows)
         joined = tf.strings.reduce_join(words, separator=" ", axis=-1)
         return [sentence.decode() for sentence in joined.numpy()]
 
@@ -166,7 +166,7 @@ def _between_edges(row) -> list[int]:
     for token in np.asarray(row).tolist():
         if token == END_ID:
             break
-        if token not in (RESERVED.index(PAD), START_ID):
+        if token not in (PAD_ID, START_ID):
             kept.append(token)
     return kept
 

@@ -136,10 +136,6 @@ class PMHA(keras.layers.Layer):
         key_packing=None,
         training=None,
     ):
-        # Copies, for Keras warns of its masks being lost where a projection meets one.
-        query = self.query_dense(ops.copy(query))
-        key = self.key_dense(ops.copy(key))
-        value = self.value_dense(ops.copy(value))
         if query_packing is not None:
             if attention_mask is not None or return_attention_scores:
                 raise ValueError(
@@ -147,9 +143,9 @@ class PMHA(keras.layers.Layer):
                     "scores where tokens are packed."
                 )
             groups = zip(
-                query_packing.split(query),
-                key_packing.split(key),
-                key_packing.split(value),
+                query_packing.split(self.query_dense(query)),
+                key_packing.split(self.key_dense(key)),
+                key_packing.split(self.value_dense(value)),
                 key_packing.real,
                 strict=True,
             )
@@ -158,14 +154,37 @@ class PMHA(keras.layers.Layer):
                 for q, k, v, real in groups
             ]
             return self.output_dense(query_packing.join(heads))
-        query, key, value = (
-            ops.transpose(x, HEADS_FIRST) for x in (query, key, value)
+        keys, values = self.heads(key, value)
+        output, weights = self.attend(
+            query, keys, values, attention_mask, key_mask, training
         )
-        mask = self._combined(attention_mask, key_mask, query)
-        heads, weights = self._attend(query, key, value, mask, training)
-        # Swapping the same two axes swaps them back.
-        output = self.output_dense(ops.transpose(heads, HEADS_FIRST))
         return (output, weights) if return_attention_scores else output
+
+    def heads(self, key, value):
+        """Returns keys and values as attention takes them, to be kept while decoding.
+
+        Args:
+            key: tensor `(batch, sources, width)`.
+            value: tensor `(batch, sources, value_width)`.
+
+        Returns:
+            The pair `(keys, values)`, `(batch, heads, sources, key_dim)` and
+            `(batch, heads, sources, value_dim)`.
+        """
+        # Copies, for Keras warns of its masks being lost where a projection meets one.
+        keys = self.key_dense(ops.copy(key))
+        values = self.value_dense(ops.copy(value))
+        return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
+
+    def attend(
+        self, query, keys, values, attention_mask=None, key_mask=None, training=None
+    ):
+        """Returns output and weights, given what `heads` returned; as the call does."""
+        query = ops.transpose(self.query_dense(ops.copy(query)), HEADS_FIRST)
+        mask = self._combined(attention_mask, key_mask, query)
+        heads, weights = self._attend(query, keys, values, mask, training)
+        # Swapping the same two axes swaps them back.
+        return self.output_dense(ops.transpose(heads, HEADS_FIRST)), weights
 
     def _attend(self, query, key, value, mask, training):
         """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""

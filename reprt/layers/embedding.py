@@ -109,16 +109,38 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     def call(self, ids, statistics_mask=None, packing=None, training=None):
         check_ids(ids)
         self._check_range(ids)
-        tokens = self.embedding(ids)
-        if self.scale != "none":
-            power = 0.5 if self.scale == "sqrt" else -0.5
-            tokens = tokens * ops.cast(self.embedding_dim**power, tokens.dtype)
+        tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
         states = self.positional(tokens)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
         return tokens, self.dropout_layer(states, training=training)
+
+    def step(self, ids, position, statistics=()):
+        """Embeds one further token of each sequence.
+
+        Args:
+            ids: integer tensor `(batch, 1)`, the tokens at `position`.
+            position: scalar, counted from 0.
+            statistics: `RunningStatistics` of the tokens before, if there is a
+                `token_norm`, whose statistics must be those of prefixes.
+
+        Returns:
+            Tokens and states as the call would return them at this position, and the
+            new statistics.
+        """
+        tokens = self._scaled(ids)
+        if self.token_norm is not None:
+            tokens, statistics = self.token_norm.step(tokens, position, statistics)
+        return tokens, self.positional(tokens, start=position), statistics
+
+    def _scaled(self, ids):
+        tokens = self.embedding(ids)
+        if self.scale == "none":
+            return tokens
+        power = 0.5 if self.scale == "sqrt" else -0.5
+        return tokens * ops.cast(self.embedding_dim**power, tokens.dtype)
 
     def _check_range(self, ids):
         # Only concrete values can be looked at. In a graph TensorFlow's own gather

@@ -34,10 +34,12 @@ class EncoderBlock(SizedLayer):
             tokens. None, as in the baseline, means the states themselves.
         padding_mask: boolean tensor `(batch, length)`, True on real tokens.
         packing: `PackedHeads` of packed states, in the place of a mask.
+        return_attention_scores: whether to return the attention's weights as well.
         training: whether dropout is active.
 
     Returns:
-        Tensor `(batch, length, width)`.
+        Tensor `(batch, length, width)`, and with `return_attention_scores` the weights
+        `(batch, heads, length, length)`.
 
     Raises:
         ValueError: as `PMHA`.
@@ -73,27 +75,39 @@ class EncoderBlock(SizedLayer):
             layer.build(states_shape)
         self.built = True
 
-    def call(self, states, value=None, padding_mask=None, packing=None, training=None):
+    def call(
+        self,
+        states,
+        value=None,
+        padding_mask=None,
+        packing=None,
+        return_attention_scores=False,
+        training=None,
+    ):
         attended = self.self_attention(
             states,
             states,
             states if value is None else value,
+            return_attention_scores=return_attention_scores,
             key_mask=padding_mask,
             query_packing=packing,
             key_packing=packing,
             training=training,
         )
+        attended, weights = attended if return_attention_scores else (attended, None)
         states = self.attention_norm(attended + states)
         fed = self.feed_forward(states, training=training)
-        return self.feed_forward_norm(fed + states)
+        states = self.feed_forward_norm(fed + states)
+        return (states, weights) if return_attention_scores else states
 
 
 @keras.saving.register_keras_serializable(package="reprt")
 class Encoder(BlockStack):
     """N encoder blocks, one after the other, all given the same value.
 
-    Masking, call arguments and results are those of `EncoderBlock`. Without a value,
-    each block's value is its own input, as in the baseline.
+    Masking, call arguments and results are those of `EncoderBlock`, the weights one
+    after the other in a tuple. Without a value, each block's value is its own input,
+    as in the baseline.
 
     Args:
         num_blocks: number of blocks N.
@@ -120,13 +134,26 @@ class Encoder(BlockStack):
             block.build(states_shape, value_shape)
         self.built = True
 
-    def call(self, states, value=None, padding_mask=None, packing=None, training=None):
+    def call(
+        self,
+        states,
+        value=None,
+        padding_mask=None,
+        packing=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        weights = []
         for block in self.blocks:
             states = block(
                 states,
                 value,
                 padding_mask=padding_mask,
                 packing=packing,
+                return_attention_scores=return_attention_scores,
                 training=training,
             )
-        return states
+            if return_attention_scores:
+                states, of_block = states
+                weights.append(of_block)
+        return (states, tuple(weights)) if return_attention_scores else states

@@ -82,7 +82,7 @@ class _Positional(keras.layers.Layer):
         self._encoding = sinusoidal_table(self.max_length, input_shape[-1], self.table)
         self.built = True
 
-    def _positions(self, x):
+    def _positions(self, x, start):
         if x.shape[1] is not None and x.shape[1] > self.max_length:
             raise ValueError(
                 f"{type(self).__name__} was built for at most {self.max_length} "
@@ -90,7 +90,8 @@ class _Positional(keras.layers.Layer):
             )
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)
-        return ops.broadcast_to(encoding[None, : ops.shape(x)[1]], ops.shape(x))
+        encoding = ops.take(encoding, start + ops.arange(ops.shape(x)[1]), axis=0)
+        return ops.broadcast_to(encoding[None], ops.shape(x))
 
     def get_config(self):
         return {
@@ -113,6 +114,7 @@ class AddPositional(_Positional):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`, `m` even.
+        start: position of the first of the tokens, a scalar. Defaults to 0.
 
     Returns:
         Tensor `(batch, tokens, m)`.
@@ -130,8 +132,8 @@ class AddPositional(_Positional):
     Reference: eq. 28 and 38 of the paper.
     """
 
-    def call(self, x):
-        return x + self._positions(x)
+    def call(self, x, start=0):
+        return x + self._positions(x, start)
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)
@@ -150,6 +152,7 @@ class ConcatPositional(_Positional):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`, `m` even.
+        start: position of the first of the tokens, a scalar. Defaults to 0.
 
     Returns:
         Tensor `(batch, tokens, 2m)`: tokens in the left half, positions in the right.
@@ -167,8 +170,8 @@ class ConcatPositional(_Positional):
     Reference: section 2.2, eq. 10 and 11 of the paper.
     """
 
-    def call(self, x):
-        return ops.concatenate([x, self._positions(x)], axis=-1)
+    def call(self, x, start=0):
+        return ops.concatenate([x, self._positions(x, start)], axis=-1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], 2 * input_shape[-1])

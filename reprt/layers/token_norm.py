@@ -1,9 +1,30 @@
 """TokenNorm, the paper's normalisation across tokens (section 2.1, eq. 4-7)."""
 
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
 STATISTICS = ("sequence", "prefix")
+
+
+class RunningStatistics(NamedTuple):
+    """What a prefix leaves behind for the tokens after it, each `(batch, 1, features)`.
+
+    Attributes:
+        first: the first token, which all are taken relative to.
+        total: the sum of the tokens.
+        squares: the sum of their squared distances from their mean.
+    """
+
+    first: Any
+    total: Any
+    squares: Any
+
+    @classmethod
+    def zeros(cls, batch, features):
+        """Returns the statistics of no token at all."""
+        return cls(*(ops.zeros((batch, 1, features)) for _ in cls._fields))
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -103,6 +124,39 @@ class TokenNorm(keras.layers.Layer):
         normed = real * centred * ops.rsqrt(variance + self.epsilon)
         return ops.cast(normed, x.dtype)
 
+    def step(self, x, position, statistics):
+        """Normalises one further token of each sequence, by its prefix's statistics.
+
+        Args:
+            x: tensor `(batch, 1, features)`, the tokens at `position`.
+            position: scalar, counted from 0.
+            statistics: what the step before returned; before the first, what
+                `RunningStatistics.zeros` returns.
+
+        Returns:
+            The pair of what the call would return at this position, and the new
+            statistics.
+
+        Raises:
+            ValueError: with `statistics="sequence"`, where each further token changes
+                all the tokens before it.
+        """
+        if self.statistics != "prefix":
+            raise ValueError(
+                "Expected a TokenNorm over prefixes, statistics='prefix'. Received: "
+                f"statistics={self.statistics!r}, in which each token changes all the "
+                "tokens before it."
+            )
+        tokens = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        first = ops.where(ops.equal(position, 0), tokens, statistics.first)
+        tokens = tokens - first
+        before = ops.cast(position, tokens.dtype)
+        count = before + 1.0
+        growth = _growth(tokens, statistics.total, before, count)
+        total, squares = statistics.total + tokens, statistics.squares + growth
+        normed = (tokens - total / count) * ops.rsqrt(squares / count + self.epsilon)
+        return ops.cast(normed, x.dtype), RunningStatistics(first, total, squares)
+
     def compute_mask(self, x, mask=None):
         # What Keras attached rides on. A mask given as an argument is used, and not
         # attached: whoever passes masks by hand would find it where nobody put it.
@@ -146,7 +200,10 @@ def _over_prefix(tokens, real):
     count = ops.cumsum(real, axis=1)
     total = ops.cumsum(tokens, axis=1)
     safe_count = ops.maximum(count, 1.0)
-    previous = count - real
-    previous_mean = (total - tokens) / ops.maximum(previous, 1.0)
-    growth = real * previous / safe_count * ops.square(tokens - previous_mean)
+    growth = real * _growth(tokens, total - tokens, count - real, safe_count)
     return tokens - total / safe_count, ops.cumsum(growth, axis=1) / safe_count
+
+
+def _growth(token, total_before, before, count):
+    mean_before = total_before / ops.maximum(before, 1.0)
+    return before / count * ops.square(token - mean_before)

@@ -17,6 +17,8 @@ from reprt.layers import (
     padding_mask,
 )
 from reprt.layers.packing import PackedHeads, Packing
+from reprt.layers.token_norm import RunningStatistics
+from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 
 
 class Memory(NamedTuple):
@@ -158,6 +160,44 @@ class Transformer(keras.Model):
             self._restored(target_ids), memory, target_packing, training
         )
 
+    def attention_weights(self, source_ids, target_ids):
+        """Returns what every head attends to, without dropout.
+
+        Args:
+            source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            target_ids: integer tensor `(batch, targets)`, 0 for padding.
+
+        Returns:
+            A dictionary of `"encoder"`, `"decoder"` (self-attention) and `"cross"`:
+            tensors `(blocks, batch, heads, queries, keys)`, whose rows sum to 1.
+        """
+        tokens, states, mask, _ = self._embedded(self.source_embedding, source_ids)
+        states, encoder = self.encoder(
+            states,
+            self._value(tokens),
+            padding_mask=mask,
+            return_attention_scores=True,
+            training=False,
+        )
+        memory = Memory(states, tokens, mask)
+        tokens, states, mask, _ = self._embedded(self.target_embedding, target_ids)
+        _, pairs = self.decoder(
+            states,
+            memory.states,
+            self._value(tokens),
+            self._value(memory.tokens),
+            padding_mask=mask,
+            memory_padding_mask=memory.mask,
+            return_attention_scores=True,
+            training=False,
+        )
+        decoder, cross = zip(*pairs, strict=True)
+        return {
+            "encoder": ops.stack(encoder),
+            "decoder": ops.stack(decoder),
+            "cross": ops.stack(cross),
+        }
+
     def encode(self, source_ids, packing: Packing | None = None, training=None):
         """Encodes the source once, for any number of decodings.
 
@@ -198,9 +238,76 @@ class Transformer(keras.Model):
         """
         return self.output_dense(self._decoded(target_ids, memory, packing, training))
 
-    def _decoded(self, target_ids, memory, packing, training):
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the decoder's positions depend on later target tokens."""
+        return self.config.normalize and self.config.decoder_statistics == "sequence"
+
+    def start(self, memory: Memory, beams: int, capacity: int):
+        """Begins the translation of an encoded source, word by word.
+
+        Args:
+            memory: what `encode` returned.
+            beams: hypotheses of each sentence.
+            capacity: how many tokens there is room for.
+
+        Returns:
+            What `step` takes and returns: `CachedPrefixes` or, for a model that looks
+            ahead, `RecomputedPrefixes`.
+        """
+        hypotheses = ops.shape(memory.mask)[0] * beams
+        if self.looks_ahead:
+            return RecomputedPrefixes(
+                ops.zeros((hypotheses, capacity), "int32"),
+                *(ops.repeat(each, beams, axis=0) for each in memory[:3]),
+            )
+        statistics = ()
+        if self.config.normalize:
+            statistics = RunningStatistics.zeros(hypotheses, self.config.embedding_dim)
+        blocks = self.decoder.start(
+            memory.states, self._value(memory.tokens), beams, capacity
+        )
+        return CachedPrefixes(blocks, statistics, memory.mask)
+
+    def step(self, ids, position, prefixes):
+        """Scores the token after one further token of each hypothesis.
+
+        The logits are those of `decode` at this position, given the tokens up to it
+        and none after it. For a model that looks ahead they are not those of teacher
+        forcing.
+
+        Args:
+            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
+            position: scalar, counted from 0.
+            prefixes: what `start` or the step before returned.
+
+        Returns:
+            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
+            with these tokens.
+        """
+        ids = ops.expand_dims(ids, 1)
+        if self.looks_ahead:
+            here = ops.equal(ops.arange(ops.shape(prefixes.ids)[1]), position)
+            prefixes = prefixes._replace(ids=ops.where(here, ids, prefixes.ids))
+            states = self._decoded(
+                prefixes.ids, Memory(*prefixes[1:]), count_padding=False
+            )
+            states = ops.take(states, position, axis=1)
+            return self.output_dense(states), prefixes
+        tokens, states, statistics = self.target_embedding.step(
+            ids, position, prefixes.statistics
+        )
+        states, blocks = self.decoder.step(
+            states, self._value(tokens), prefixes.blocks, position, prefixes.memory_mask
+        )
+        prefixes = prefixes._replace(blocks=blocks, statistics=statistics)
+        return self.output_dense(states[:, 0]), prefixes
+
+    def _decoded(
+        self, target_ids, memory, packing=None, training=False, count_padding=None
+    ):
         tokens, states, mask, heads = self._embedded(
-            self.target_embedding, target_ids, packing, training
+            self.target_embedding, target_ids, packing, training, count_padding
         )
         return self.decoder(
             states,
@@ -214,10 +321,14 @@ class Transformer(keras.Model):
             training=training,
         )
 
-    def _embedded(self, embedding, ids, packing, training):
+    def _embedded(
+        self, embedding, ids, packing=None, training=False, count_padding=None
+    ):
         """Tokens and states of one side, and what tells its sentences apart."""
         mask = padding_mask(ids)
-        counted = None if self.config.padding_in_statistics else mask
+        if count_padding is None:
+            count_padding = self.config.padding_in_statistics
+        counted = None if count_padding else mask
         tokens, states = embedding(
             ids, statistics_mask=counted, packing=packing, training=training
         )

@@ -1,17 +1,19 @@
 """A recipe from its text to its report."""
 
 import contextlib
+import dataclasses
 import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from reprt.comparison import write_comparison
 from reprt.data.corpus import Corpus
 from reprt.data.text import cache, find
-from reprt.report import write_report
+from reprt.report import evaluation_table, write_report
 from reprt.training.progress import Progress, duration
 from reprt.training.recipe import Recipe
-from reprt.training.run_folder import RunFolder
+from reprt.training.run_folder import RunFolder, RunFolderError, provenance
 
 EXAMPLES = 5
 
@@ -61,12 +63,15 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
 
     # A recipe of trials has too many models to have them all in memory, and their
     # times are not what it is about.
-    groups = [[run] for run in runs] if recipe.trials.seeds else [runs]
+    trials = bool(recipe.trials.seeds)
+    groups = [[run] for run in runs] if trials else [runs]
+    write = write_comparison if trials else write_report
     for group in groups:
         with contextlib.ExitStack() as claims:
             mine = [run for run in group if _claimed(run, out, claims, progress)]
-            _train(mine, text, out, progress)
-    return write_report(out)
+            _train(mine, text, out, progress, lambda: write(out))
+            write(out)
+    return write(out)
 
 
 def _claimed(run, out, claims, progress):
@@ -77,7 +82,7 @@ def _claimed(run, out, claims, progress):
     return mine
 
 
-def _train(runs, text, out, progress):
+def _train(runs, text, out, progress, after_epoch):
     """Trains runs side by side, and writes what came out."""
     from reprt.training.trainer import Trainer, train_side_by_side
 
@@ -104,7 +109,7 @@ def _train(runs, text, out, progress):
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
             f"the results go to {out}"
         )
-    train_side_by_side(trainers, after_epoch=lambda: write_report(out) if len(runs) > 1 else None)
+    train_side_by_side(trainers, after_epoch)
     for trainer in trainers:
         folders[trainer.name].write_metrics(_results(trainer, progress))
 
@@ -118,9 +123,7 @@ def _results(trainer, progress: Progress):
     """What is reported of a trained model, beyond its log."""
     import keras
 
-    from reprt.evaluation import translate_test
-
-    state, text = trainer.state, trainer.text
+    state, text, run = trainer.state, trainer.text, trainer.settings
     # A training that ran out of time ended within an epoch, which does not count.
     model = keras.saving.load_model(trainer.folder.model) if state.epoch else None
     metrics = {
@@ -131,26 +134,107 @@ def _results(trainer, progress: Progress):
         "last_epoch": state.rows[-1] if state.rows else {},
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
-    if model is None or not trainer.settings.training.bleu:
+    if model is None or not run.training.bleu:
         return metrics
-    translated = translate_test(
-        model, text, lambda done: progress.show(f"{trainer.name}: {done}")
+
+    from reprt.evaluation import prefix_loss, translation_scores
+    from reprt.translator import Translator
+
+    def show(done):
+        progress.show(f"{trainer.name}: {done}")
+
+    begun = time.monotonic()
+    prefix = prefix_loss(model, text.dev, progress=show)
+    middle = time.monotonic()
+    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
+    found = translation_scores(
+        translator, text.test.source, text.corpus.test.target, show
     )
-    bleu, signature = translated.bleu()
-    progress.say(f"{trainer.name}: BLEU {bleu:.1f} on the test split")
-    examples = zip(
-        text.corpus.test.source, translated.references, translated.hypotheses
+    bleu = found.scores[0]
+    progress.say(
+        f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split, "
+        f"BLEU {bleu.value:.1f} on the test split"
     )
+    examples = zip(text.corpus.test.source, found.references, found.translations)
     return {
         **metrics,
-        "test_bleu": bleu,
-        "test_bleu_signature": signature,
-        "test_seconds": translated.seconds,
+        "val_prefix_loss": prefix.mean_of_batches,
+        "val_prefix_loss_per_token": prefix.per_token,
+        "val_prefix_seconds": middle - begun,
+        "test_bleu": bleu.value,
+        "test_bleu_signature": bleu.signature,
+        "test_scores": [dataclasses.asdict(score) for score in found.scores],
+        "test_seconds": time.monotonic() - middle,
         "examples": [
             {"source": source, "reference": reference, "translation": translation}
             for source, reference, translation in list(examples)[:EXAMPLES]
         ],
     }
+
+
+def evaluate_run(
+    path: Path, split: str, source: str | None = None, search: dict | None = None
+) -> str:
+    """Measures the model of a run folder and keeps the result there.
+
+    Args:
+        path: the run's folder.
+        split: `"dev"` or `"test"`.
+        source: where its text is now; None for where the run found it.
+        search: arguments of `reprt.decoding.BeamSearch`.
+
+    Returns:
+        A table, as it is written to `evaluation-SPLIT.md`.
+
+    Raises:
+        RunFolderError: if the run has no model, or the text is not the run's.
+    """
+    from reprt.data.pipeline import EncodedSplit
+    from reprt.evaluation import evaluate
+    from reprt.translator import Translator
+
+    folder, progress, search = RunFolder(path), Progress(), search or {}
+    settings, manifest = folder.settings(), folder.manifest()
+    translator = Translator.load(path, **search)
+    text = settings["text"]
+    corpus = find(source or text["source"], text["pair"])
+    if corpus.digest() != manifest["text_sha256"]:
+        raise RunFolderError(
+            f"Expected the text of the run, {manifest['text']} with sha256 "
+            f"{manifest['text_sha256'][:16]}. Received: {corpus.name} from "
+            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
+        )
+    sentences = getattr(corpus, split)
+    longest = text["max_tokens"]
+    encoded = EncodedSplit(
+        [row[:longest] for row in translator.source_tokenizer.encode(sentences.source)],
+        [
+            row[: longest + 1]
+            for row in translator.target_tokenizer.encode(sentences.target)
+        ],
+    )
+    found = evaluate(
+        translator,
+        encoded,
+        sentences.target,
+        settings["training"]["batch_size"],
+        progress.show,
+    )
+    result = {
+        "run": settings["name"],
+        "text": corpus.name,
+        "split": split,
+        "search": {
+            "beam_size": translator.search.beam_size,
+            "length_penalty": translator.search.length_penalty,
+            "max_tokens": translator.search.max_tokens,
+        },
+        **found.as_json(),
+        "provenance": provenance(),
+    }
+    table = evaluation_table(result)
+    folder.write_evaluation(split, result, table)
+    return table
 
 
 def _slug(corpus: Corpus) -> str:

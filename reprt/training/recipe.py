@@ -267,8 +267,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """Reads a recipe.
 
     Args:
-        path: a TOML file with the tables `[text]`, `[training]`, `[models.NAME]` and
-            `[embedded.training]`.
+        path: a TOML file with the tables `[text]`, `[training]`, `[trials]`,
+            `[models.NAME]` and `[embedded]`.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:
@@ -283,7 +283,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         raise ValueError(f"The recipe {path} is not valid TOML: {error}.") from error
     for override in overrides:
         _override(settings, override)
-    _check_tables(settings, ("text", "training", "models", "embedded", "trials"), str(path))
+    tables = ("text", "training", "trials", "models", "embedded")
+    _check_tables(settings, tables, str(path))
     recipe = Recipe(name=path.stem, settings=settings)
     # A mistake anywhere in the file is told before any work is done.
     for embedded in (False, True):

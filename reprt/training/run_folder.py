@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import zipfile
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -23,7 +24,7 @@ import tomli_w
 
 from reprt import __version__
 from reprt.data.pipeline import EncodedCorpus
-from reprt.data.tokenizer import write_vocabulary
+from reprt.data.tokenizer import read_vocabulary, write_vocabulary
 from reprt.training.recipe import RunSettings
 
 UNFINISHED = ".tmp"  # ends the name of a folder that is being made
@@ -155,20 +156,7 @@ class RunFolder:
     def add_start(self, devices: Sequence[str]):
         """Notes in the manifest that the run begins, or goes on, here and now."""
         manifest = self.manifest()
-        manifest["starts"].append(
-            {
-                "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-                "command": shlex.join(["reprt", *sys.argv[1:]]),
-                "commit": _commit(),
-                "devices": list(devices),
-                "hardware": _hardware(),
-                "python": platform.python_version(),
-                "versions": {
-                    "reprt": __version__,
-                    **{name: _version(name) for name in PACKAGES},
-                },
-            }
-        )
+        manifest["starts"].append({**provenance(), "devices": list(devices)})
         self._write_json("manifest.json", manifest)
 
     def manifest(self) -> dict[str, Any]:
@@ -211,9 +199,48 @@ class RunFolder:
         model.save(temporary)
         os.replace(temporary, self.model)
 
+    def load_model(self):
+        """Returns the model after the last finished epoch.
+
+        Raises:
+            RunFolderError: if there is none, or its file cannot be read.
+        """
+        import keras
+
+        import reprt.models  # noqa: F401, for its classes must be registered
+
+        self.settings()
+        if not self.model.exists():
+            raise RunFolderError(
+                f"Expected {self.path} to hold model.keras, which it has from its "
+                "first finished epoch on. Train it further."
+            )
+        try:
+            return keras.saving.load_model(self.model)
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise RunFolderError(
+                f"{self.model} cannot be read as a Keras model: {error}"
+            ) from error
+
+    def vocabularies(self) -> tuple[list[str], list[str]]:
+        """Returns the pieces of the source and of the target.
+
+        Raises:
+            ValueError: if a file is missing or not a vocabulary.
+        """
+        return (
+            read_vocabulary(self.path / "source.vocab"),
+            read_vocabulary(self.path / "target.vocab"),
+        )
+
     def write_metrics(self, metrics: Mapping[str, Any]):
         """Writes the results; from then on the run counts as finished."""
         self._write_json("metrics.json", metrics)
+
+    def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):
+        """Writes what `reprt evaluate` found, for programs and for people."""
+        self._write_json(f"evaluation-{split}.json", result)
+        self._write(f"evaluation-{split}.md", table + "\n")
 
     def metrics(self) -> dict[str, Any] | None:
         """Returns the results, or None if the run has not finished."""
@@ -231,6 +258,21 @@ class RunFolder:
         temporary = self.path / f"{name}.tmp"
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, self.path / name)
+
+
+def provenance() -> dict[str, Any]:
+    """Returns what makes a number traceable: when, how and with what it came about."""
+    return {
+        "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "command": shlex.join(["reprt", *sys.argv[1:]]),
+        "commit": _commit(),
+        "hardware": _hardware(),
+        "python": platform.python_version(),
+        "versions": {
+            "reprt": __version__,
+            **{name: _version(name) for name in PACKAGES},
+        },
+    }
 
 
 def _plain(settings) -> dict[str, Any]:

@@ -1,0 +1,299 @@
+"""Trials of many models: what is left of a gain when the decoder cannot see ahead."""
+
+import csv
+import dataclasses
+import io
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reprt.report import NOTES, Run, provenance_lines, read_runs
+
+COLUMNS: dict[str, Callable[[Run], object]] = {
+    "run": lambda run: run.name,
+    "model": lambda run: model_of(run),
+    "schedule": lambda run: schedule_of(run),
+    "schedule_dim": lambda run: schedule_dim(run),
+    "seed": lambda run: run.settings["training"]["seed"],
+    "looks_ahead": lambda run: looks_ahead(run),
+    "parameters": lambda run: run.results["parameters"],
+    "epochs": lambda run: len(run.log),
+    "train_loss_per_token": lambda run: run.log[-1]["train_loss_per_token"],
+    "val_loss_per_token": lambda run: run.log[-1]["val_loss_per_token"],
+    "val_prefix_loss_per_token": lambda run: run.results["val_prefix_loss_per_token"],
+    "test_bleu": lambda run: run.results["test_bleu"],
+    "seconds_an_epoch": lambda run: statistics.mean(run.seconds),
+    "commit": lambda run: run.manifest["starts"][-1]["commit"],
+    "finished": lambda run: run.results["finished"],
+}
+HIGHLIGHTED = {
+    "baseline": "tab:brown",
+    "repe": "tab:blue",
+    "repe-padded": "tab:cyan",
+    "repe-prefix": "tab:green",
+}
+
+
+def model_of(run: Run) -> str:
+    return run.name.split(".")[0]
+
+
+def schedule_of(run: Run) -> str:
+    return ".".join(run.name.split(".")[1:-1])
+
+
+def schedule_dim(run: Run) -> int:
+    settings = run.settings
+    return settings["training"].get("schedule_dim", settings["model"]["embedding_dim"])
+
+
+def looks_ahead(run: Run) -> bool:
+    model = run.settings["model"]
+    return model["normalize"] and model["decoder_statistics"] == "sequence"
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """The finished trials of one model on one schedule, which differ by their seed."""
+
+    runs: Sequence[Run]
+
+    @property
+    def model(self) -> str:
+        return model_of(self.runs[0])
+
+    @property
+    def schedule(self) -> str:
+        return schedule_of(self.runs[0])
+
+    @property
+    def schedule_dim(self) -> int:
+        return schedule_dim(self.runs[0])
+
+    @property
+    def looks_ahead(self) -> bool:
+        return looks_ahead(self.runs[0])
+
+    def values(self, column: str) -> list[float]:
+        return [float(COLUMNS[column](run)) for run in self.runs]  # type: ignore
+
+    def mean(self, column: str) -> float:
+        return statistics.mean(self.values(column))
+
+    def cell(self, column: str, digits: int) -> str:
+        """Mean and standard deviation, as a table has them."""
+        values = self.values(column)
+        spread = f" ± {statistics.stdev(values):.{digits}f}" if values[1:] else ""
+        return f"{statistics.mean(values):.{digits}f}{spread}"
+
+
+def is_comparison(folder: Path) -> bool:
+    """Returns whether the runs in a folder are trials, named MODEL.SCHEDULE.SEED."""
+    return any(folder.glob("*.*/config.toml"))
+
+
+def write_comparison(folder: Path) -> Path:
+    """Writes `comparison.md`, `.csv` and `.png` on the trials in a folder.
+
+    A file `notes.md` in the folder becomes part of the page, so that what a person has
+    to say survives the next writing.
+
+    Args:
+        folder: a folder with the run folders of a recipe with `[trials]`.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RunFolderError: as `reprt.report.read_runs`.
+    """
+    runs = read_runs(folder)
+    finished = [run for run in runs if "val_prefix_loss_per_token" in run.results]
+    notes = folder / NOTES
+    text = notes.read_text(encoding="utf-8") if notes.exists() else ""
+    series = _series(finished)
+    _write(folder / "comparison.csv", _table_of_runs(finished))
+    _write(folder / "comparison.md", _page(runs, finished, series, text))
+    if series:
+        _draw(series, runs[0], folder / "comparison.png")
+    return folder / "comparison.md"
+
+
+def _series(runs) -> list[Series]:
+    found: dict[tuple, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.name):
+        found.setdefault((model_of(run), schedule_of(run)), []).append(run)
+    series = map(Series, found.values())
+    return sorted(series, key=lambda each: each.mean("val_prefix_loss_per_token"))
+
+
+def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
+    """Series that can be set side by side: those of each schedule."""
+    groups: list[tuple[str, list[Series]]] = []
+    for name in sorted({each.schedule for each in series}, reverse=True):
+        own = [each for each in series if each.schedule == name]
+        dims = {each.schedule_dim for each in own}
+        # A model whose own schedule is the common one was trained but once.
+        group = [
+            each
+            for each in series
+            if each in own or len(dims) == 1 and each.schedule_dim in dims
+        ]
+        if not any(set(map(id, group)) <= set(map(id, other)) for _, other in groups):
+            title = f"Schedule `{name}`"
+            if len(dims) == 1:
+                title += f": m = {dims.pop()} for every model"
+            else:
+                title += ": m = each model's own embedding width"
+            groups.append((title, group))
+    return groups
+
+
+def _table_of_runs(runs) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for run in sorted(runs, key=lambda run: run.name):
+        cells = [column(run) for column in COLUMNS.values()]
+        writer.writerow([f"{c:.5f}" if isinstance(c, float) else c for c in cells])
+    return text.getvalue()
+
+
+def _page(runs, finished, series, notes) -> str:
+    manifest = runs[0].manifest
+    name, official = manifest["text"], manifest["official_text"]
+    warning = [] if official else [
+        f"> Every number on this page is on the {name}, none on TED-HRLR.",
+        "",
+    ]
+    unfinished = sorted({run.name for run in runs} - {run.name for run in finished})
+    return "\n".join(
+        [
+            f"# What the gain is made of: {name}",
+            "",
+            *warning,
+            f"{len(finished)} runs; each row below gives mean ± standard deviation "
+            "over its seeds. Losses are in nats per token, on the validation split "
+            "after the last epoch: *teacher-forced*, with the decoder given the whole "
+            "right target at once, and *prefix*, with the decoder given only the "
+            "tokens before each position, as search gives them. Their difference is "
+            "what looking ahead is worth. BLEU is that of greedy search on the test "
+            "split.",
+            "",
+            "![Losses, BLEU and learning curves](comparison.png)",
+            "",
+            *([notes.strip(), ""] if notes.strip() else []),
+            *(line for group in _groups(series) for line in _table(*group)),
+            *(
+                [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
+            ),
+            "## How it was run",
+            "",
+            "Each run is a row of [comparison.csv](comparison.csv). Seconds an epoch "
+            "are as each run found the machine, which may have had other work to do.",
+            "",
+            *_starts(finished),
+        ]
+    )
+
+
+def _table(title, group) -> list[str]:
+    lines = [
+        f"## {title}",
+        "",
+        "| model | looks ahead | seeds | parameters | teacher-forced | prefix | "
+        "prefix − teacher-forced | BLEU, test | seconds an epoch |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for each in group:
+        gap = each.mean("val_prefix_loss_per_token") - each.mean("val_loss_per_token")
+        lines.append(
+            f"| {each.model} | {'**yes**' if each.looks_ahead else 'no'} | "
+            f"{len(each.runs)} | {each.mean('parameters'):,.0f} | "
+            f"{each.cell('val_loss_per_token', 3)} | "
+            f"{each.cell('val_prefix_loss_per_token', 3)} | {gap:+.3f} | "
+            f"{each.cell('test_bleu', 2)} | {each.cell('seconds_an_epoch', 1)} |"
+        )
+    return [*lines, ""]
+
+
+def _starts(runs) -> list[str]:
+    """Each way in which runs were started, once, with how many there were of it."""
+    counts: dict[str, int] = {}
+    for run in runs:
+        for line in provenance_lines(run, with_time=False):
+            counts[line] = counts.get(line, 0) + 1
+    return [f"- {count} × {line}" for line, count in sorted(counts.items())] + [""]
+
+
+def _draw(series: Sequence[Series], run: Run, path: Path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    height = max(3.6, 1.2 + 0.26 * len(series))
+    figure, (losses, bleu, curves) = plt.subplots(
+        1, 3, figsize=(13, height), width_ratios=(2.2, 1.2, 2), layout="constrained"
+    )
+    labels = [
+        f"{each.model}, schedule m = {each.schedule_dim}" for each in series
+    ]
+    places = range(len(series), 0, -1)
+    for place, each in zip(places, series):
+        colour = HIGHLIGHTED.get(each.model, "grey")
+        forced, prefix = (
+            each.values(f"val_{kind}_per_token") for kind in ("loss", "prefix_loss")
+        )
+        ends = [statistics.mean(forced), statistics.mean(prefix)]
+        losses.plot(ends, [place, place], "-", color=colour, alpha=0.5, linewidth=3)
+        losses.plot(
+            forced, [place] * len(forced), "o", color=colour, fillstyle="none"
+        )
+        losses.plot(prefix, [place] * len(prefix), "o", color=colour)
+        values = each.values("test_bleu")
+        bleu.barh(place, statistics.mean(values), color=colour, alpha=0.5)
+        bleu.plot(values, [place] * len(values), ".", color=colour)
+    losses.plot([], [], "o", color="black", fillstyle="none", label="teacher-forced")
+    losses.plot([], [], "o", color="black", label="prefix: what search sees")
+    losses.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8)
+    losses.set_yticks(list(places), labels, fontsize=8)
+    losses.set_xlabel("validation loss, nats per token")
+    losses.set_title("a  losses; one dot a seed", loc="left", fontsize=10)
+    bleu.set_yticks(list(places), [])
+    bleu.set_xlabel("BLEU, test, greedy search")
+    bleu.set_title("b  translations", loc="left", fontsize=10)
+    for each, label in zip(series, labels):
+        if each.model not in HIGHLIGHTED:
+            continue
+        epochs = zip(*([row["val_loss_per_token"] for row in r.log] for r in each.runs))
+        means = [statistics.mean(values) for values in epochs]
+        style = "-" if each.schedule != "text" or each.model == "baseline" else ":"
+        curves.plot(
+            range(1, len(means) + 1),
+            means,
+            style,
+            marker=".",
+            color=HIGHLIGHTED[each.model],
+            label=label,
+        )
+    curves.set_xlabel("epoch")
+    curves.set_ylabel("teacher-forced validation loss")
+    curves.set_title("c  learning curves, means", loc="left", fontsize=10)
+    if curves.lines:
+        curves.legend(fontsize=7)
+    for axis in (losses, bleu, curves):
+        axis.grid(alpha=0.3)
+    figure.suptitle(run.manifest["text"])
+    temporary = path.with_suffix(f".{os.getpid()}.png")
+    figure.savefig(temporary, dpi=120)
+    plt.close(figure)
+    os.replace(temporary, path)
+
+
+def _write(path: Path, text: str):
+    # Several processes may write at the same time.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,0 +1,35 @@
+"""Sentences of like length together, where their order does not matter."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from reprt.layers.masks import PAD_ID
+
+
+def by_length(
+    lengths: Sequence[int], batch_size: int, equal: bool = False
+) -> Iterator[np.ndarray]:
+    """Yields the indices of batches, the shortest sentences first.
+
+    Args:
+        lengths: the sentences' lengths.
+        batch_size: the most sentences of a batch.
+        equal: whether the sentences of a batch have the very same length.
+    """
+    order = np.argsort(lengths, kind="stable")
+    groups = [order]
+    if equal:
+        steps = np.diff(np.asarray(lengths)[order])
+        groups = np.split(order, np.flatnonzero(steps) + 1)
+    for group in groups:
+        for start in range(0, len(group), batch_size):
+            yield group[start : start + batch_size]
+
+
+def padded(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns rows of ids as one array, with 0 after the shorter ones."""
+    ids = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype="int32")
+    for into, row in zip(ids, rows):
+        into[: len(row)] = row
+    return ids

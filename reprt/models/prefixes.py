@@ -1,0 +1,94 @@
+"""What a model keeps of unfinished translations from one word to the next."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from reprt.layers.token_norm import RunningStatistics
+
+
+class CachedPrefixes(NamedTuple):
+    """Prefixes whose earlier positions no later token changes: a step costs one token.
+
+    Hypotheses are those of all sentences, one sentence's after the other's, as many of
+    each.
+
+    Attributes:
+        blocks: a `BlockCache` for each decoder block.
+        statistics: `RunningStatistics` of the target's TokenNorm; `()` without one.
+        memory_mask: boolean `(sentences, sources)`, True on real source tokens.
+    """
+
+    blocks: tuple
+    statistics: RunningStatistics | tuple[()]
+    memory_mask: Any
+
+    @property
+    def capacity(self) -> int:
+        return self.blocks[0].keys.shape[2]
+
+    def of_hypotheses(self, chosen):
+        """Returns these hypotheses alone, of the same sentences."""
+        return self._replace(
+            blocks=tuple(block.of_hypotheses(chosen) for block in self.blocks),
+            statistics=self._statistics(chosen),
+        )
+
+    def of_sentences(self, sentences, hypotheses):
+        """Returns these sentences alone, and their hypotheses."""
+        return CachedPrefixes(
+            tuple(block.of_sentences(sentences, hypotheses) for block in self.blocks),
+            self._statistics(hypotheses),
+            ops.take(self.memory_mask, sentences, axis=0),
+        )
+
+    def extended(self, tokens):
+        """Returns the same with room for so many tokens more."""
+        return self._replace(
+            blocks=tuple(block.extended(tokens) for block in self.blocks)
+        )
+
+    def _statistics(self, chosen):
+        if not self.statistics:
+            return ()
+        return RunningStatistics(
+            *(ops.take(each, chosen, axis=0) for each in self.statistics)
+        )
+
+
+class RecomputedPrefixes(NamedTuple):
+    """Prefixes in which each token changes all the positions before it.
+
+    So it is with statistics over the whole sequence: there is nothing to keep but the
+    words themselves, and each step decodes the whole prefix again.
+
+    Attributes:
+        ids: `(hypotheses, capacity)` integers, the tokens, then zeros.
+        states: `(hypotheses, sources, width)`, as in `Memory`.
+        tokens: `(hypotheses, sources, m)`, as in `Memory`.
+        mask: boolean `(hypotheses, sources)`, as in `Memory`.
+    """
+
+    ids: Any
+    states: Any
+    tokens: Any
+    mask: Any
+
+    @property
+    def capacity(self) -> int:
+        return self.ids.shape[1]
+
+    def of_hypotheses(self, chosen):
+        """Returns these hypotheses alone, of the same sentences."""
+        # A sentence's hypotheses have the same memory.
+        return self._replace(ids=ops.take(self.ids, chosen, axis=0))
+
+    def of_sentences(self, sentences, hypotheses):
+        """Returns these sentences alone, and their hypotheses."""
+        return RecomputedPrefixes(
+            *(ops.take(each, hypotheses, axis=0) for each in self)
+        )
+
+    def extended(self, tokens):
+        """Returns the same with room for so many tokens more."""
+        return self._replace(ids=ops.pad(self.ids, ((0, 0), (0, tokens))))
