@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import gc
 import re
 import time
 from collections.abc import Sequence
@@ -69,9 +70,24 @@ def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -
     for group in groups:
         with contextlib.ExitStack() as claims:
             mine = [run for run in group if _claimed(run, out, claims, progress)]
-            _train(mine, text, out, progress, lambda: write(out))
-            write(out)
+            try:
+                _train(mine, text, out, progress, lambda: write(out))
+            except ArithmeticError as error:
+                if not trials:
+                    raise
+                progress.say(f"{error} The other trials go on.")
+            if mine:
+                write(out)
+        _forget_models()
     return write(out)
+
+
+def _forget_models():
+    """Frees what Keras and TensorFlow keep of models that are no longer used."""
+    import keras
+
+    keras.backend.clear_session()
+    gc.collect()
 
 
 def _claimed(run, out, claims, progress):

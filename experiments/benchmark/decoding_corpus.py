@@ -1,0 +1,48 @@
+"""Makes the text of the decoding benchmark of a corpus; runs where reprt is installed.
+
+It is the test sentences, in the vocabularies of a run or else in those learnt for it.
+"""
+
+import argparse
+from pathlib import Path
+
+from text import Pairs, Text
+
+from reprt.data import text as texts
+from reprt.data.pipeline import encode
+from reprt.data.tokenizer import WordPiece
+from reprt.training.run_folder import RunFolder
+
+MAX_TOKENS = 128
+
+
+def of_test(corpus, run):
+    """Returns the two vocabularies' sizes and the test sentences' ids."""
+    if run is None:
+        ids = encode(corpus, 8000, MAX_TOKENS, texts.cache())
+        sizes = len(ids.source_tokenizer), len(ids.target_tokenizer)
+        return sizes, Pairs(list(ids.test.source), list(ids.test.target))
+    tokenizers = [WordPiece(pieces) for pieces in RunFolder(run).vocabularies()]
+    sides = [
+        # The target has one more, since inputs and labels each drop one.
+        [ids[:longest] for ids in tokenizer.encode(sentences)]
+        for tokenizer, sentences, longest in zip(
+            tokenizers,
+            (corpus.test.source, corpus.test.target),
+            (MAX_TOKENS, MAX_TOKENS + 1),
+        )
+    ]
+    return tuple(map(len, tokenizers)), Pairs(*sides)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", help="as `reprt train --text`")
+    parser.add_argument("pair", help="e.g. pt_to_en")
+    parser.add_argument("out", type=Path, help="the .npz to write")
+    parser.add_argument("--run", type=Path, help="folder of a run")
+    arguments = parser.parse_args()
+    corpus = texts.find(arguments.corpus, arguments.pair)
+    sizes, pairs = of_test(corpus, arguments.run)
+    # Nothing is trained here, so the sentences are simply the text.
+    Text(f"{corpus.name}, test", sizes, pairs, Pairs([], [])).save(arguments.out)

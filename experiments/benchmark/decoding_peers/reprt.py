@@ -1,0 +1,76 @@
+"""Our own search, over batches of sentences of like length.
+
+The model is the baseline; variants: `repe`, as published, which decodes the whole
+prefix at every step, and `repe-prefix`, which does not see ahead and is cached.
+"""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from text import END, START
+
+import reprt
+from reprt.data.by_length import by_length, padded
+from reprt.decoding import BeamSearch
+from reprt.training.run_folder import RunFolder
+
+VARIANTS = {
+    "": ("baseline", {}),
+    "repe": ("repe", {}),
+    "repe-prefix": ("repe", {"decoder_statistics": "prefix"}),
+}
+NEVER = -1e9  # a bias that leaves no probability
+
+
+class Peer:
+    """`BeamSearch`, ranked by probability alone."""
+
+    packages = ("reprt", "keras", "tensorflow")
+
+    def __init__(self, settings):
+        tf.config.threading.set_intra_op_parallelism_threads(settings.threads)
+        keras.utils.set_random_seed(settings.seed)
+        self.batch_size = settings.batch_size
+        self.searches = {}
+        if settings.run:
+            self.model = RunFolder(Path(settings.run)).load_model()
+        else:
+            name, changes = VARIANTS[settings.variant]
+            self.model = reprt.models.build(name, *settings.vocab_sizes, **changes)
+        bias = self.model.output_dense.bias.numpy()
+        bias[list(settings.forbidden)] = NEVER
+        self.model.output_dense.bias.assign(bias)
+
+    def weights(self):
+        return [variable.numpy() for variable in self.model.trainable_variables]
+
+    def translate(self, source, beam_size, max_tokens):
+        search = self._search(beam_size, max_tokens)
+        found = [()] * len(source)
+        for chosen in by_length([len(ids) for ids in source], self.batch_size):
+            hypotheses = search(padded([source[index] for index in chosen]))
+            for index, (best, *_) in zip(chosen, hypotheses):
+                found[index] = best.ids
+        return found
+
+    def scores(self, source, target):
+        inputs = padded(source), padded([row[:-1] for row in target])
+        logs = np.array(ops.log_softmax(self.model(inputs, training=False)))
+        return [of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)]
+
+    def _search(self, *sizes):
+        """A search of these sizes, kept for its graphs."""
+        if sizes not in self.searches:
+            beam_size, max_tokens = sizes
+            self.searches[sizes] = BeamSearch(
+                self.model,
+                START,
+                END,
+                beam_size=beam_size,
+                length_penalty=0,
+                max_tokens=max_tokens,
+            )
+        return self.searches[sizes]
