@@ -168,7 +168,7 @@ def test_a_mistake_in_an_override_is_told(write, override, message):
 
 
 def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):
-    with pytest.raises(ValueError, match="has the models none"):
+    with pytest.raises(ValueError, match="has no .models"):
         load_recipe(write("[training]\n"))
     for path in (tmp_path / "absent.toml", tmp_path):
         with pytest.raises(ValueError, match="Cannot read the recipe"):
