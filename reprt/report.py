@@ -252,9 +252,7 @@ def _leak(runs) -> list[str]:
         if run.settings["model"]["normalize"]
         and run.settings["model"]["decoder_statistics"] == "sequence"
     ]
-    if not leaking:
-        return []
-    return [
+    warning = [
         f"**Read the losses of {', '.join(leaking)} with care.** As published, the "
         "decoder's embeddings are normalised over the whole target sentence, so that "
         "each position sees the mean and the variance of words that it has yet to "
@@ -262,6 +260,19 @@ def _leak(runs) -> list[str]:
         "which those words do not exist yet, cannot.",
         "",
     ]
+    measured = [run for run in runs if "val_prefix_loss_per_token" in run.results]
+    prefix = [
+        "| validation loss, nats per token | teacher-forced | prefix: given only the "
+        "words before, as in a translation |",
+        "|---|--:|--:|",
+        *(
+            f"| {run.name} | {run.log[-1]['val_loss_per_token']:.3f} | "
+            f"{run.results['val_prefix_loss_per_token']:.3f} |"
+            for run in measured
+        ),
+        "",
+    ]
+    return [*(warning if leaking else []), *(prefix if measured else [])]
 
 
 def _epochs(runs, official, name, pair) -> list[str]:

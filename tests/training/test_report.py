@@ -232,3 +232,11 @@ def test_committed_reports_are_made_again_from_the_files_beside_them(name, tmp_p
     report = (folder / "report.md").read_text()
     write_report(folder)
     assert (folder / "report.md").read_text() == report
+
+
+def test_what_search_sees_stands_beside_what_teachers_force(add):
+    metrics = {"val_prefix_loss_per_token": 3.25}
+    add("repe", [row(1, 3.0, 2.0)], metrics)
+    text = page(add("baseline", [row(1, 3.0, 2.5)], {}))
+    assert lines(text, "| repe | 2.001") == ["| repe | 2.001 | 3.250 |"]
+    assert "| baseline | 2.501 |" not in text  # of which it was not measured
