@@ -3,7 +3,8 @@
 #   make reproduce-pt-en   train RePE and the baseline side by side, and report
 #   make test              run the tests
 #   make check             lint and types
-#   make bench             our speed and memory beside those of others
+#   make bench             our speed and memory in training beside those of others
+#   make bench-decoding    our speed in translating beside that of others
 #
 # PAIR=az_to_en       another of the 14 pairs
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
@@ -18,7 +19,7 @@ export REPRT_TED
 # Without this TensorFlow greets with pages of notes.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: reproduce-pt-en test check bench clean
+.PHONY: reproduce-pt-en test check bench bench-decoding clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -34,6 +35,9 @@ check: $(VENV)/test
 
 bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
 	.bench/reprt/bin/python experiments/benchmark/run.py $(ARGUMENTS)
+
+bench-decoding: $(foreach peer,reprt plain_keras ctranslate2,.bench/$(peer)/ready)
+	.bench/reprt/bin/python experiments/benchmark/decoding.py $(ARGUMENTS)
 
 clean:
 	rm -rf $(VENV) .bench build *.egg-info
