@@ -119,6 +119,15 @@ class Benchmark:
         self.results = Results(options.out, OURS, self._work(text), found)
 
     def run(self):
+        if self.options.rounds:
+            self._measure()
+        if self.options.growth:
+            self._grow()
+        self.results.write()
+        print(self.results.markdown())
+
+    def _measure(self):
+        """All peers by turns, once they have shown that they are the same."""
         with contextlib.ExitStack() as stack:
             workers = {}
             # Ours comes first, since the others are given its weights. They start one
@@ -140,11 +149,7 @@ class Benchmark:
                 self._round(number, workers)
             for peer, worker in workers.items():
                 self.results.note(peer, memory=worker.ask("memory"))
-        if self.options.growth:
-            self._grow()
         self.weights.unlink()
-        self.results.write()
-        print(self.results.markdown())
 
     def _start(self, peer, worker):
         hello = worker.ask("hello")
@@ -161,7 +166,8 @@ class Benchmark:
     def _show_agreement(self, workers):
         sentences = self._sample(SCORED)
         wanted = workers[OURS].ask("scores", sentences=sentences)
-        for peer in set(self.peers) & set(BASELINES) - {OURS}:
+        others = [peer for peer in workers if peer in BASELINES and peer != OURS]
+        for peer in others:
             scores = workers[peer].ask("scores", sentences=sentences)
             difference = max(
                 # What is forbidden has no score to compare.
@@ -187,17 +193,41 @@ class Benchmark:
                 self.results.add(
                     beam_size, peer, found["seconds"], tokens, sentences=len(chosen)
                 )
-            self._compare(beam_size, translations)
+            self._compare(beam_size, translations, workers[OURS])
         self.results.write()
 
-    def _compare(self, beam_size, translations):
+    def _compare(self, beam_size, translations, ours):
+        """Counts the translations that are the same as ours."""
         name = "greedy" if beam_size == 1 else f"{beam_size} beams"
         for peer, found in translations.items():
-            facts = self.results.peers[peer].get("agreement")
-            if facts is not None:
-                ours = translations[OURS]
-                same = sum(ours[index] == ids for index, ids in found.items())
-                facts["same"][name] = f"{same:,} of {len(found):,}"
+            if "agreement" not in self.results.peers[peer]:
+                continue
+            pairs = {
+                number: (translations[OURS][number], ids)
+                for number, ids in found.items()
+                if translations[OURS][number] != ids
+            }
+            same = f"{len(found) - len(pairs):,} of {len(found):,}"
+            if pairs and beam_size == 1:
+                # Two words may be as likely but for rounding.
+                same += f"; words apart by {self._margin(pairs, ours):.1e}"
+            self.results.peers[peer]["agreement"]["same"][name] = same
+
+    def _margin(self, pairs, ours):
+        """Where two translations part, how far the two words are apart, at most."""
+        sentences, (first, second) = list(pairs), zip(*pairs.values())
+        one, other = (
+            ours.ask("scores", sentences=sentences, targets=targets)
+            for targets in (first, second)
+        )
+        apart = []
+        for pair, *scores in zip(zip(first, second), one, other):
+            # The end of one may be where they part.
+            length = min(map(len, pair))
+            same = [a == b for a, b in zip(*pair)] + [False]
+            place = min(same.index(False), length)
+            apart.append(abs(scores[0][place] - scores[1][place]))
+        return max(apart)
 
     def _grow(self):
         """Times ever longer translations of a few sentences, by our models alone."""

@@ -130,7 +130,7 @@ class Results:
                 f"{tokens}",
                 *(
                     _spread(
-                        quartiles([1000 * s / tokens for s in found[tokens]]),
+                        quartiles([1000 * s / tokens for s in found.get(tokens, ())]),
                         "{:,.1f} ms".format,
                     )
                     for found in self.growth.values()
@@ -157,6 +157,8 @@ class Results:
             for peer, facts in self.peers.items()
             if "first" in facts
         ]
+        if not lines:
+            return []
         titles = ["peer", "import", "build", "first translation", "peak memory"]
         return [
             "## Start",

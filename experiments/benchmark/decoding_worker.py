@@ -9,8 +9,9 @@ import worker  # first, since it notes when all began
 import importlib
 import time
 
+import numpy as np
 from decoding_peers.settings import Settings
-from text import load
+from text import END, START, load
 
 
 class Worker(worker.Worker):
@@ -46,10 +47,12 @@ class Worker(worker.Worker):
             "translations": [[int(token) for token in ids] for ids in translations],
         }
 
-    def scores(self, sentences):
-        """The log-probabilities of the text's own translations."""
+    def scores(self, sentences, targets=None):
+        """The log-probabilities of given translations, else of the text's own."""
         pairs = self.text.train.take(sentences)
-        scores = self.peer.scores(pairs.source, pairs.target)
+        if targets is not None:
+            targets = [np.array([START, *ids, END]) for ids in targets]
+        scores = self.peer.scores(pairs.source, targets or pairs.target)
         return [[float(score) for score in row] for row in scores]
 
 

@@ -50,6 +50,7 @@ class Peer:
             max_batch_size=self.batch_size,
             beam_size=beam_size,
             length_penalty=LENGTH_PENALTY,
+            min_decoding_length=0,  # ours may find that nothing is likeliest
             max_decoding_length=max_tokens,
         )
         return [[int(token) for token in found.hypotheses[0]] for found in results]
