@@ -24,7 +24,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import process
 from decoding_peers.settings import ENVIRONMENTS, PEERS
 from decoding_results import Results
 from process import Process, WorkerFailed
@@ -40,8 +39,6 @@ PAD = 0
 SCORES = 1e-4
 SCORED = 64  # sentences
 FORCED, MOST = 30, 128  # tokens, without and with a run
-
-process.WORKER = Path(__file__).with_name("decoding_worker.py")
 
 
 def arguments():
@@ -109,7 +106,6 @@ class Benchmark:
         self.peers = [peer for peer in options.peers if self._has_weights(peer)]
         self.weights = options.out / "weights.npz"
         found = provenance()
-        found["command"] = found["command"].replace("run.py", "decoding.py", 1)
         found |= {
             "seed": options.seed,
             "text": text.describe(),
@@ -309,7 +305,9 @@ class Benchmark:
 
     def _process(self, peer):
         log = self.options.out / f"{peer.replace(':', '-')}.log"
-        return Process(self._python(peer), peer, self.text, log)
+        return Process(
+            "decoding_worker.py", self._python(peer), peer, self.text, log
+        )
 
     def _python(self, peer):
         name = peer.partition(":")[0]

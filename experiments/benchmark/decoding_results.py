@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from results import _spread, _table, quartiles
+from results import quartiles, spread, table
 
 
 class Results:
@@ -82,8 +82,8 @@ class Results:
             [
                 row["peer"],
                 f"{row['sentences']:,}",
-                _spread(self._ratio(row), "{:.2f}".format),
-                _spread(quartiles(self._speeds(row)), "{:,.0f}".format),
+                spread(self._ratio(row), "{:.2f}".format),
+                spread(quartiles(self._speeds(row)), "{:,.0f}".format),
                 f"{ours['tokens'][0] / quartiles(self._speeds(row))[1]:,.1f} s",
             ]
             for row in rows
@@ -95,7 +95,7 @@ class Results:
             f"## Translation, {name}",
             f"Median (quartiles) over rounds, in which all took turns; above 1 is "
             f"slower than {self.ours}.",
-            _table(titles, lines),
+            table(titles, lines),
         ]
 
     def _agreement(self):
@@ -120,7 +120,7 @@ class Results:
             "## The same model and search",
             f"Greatest difference from {self.ours}, and how many translations are the "
             "same to the last token.",
-            _table(titles, lines),
+            table(titles, lines),
         ]
 
     def _of_growth(self):
@@ -129,7 +129,7 @@ class Results:
             [
                 f"{tokens}",
                 *(
-                    _spread(
+                    spread(
                         quartiles([1000 * s / tokens for s in found.get(tokens, ())]),
                         "{:,.1f} ms".format,
                     )
@@ -144,7 +144,7 @@ class Results:
             f"({self.provenance['growth_sentences']} sentences at once, initial "
             "weights, [END] forbidden). A step that costs the same however much has "
             "been translated makes columns that stay as they are.",
-            _table(["tokens", *self.growth], lines),
+            table(["tokens", *self.growth], lines),
         ]
 
     def _start(self):
@@ -164,7 +164,7 @@ class Results:
             "## Start",
             "Not part of the times above. The first translation is that of one "
             "sentence, greedily, in which graphs are made.",
-            _table(titles, lines),
+            table(titles, lines),
         ]
 
     def _footnote(self):

@@ -57,5 +57,4 @@ class Worker(worker.Worker):
 
 
 if __name__ == "__main__":
-    worker.Worker = Worker  # that `main` makes
-    worker.main()
+    worker.main(Worker)

@@ -4,8 +4,6 @@ import json
 import subprocess
 from pathlib import Path
 
-WORKER = Path(__file__).with_name("worker.py")
-
 
 class WorkerFailed(RuntimeError):
     """A worker ended before it had answered."""
@@ -15,17 +13,18 @@ class Process:
     """A worker, to be used as a context manager.
 
     Args:
+        worker: the script beside this one that it runs.
         python: the interpreter of the peer's environment.
         peer: name of the peer, with its variant after a colon.
         text: the ids' file.
         log: where the libraries' messages go.
     """
 
-    def __init__(self, python: Path, peer: str, text: Path, log: Path):
+    def __init__(self, worker: str, python: Path, peer: str, text: Path, log: Path):
         self.peer, self.log = peer, log
         with log.open("a") as messages:
             self._process = subprocess.Popen(
-                [python, WORKER, peer, text],
+                [python, Path(__file__).with_name(worker), peer, text],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
@@ -33,7 +32,7 @@ class Process:
             )
 
     def ask(self, do: str, **arguments):
-        """Calls a method of `worker.Worker` there, and returns its answer.
+        """Calls a method of its `Worker`, and returns its answer.
 
         Raises:
             WorkerFailed: if there is none.

@@ -15,7 +15,9 @@ def provenance() -> dict:
     """Returns the command, commit, date and hardware."""
     return {
         # Without the interpreters' paths, which are nobody else's.
-        "command": shlex.join(["python", "run.py", *_public(sys.argv[1:])]),
+        "command": shlex.join(
+            ["python", Path(sys.argv[0]).name, *_public(sys.argv[1:])]
+        ),
         "commit": _commit(),
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "hardware": {

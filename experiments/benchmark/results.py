@@ -97,7 +97,7 @@ class Results:
             return []
         return [
             "## baseline and repe",
-            f"A step of our baseline takes {_spread(found, '{:.2f}'.format)} times as "
+            f"A step of our baseline takes {spread(found, '{:.2f}'.format)} times as "
             "long as one of our RePE: median (quartiles) over rounds, in which both "
             "took turns on the same batches.",
         ]
@@ -116,7 +116,7 @@ class Results:
         ratios = [
             [
                 row["peer"],
-                *(_spread(self._ratio(row, m), "{:.2f}".format) for m in compared),
+                *(spread(self._ratio(row, m), "{:.2f}".format) for m in compared),
             ]
             for row in rows
             if row["peer"] != self.ours
@@ -125,7 +125,7 @@ class Results:
             [
                 row["peer"],
                 *(
-                    _spread(quartiles(row["measured"].get(m, ())), MEASURES[m][1])
+                    spread(quartiles(row["measured"].get(m, ())), MEASURES[m][1])
                     for m in present
                 ),
             ]
@@ -156,11 +156,11 @@ class Results:
                 f"## {model}",
                 f"Divided by {self.ours} of the same round: median (quartiles). Above "
                 "1 is slower or larger than ours.",
-                _table(compared_titles, ratios),
+                table(compared_titles, ratios),
                 "Values: median (quartiles).",
-                _table(titles, values),
+                table(titles, values),
                 "The same weights, no dropout: relative differences of the losses.",
-                _table(agreement_titles, agreement),
+                table(agreement_titles, agreement),
             ]
         )
 
@@ -178,13 +178,13 @@ def quartiles(values) -> list[float] | None:
     return [float(x) for x in np.percentile(values, (25, 50, 75))]
 
 
-def _spread(found, printed):
+def spread(found, printed):
     if found is None:
         return "–"
     low, median, high = map(printed, found)
     return f"{median} ({low} – {high})"
 
 
-def _table(titles, rows):
+def table(titles, rows):
     lines = [titles, ["---", *["--:"] * (len(titles) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -232,7 +232,7 @@ class Benchmark:
 
     def _process(self, peer):
         log = self.options.out / f"{peer.replace(':', '-')}.log"
-        return Process(self._python(peer), peer, self.text, log)
+        return Process("worker.py", self._python(peer), peer, self.text, log)
 
     def _python(self, peer):
         name = peer.partition(":")[0]

@@ -108,12 +108,13 @@ def _timed(function):
     return time.perf_counter() - begun
 
 
-def main():
+def main(worker_class):
+    """Answers the orders on standard input until there are no more."""
     # The libraries print to stdout, which belongs to the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     name, text = sys.argv[1:]
-    worker = Worker(name, Path(text))
+    worker = worker_class(name, Path(text))
     for line in sys.stdin:
         order = json.loads(line)
         answer = getattr(worker, order.pop("do"))(**order)
@@ -121,4 +122,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(Worker)
