@@ -141,11 +141,10 @@ def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
             if each in own or len(dims) == 1 and each.schedule_dim in dims
         ]
         if not any(set(map(id, group)) <= set(map(id, other)) for _, other in groups):
-            title = f"Schedule `{name}`"
             if len(dims) == 1:
-                title += f": m = {dims.pop()} for every model"
+                title = f"All on one schedule, m = {dims.pop()}"
             else:
-                title += ": m = each model's own embedding width"
+                title = "Each on its own schedule, m = the width of its embedding"
             groups.append((title, group))
     return groups
 
@@ -203,17 +202,24 @@ def _table(title, group) -> list[str]:
         f"## {title}",
         "",
         "| model | looks ahead | seeds | parameters | teacher-forced | prefix | "
-        "prefix − teacher-forced | BLEU, test | seconds an epoch |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "prefix − teacher-forced | prefix − baseline's | BLEU, test | "
+        "seconds an epoch |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
+    baseline = next((each for each in group if each.model == "baseline"), None)
     for each in group:
-        gap = each.mean("val_prefix_loss_per_token") - each.mean("val_loss_per_token")
+        prefix = each.mean("val_prefix_loss_per_token")
+        gap = prefix - each.mean("val_loss_per_token")
+        behind = "–"
+        if baseline:
+            behind = f"{prefix - baseline.mean('val_prefix_loss_per_token'):+.3f}"
         lines.append(
             f"| {each.model} | {'**yes**' if each.looks_ahead else 'no'} | "
             f"{len(each.runs)} | {each.mean('parameters'):,.0f} | "
             f"{each.cell('val_loss_per_token', 3)} | "
             f"{each.cell('val_prefix_loss_per_token', 3)} | {gap:+.3f} | "
-            f"{each.cell('test_bleu', 2)} | {each.cell('seconds_an_epoch', 1)} |"
+            f"{behind} | {each.cell('test_bleu', 2)} | "
+            f"{each.cell('seconds_an_epoch', 1)} |"
         )
     return [*lines, ""]
 

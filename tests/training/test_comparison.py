@@ -154,10 +154,10 @@ def test_the_page_sets_both_losses_side_by_side_with_their_spread(add):
     rows = [line for line in page.splitlines() if line.startswith("| ")][1:]
     # The best by the prefix loss comes first, and the baseline is in the same table.
     assert rows == [
-        "| repe-prefix | no | 1 | 123 | 2.000 | 2.000 | +0.000 | 8.00 | 2.0 |",
-        "| baseline | no | 1 | 123 | 2.500 | 2.500 | +0.000 | 7.00 | 2.0 |",
+        "| repe-prefix | no | 1 | 123 | 2.000 | 2.000 | +0.000 | -0.500 | 8.00 | 2.0 |",
+        "| baseline | no | 1 | 123 | 2.500 | 2.500 | +0.000 | +0.000 | 7.00 | 2.0 |",
         "| repe | **yes** | 2 | 123 | 1.500 ± 0.707 | 4.000 ± 1.414 | +2.500 | "
-        "5.00 ± 1.41 | 2.0 ± 0.0 |",
+        "+1.500 | 5.00 ± 1.41 | 2.0 ± 0.0 |",
     ]
     assert "Not finished: repe.equal.2." in page
     assert "embedded corpus" in page and "none on TED-HRLR" in page
@@ -186,7 +186,7 @@ def test_notes_survive_the_next_writing(add):
     assert "What a person has to say." in write_comparison(folder).read_text()
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/comparison.md")), ids=str)
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/comparison.md")), ids=str)
 def test_committed_comparisons_are_made_again_from_the_files_beside_them(path):
     before = path.read_text(), path.with_suffix(".csv").read_text()
     picture = path.with_suffix(".png").read_bytes()
