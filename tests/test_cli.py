@@ -1,42 +1,27 @@
+import contextlib
+import io
 import json
+import re
+import runpy
+import shutil
 import subprocess
 import sys
 
+import keras
 import pytest
+import tiny_run
+from tiny_run import RECIPE, arguments
 
 import reprt
 from reprt.cli import main
-from reprt.data import embedded
-
-TINY = """
-num_blocks = 1
-embedding_dim = 8
-num_heads = 2
-key_dim = 4
-value_dim = 4
-feed_forward_dim = 16
-"""
-RECIPE = f"""
-[text]
-vocab_size = 150
-[training]
-epochs = 2
-batch_size = 16
-warmup_steps = 4
-[models.baseline]
-preset = "baseline"
-{TINY}
-[models.repe]
-preset = "repe"
-{TINY}
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def places(tmp_path_factory):
     """Keeps the command away from the user's own folders."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REPRT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        cache = tiny_run.cache(tmp_path_factory.getbasetemp())
+        patch.setenv("REPRT_CACHE", str(cache))
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("REPRT_TED", raising=False)
         yield
@@ -52,27 +37,23 @@ def recipe(tmp_path):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The folders of a recipe, a text, and what the command made of them."""
-    folder = tmp_path_factory.mktemp("work")
-    corpus = embedded.load(train=33, dev=5, test=6)
-    place = folder / "text" / "datasets" / "pt_to_en"
-    place.mkdir(parents=True)
-    for split in ("train", "dev", "test"):
-        sentences = getattr(corpus, split)
-        for side, lines in (("pt", sentences.source), ("en", sentences.target)):
-            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
-    (folder / "tiny.toml").write_text(RECIPE)
-    assert main(["train", *arguments(folder)]) == 0
+    return tiny_run.trained(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Runs whose translations differ from sentence to sentence, for this file alone."""
+    base = tmp_path_factory.getbasetemp()
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("baseline", "repe"):
+        shutil.copytree(tiny_run.lively(base, name), folder / name)
     return folder
 
 
-def arguments(folder, *more):
-    text, out = str(folder / "text"), str(folder / "out")
-    return [str(folder / "tiny.toml"), "--text", text, "--out", out, *more]
-
-
 def contents(folder):
+    """What is in the files, but for the locks, which hold nothing."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    return {path: path.read_bytes() for path in files}
+    return {path: path.read_bytes() for path in files if path.suffix != ".lock"}
 
 
 @pytest.mark.slow
@@ -117,7 +98,7 @@ def test_the_report_can_be_written_again(finished, capsys):
 @pytest.mark.slow
 def test_a_changed_setting_is_refused_and_named(finished, capsys):
     before = contents(finished / "out")
-    assert main(["train", *arguments(finished, "--set", "training.seed=1")]) == 1
+    assert main(["train", *arguments(finished, "--set", "training.seed=1")]) == 2
     assert "training.seed: 0 there, 1 asked for" in told(capsys)
     assert contents(finished / "out") == before
 
@@ -127,7 +108,7 @@ def test_a_model_on_other_vocabularies_does_not_join_the_report(finished, capsys
     before = contents(finished / "out")
     (finished / "more.toml").write_text(RECIPE.replace("[models.", "[models.other-"))
     more = [str(finished / "more.toml"), *arguments(finished)[1:]]
-    assert main(["train", *more, "--set", "text.vocab_size=60"]) == 1
+    assert main(["train", *more, "--set", "text.vocab_size=60"]) == 2
     assert "holds a run on another text" in told(capsys)
     assert contents(finished / "out") == before
 
@@ -137,7 +118,7 @@ def test_a_folder_with_other_files_is_refused(finished, tmp_path, capsys):
     (tmp_path / "repe").mkdir()
     (tmp_path / "repe" / "thesis.txt").write_text("years of work")
     out = ["--out", str(tmp_path), "--only", "repe"]
-    assert main(["train", *arguments(finished), *out]) == 1
+    assert main(["train", *arguments(finished), *out]) == 2
     assert "other files. Choose another --out" in told(capsys)
     assert list(contents(tmp_path).values()) == [b"years of work"]
 
@@ -169,7 +150,7 @@ def told(capsys):
 @pytest.mark.parametrize(
     "more, message",
     [
-        (["--only", "rope"], "has the models baseline, repe. Asked for: rope."),
+        (["--only", "rope"], "has the runs baseline, repe. Asked for: rope."),
         (["--pair", "xx_to_yy"], "xx_to_yy"),
         (["--set", "training.epoch=1"], "nearest known one is 'epochs'"),
         (["--set", "trainig.epochs=1"], "nearest known one is [training]"),
@@ -178,8 +159,8 @@ def told(capsys):
         (["--text", "/no/such/folder"], "there is no such folder or archive"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_1(recipe, capsys, more, message):
-    assert main(["train", str(recipe), *more]) == 1
+def test_a_mistake_is_one_line_and_status_2(recipe, capsys, more, message):
+    assert main(["train", str(recipe), *more]) == 2
     output = capsys.readouterr()
     (line,) = output.err.splitlines()
     assert line.startswith("reprt: ") and message in line and output.out == ""
@@ -191,20 +172,20 @@ def test_a_mistake_is_one_line_and_status_1(recipe, capsys, more, message):
         (None, "Cannot read the recipe"),
         ("[training", "is not valid TOML"),
         ("[modles.repe]", "Unknown table [modles]"),
-        ("", "has the models none"),
+        ("", "has no [models]"),
     ],
 )
-def test_a_bad_recipe_is_one_line_and_status_1(tmp_path, capsys, content, message):
+def test_a_bad_recipe_is_one_line_and_status_2(tmp_path, capsys, content, message):
     path = tmp_path / "bad.toml"
     if content is not None:
         path.write_text(content)
-    assert main(["train", str(path)]) == 1
+    assert main(["train", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("reprt: ") and message in line
 
 
-def test_a_report_on_nothing_is_one_line_and_status_1(tmp_path, capsys):
-    assert main(["report", str(tmp_path)]) == 1
+def test_a_report_on_nothing_is_one_line_and_status_2(tmp_path, capsys):
+    assert main(["report", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("reprt: Expected a folder with run folders in it.")
 
@@ -218,12 +199,389 @@ def test_an_interruption_is_status_130(recipe, capsys, monkeypatch):
     assert "goes on from the last checkpoint" in capsys.readouterr().err
 
 
+LINES = (
+    b"o homem sabe\r\n"
+    b"\n"
+    b"a \xff casa\n"  # no UTF-8
+    b" \t \r\n"
+    b"ol\xc3\xa1 \xf0\x9f\x98\x80\n"
+    b"e"  # and no end of the line
+)
+SENTENCES = ["o homem sabe", "", "a \ufffd casa", " \t ", "ol\xe1 \U0001f600", "e"]
+SEARCH = ["--beam", "2", "--max-tokens", "12"]
+
+
+@pytest.fixture(scope="module")
+def translations(runs):
+    """What the package translates, for the command to print."""
+    translator = reprt.Translator.load(runs / "repe", beam_size=2, max_tokens=12)
+    found = translator(SENTENCES)
+    assert len({one.text for one in found}) == 5  # two are empty
+    return found
+
+
+def given(monkeypatch, content):
+    """Lets standard input have this content."""
+    stdin = io.TextIOWrapper(io.BytesIO(content), encoding="ascii")
+    monkeypatch.setattr(sys, "stdin", stdin)
+
+
+def remarks(translations):
+    return [
+        f"reprt: line {number}: {note}"
+        for number, found in enumerate(translations, 1)
+        for note in found.notes
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["arguments", "file", "standard input"])
+def test_sentences_are_translated_one_a_line(
+    runs, translations, how, capsys, tmp_path, monkeypatch
+):
+    given(monkeypatch, LINES if how == "standard input" else b"not this")
+    (tmp_path / "lines.txt").write_bytes(LINES)
+    more = {"arguments": SENTENCES, "file": ["--file", str(tmp_path / "lines.txt")]}
+    command = ["translate", str(runs / "repe"), *more.get(how, []), *SEARCH]
+    assert main(command) == 0
+    output = capsys.readouterr()
+    assert output.out.split("\n") == [*(found.text for found in translations), ""]
+    assert output.err.splitlines() == remarks(translations)
+    assert "reprt: line 3: 1 words or signs unknown to the vocabulary" in output.err
+
+
+@pytest.mark.slow
+def test_arguments_that_are_not_utf8_are_translated_too(runs, translations, capsys):
+    """Python hands such bytes over as lone surrogates."""
+    argument = b"a \xff casa".decode("utf-8", "surrogateescape")
+    assert main(["translate", str(runs / "repe"), argument, *SEARCH]) == 0
+    assert capsys.readouterr().out == f"{translations[2].text}\n"
+
+
+@pytest.mark.slow
+def test_options_may_stand_before_the_sentences(runs, translations, capsys):
+    command = ["translate", *SEARCH, str(runs / "repe"), *SENTENCES[:1]]
+    assert main(command) == 0
+    assert main(["translate", str(runs / "repe"), *SEARCH, *SENTENCES[:1]]) == 0
+    assert capsys.readouterr().out == f"{translations[0].text}\n" * 2
+
+
+@pytest.mark.slow
+def test_nothing_on_standard_input_is_no_line(runs, capsys, monkeypatch):
+    given(monkeypatch, b"")
+    assert main(["translate", str(runs / "repe")]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypatch):
+    answers = []
+
+    def typed():
+        for line in LINES.splitlines(keepends=True)[:3]:
+            yield line
+            answers.append(capsys.readouterr().out)
+
+    class Terminal:
+        buffer = contextlib.nullcontext(typed())
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main(["translate", str(runs / "repe"), *SEARCH]) == 0
+    assert answers == [f"{found.text}\n" for found in translations[:3]]
+
+
+@pytest.mark.slow
+def test_several_translations_of_a_sentence(runs, translations, capsys):
+    command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH, "--n-best", "2"]
+    assert main(command) == 0
+    expected = []
+    for number, found in enumerate(translations, 1):
+        lines = [
+            f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives
+        ]
+        assert len(lines) == (2 if found.source.strip() else 0)
+        expected += lines or [""]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+@pytest.mark.slow
+def test_translations_for_programs(runs, translations, capsys):
+    command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH]
+    assert main([*command, "--json", "--n-best", "2"]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""  # the remarks are among the data
+    for line, found in zip(output.out.splitlines(), translations, strict=True):
+        entry = json.loads(line)
+        assert list(entry) == ["source", "translation", "alternatives", "notes"]
+        assert entry["source"] == found.source and entry["translation"] == found.text
+        assert entry["notes"] == list(found.notes)
+        for one, other in zip(entry["alternatives"], found.alternatives, strict=True):
+            assert one["text"] == other.text and one["tokens"] == list(other.tokens)
+            assert one["score"] == pytest.approx(other.score, rel=1e-4)
+            assert one["ended"] == other.ended
+    assert "\U0001f600" in output.out  # as it is, for people to read
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["a", "--file", "b"], "Expected sentences or --file. Received both."),
+        (["a", "--n-best", "5"], "--n-best to be at least 1 and at most --beam"),
+        (["a", "--n-best", "0"], "--n-best to be at least 1 and at most --beam"),
+        (["a"], "Expected {run} to be a run folder."),
+    ],
+)
+def test_what_cannot_be_translated_is_one_line_and_status_2(
+    tmp_path, capsys, more, message
+):
+    run = str(tmp_path / "run")
+    assert main(["translate", run, *more]) == 2
+    assert message.format(run=run) in told(capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["a", "--max-tokens", "0"], "`max_tokens` to be at least 1"),
+        (["a", "--length-penalty", "-1"], "`length_penalty` not to be negative"),
+        (["--file", "/no/such/file"], "/no/such/file"),
+    ],
+)
+def test_a_search_that_cannot_be_is_one_line_and_status_2(runs, capsys, more, message):
+    assert main(["translate", str(runs / "repe"), *more]) == 2
+    assert message in told(capsys)
+
+
+@pytest.mark.slow
+def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
+    """On a copy of the run, with its text at another place."""
+    run, text = tmp_path / "repe", tmp_path / "moved"
+    shutil.copytree(finished / "out" / "repe", run)
+    shutil.copytree(finished / "text", text)
+    assert main(["evaluate", str(run), "--split", "dev", "--text", str(text)]) == 0
+    result = json.loads((run / "evaluation-dev.json").read_text("utf-8"))
+    page = (run / "evaluation-dev.md").read_text("utf-8")
+    assert capsys.readouterr().out == page
+    metrics = json.loads((run / "metrics.json").read_text("utf-8"))
+    prefix, forced = result["prefix"], result["teacher_forced"]
+    assert prefix["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
+    assert prefix["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
+    last = metrics["last_epoch"]
+    assert forced["mean_of_batches"] == pytest.approx(last["val_loss"], rel=1e-4)
+    assert result["sentences"] == 5 and result["split"] == "dev"
+    assert not (run / "evaluation-test.json").exists()
+
+
+@pytest.mark.slow
+def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
+    run = runs / "baseline"
+    assert main(["evaluate", str(run), *SEARCH, "--length-penalty", "1"]) == 0
+    result = json.loads((run / "evaluation-test.json").read_text("utf-8"))
+    page = capsys.readouterr().out
+    assert page == (run / "evaluation-test.md").read_text("utf-8")
+    assert result["run"] == "baseline" and result["sentences"] == 6
+    assert result["search"] == {"beam_size": 2, "length_penalty": 1, "max_tokens": 12}
+    forced, prefix = result["teacher_forced"], result["prefix"]
+    # The baseline cannot look ahead.
+    assert prefix["per_token"] == pytest.approx(forced["per_token"], rel=1e-5)
+    assert forced["tokens"] == prefix["tokens"] > 20
+    assert forced["per_token"] == pytest.approx(forced["total"] / forced["tokens"])
+    for loss in (forced, prefix):
+        assert f"| {loss['per_token']:.4f} |" in page
+    labels = [(score["metric"], score["text"]) for score in result["scores"]]
+    assert labels == [
+        ("BLEU", "corpus tokens"),
+        ("chrF", "corpus tokens"),
+        ("BLEU", "detokenised"),
+        ("chrF", "detokenised"),
+    ]
+    for score in result["scores"]:
+        label = f"{score['metric']}, {score['text']}"
+        how = "beam search, 2 hypotheses, length penalty 1.0"
+        assert f"| {label}, {how} | {score['value']:.2f} |" in page
+        assert re.fullmatch(r"nrefs:1\|case:.*\|version:[0-9.]+", score["signature"])
+        assert f"- {label}: `{score['signature']}`" in page
+    name = "pt_to_en from text (not the official TED-HRLR split)"
+    assert result["text"] == name and name in page.splitlines()[0]
+    assert result["provenance"]["versions"]["reprt"] == reprt.__version__
+    assert set(result["seconds"]) == {"teacher_forced", "prefix", "translation"}
+
+
+@pytest.mark.slow
+def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, capsys):
+    shutil.copytree(finished / "text", tmp_path / "text")
+    (changed,) = tmp_path.rglob("en.test")
+    changed.write_text(changed.read_text("utf-8").replace("a", "b"), "utf-8")
+    before = contents(runs / "repe")
+    command = ["evaluate", str(runs / "repe"), "--text", str(tmp_path / "text")]
+    assert main(command) == 2
+    message, manifest = told(capsys), runs / "repe" / "manifest.json"
+    theirs = json.loads(manifest.read_text("utf-8"))["text_sha256"]
+    assert f"with sha256 {theirs[:16]}. Received: " in message
+    assert re.search(r", with [0-9a-f]{16}\. Say where it is by --text\.$", message)
+    assert message.count(theirs[:16]) == 1 and str(tmp_path / "text") in message
+    assert contents(runs / "repe") == before
+
+
+@pytest.mark.slow
+def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
+    out = tmp_path / "new" / "folder"
+    command = ["attention", str(runs / "repe"), "o homem sabe", *SEARCH]
+    assert main([*command, "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        translations[0].text,
+        str(out / "attention.png"),
+        str(out / "attention.html"),
+    ]
+    assert {path.name for path in out.iterdir()} == {"attention.png", "attention.html"}
+    assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
+    page = (out / "attention.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>") and '"cross":' in page
+    assert main(["attention", str(runs / "repe"), " "]) == 2
+    assert "Expected a sentence. Received an empty one." in told(capsys)
+
+
+@pytest.mark.slow
+def test_an_export_is_where_it_is_said_to_be(runs, capsys):
+    command = ["export", str(runs / "repe"), *SEARCH]
+    assert main(command) == 0
+    out = runs / "repe" / "export"
+    files = [out / "saved_model", out / "model.keras"]
+    assert capsys.readouterr().out.splitlines() == [str(path) for path in files]
+    assert (files[0] / "saved_model.pb").exists() and files[1].exists()
+    before = contents(out)
+    assert main(command) == 2
+    assert "without saved_model" in told(capsys)
+    assert contents(out) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, status", [("baseline", 0), ("repe", 1)])
+def test_the_audit_of_a_run_ends_with_its_verdict(runs, name, status, capsys):
+    assert main(["audit", str(runs / name), "--length", "5"]) == status
+    verdict = capsys.readouterr().out.splitlines()[0]
+    assert verdict.startswith(f"{name} {'looks' if status else 'does not look'} ahead")
+
+
+MODULE = """
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="of a user")
+class Average(keras.Model):
+    def __init__(self, ahead, **kwargs):
+        super().__init__(**kwargs)
+        self.ahead = ahead
+        self.embedding = keras.layers.Embedding(20, 4)
+        self.dense = keras.layers.Dense(20)
+
+    def call(self, inputs):
+        states = self.embedding(inputs[1])
+        if self.ahead:
+            states = states + ops.mean(states, axis=1, keepdims=True)
+        return self.dense(states)
+
+    def get_config(self):
+        return {**super().get_config(), "ahead": self.ahead}
+"""
+
+
+@pytest.fixture
+def average(tmp_path):
+    """A function that saves a model of the user's; its class is then forgotten."""
+    module = tmp_path / "mine.py"
+    module.write_text(MODULE)
+
+    def forget():
+        kept = keras.saving.get_custom_objects()
+        for name in [name for name in kept if name.startswith("of a user")]:
+            del kept[name]
+
+    def save(ahead):
+        model = runpy.run_path(str(module))["Average"](ahead, name="average")
+        ids = keras.ops.ones((1, 3), "int32")
+        model((ids, ids))
+        model.save(tmp_path / "average.keras")
+        forget()
+        return tmp_path / "average.keras", module
+
+    yield save
+    forget()
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_the_audit_of_a_users_model(average, ahead, capsys):
+    file, module = average(ahead)
+    command = ["audit", str(file), "--module", str(module), "--length", "4"]
+    assert main([*command, "--source-vocab", "20"]) == int(ahead)
+    verdict = capsys.readouterr().out.splitlines()[0]
+    assert verdict.startswith(f"average {'looks' if ahead else 'does not look'} ahead")
+    # It knows its target vocabulary by its logits, but not its source vocabulary.
+    assert main(command) == 2
+    assert "Expected `source_vocab_size`" in told(capsys)
+
+
+def test_an_audit_without_the_models_classes_has_no_verdict(average, capsys):
+    file, _ = average(True)
+    assert main(["audit", str(file), "--source-vocab", "20"]) == 2
+    assert "Average" in told(capsys)
+
+
+@pytest.mark.parametrize("content", [None, "raise KeyError('x')", "def f(:", "1 / 0"])
+def test_an_audit_whose_module_fails_has_no_verdict(average, tmp_path, content, capsys):
+    """Status 1, Python's own for an error, would say that the model looks ahead."""
+    file, _ = average(False)
+    module = tmp_path / "other.py"
+    if content:
+        module.write_text(content)
+    command = ["audit", str(file), "--source-vocab", "20", "--module", str(module)]
+    assert main(command) == 2
+    assert "other.py" in told(capsys)
+
+
+def scrambled(content):
+    middle = len(content) // 2
+    turned = bytes(byte ^ 255 for byte in content[middle - 500 : middle])
+    return content[: middle - 500] + turned + content[middle:]
+
+
+@pytest.mark.parametrize(
+    "damage", [scrambled, lambda content: content[:1000], lambda _: b"", None]
+)
+def test_an_audit_of_what_is_no_model_has_no_verdict(average, damage, capsys):
+    file, module = average(False)
+    if damage:
+        file.write_bytes(damage(file.read_bytes()))
+    else:
+        file.unlink()
+    assert main(["audit", str(file), "--module", str(module)]) == 2
+    assert "average.keras" in told(capsys)
+
+
 @pytest.mark.parametrize("arguments", [[], ["train"], ["predict"], ["train", "a", "b"]])
 def test_a_wrong_usage_is_status_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
     assert capsys.readouterr().err.startswith("usage: reprt")
+
+
+@pytest.mark.parametrize(
+    "command", "train report translate evaluate attention export audit".split()
+)
+def test_every_command_explains_itself(command, capsys):
+    for asked in ([command, "--help"], ["--help"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(asked)
+        assert stopped.value.code == 0
+    its, all_of_them = capsys.readouterr().out.split("usage: reprt ")[1:]
+    assert its.startswith(f"{command} [-h]")
+    assert re.search(rf"^    {command}\b", all_of_them, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

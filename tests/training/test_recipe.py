@@ -182,7 +182,7 @@ def test_a_mistake_is_told_before_anything_of_the_training_is_loaded(write):
     script = (
         "import sys\n"
         "from reprt.cli import main\n"
-        f"assert main(['train', {str(write('[txt]'))!r}]) == 1\n"
+        f"assert main(['train', {str(write('[txt]'))!r}]) == 2\n"
         "print({'tensorflow_text', 'reprt.training.trainer'} & set(sys.modules))"
     )
     output = subprocess.check_output([sys.executable, "-c", script], text=True)

@@ -1,0 +1,80 @@
+"""Run folders for tests that need some, made once for all of them."""
+
+import functools
+import shutil
+
+import naive
+import pytest
+
+from reprt.cli import main
+from reprt.data import embedded
+
+MODEL = """
+num_blocks = 1
+embedding_dim = 8
+num_heads = 2
+key_dim = 4
+value_dim = 4
+feed_forward_dim = 16
+"""
+RECIPE = f"""
+[text]
+vocab_size = 150
+[training]
+epochs = 2
+batch_size = 16
+warmup_steps = 4
+[models.baseline]
+preset = "baseline"
+{MODEL}
+[models.repe]
+preset = "repe"
+{MODEL}
+"""
+
+
+def arguments(folder, *more):
+    """What `reprt train` is to be given for the recipe and the text of a folder."""
+    text, out = str(folder / "text"), str(folder / "out")
+    return [str(folder / "tiny.toml"), "--text", text, "--out", out, *more]
+
+
+def cache(base):
+    """Where the text's vocabularies are kept."""
+    return base / "tiny-run" / "cache"
+
+
+@functools.cache
+def trained(base):
+    """The folder of a recipe, of its text, and of what the command made of them.
+
+    Whoever uses it leaves it as it is.
+
+    Args:
+        base: the folder of all temporary folders, `tmp_path_factory.getbasetemp()`.
+    """
+    folder = base / "tiny-run"
+    corpus = embedded.load(train=33, dev=5, test=6)
+    place = folder / "text" / "datasets" / "pt_to_en"
+    place.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        sentences = getattr(corpus, split)
+        for side, lines in (("pt", sentences.source), ("en", sentences.target)):
+            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "tiny.toml").write_text(RECIPE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REPRT_CACHE", str(cache(base)))
+        assert main(["train", *arguments(folder)]) == 0
+    return folder
+
+
+@functools.cache
+def lively(base, name):
+    """A copy of a run whose translations differ from sentence to sentence."""
+    from reprt.training.run_folder import RunFolder
+
+    run = base / "lively-run" / name
+    shutil.copytree(trained(base) / "out" / name, run)
+    folder = RunFolder(run)
+    folder.save_model(naive.lively(folder.load_model(), seed=1, end=1.0))
+    return run
