@@ -12,7 +12,7 @@ from reprt.compilation import compiled
 from reprt.layers.masks import PAD_ID
 
 EXTRA_TOKENS = 50  # as in the original Transformer
-FIRST_CAPACITY = 16  # tokens that there is room for before more is made
+MORE_ROOM = 16  # tokens, at least, that room is made for at a time
 MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
 
 
@@ -135,13 +135,13 @@ class BeamSearch:
         found: list[list[Hypothesis]] = [[] for _ in range(len(source_ids))]
         if not found:
             return found
-        capacity = min(FIRST_CAPACITY, self.model.config.max_length)
-        beams, prefixes = self.start(source_ids, capacity, self._encode)
+        most = self.model.config.max_length
+        beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = 0
         while len(rows):
             if position == prefixes.capacity:
-                more = max(FIRST_CAPACITY, position // 2)
+                more = more_room(position, most)
                 beams, prefixes = _extended(beams, more), prefixes.extended(more)
             beams, prefixes = self._step(
                 beams, prefixes, ops.convert_to_tensor(position, "int32")
@@ -303,6 +303,14 @@ class BeamSearch:
         )
 
 
+def more_room(tokens: int, most: int) -> int:
+    """Returns for how many tokens more there should be room, after so many.
+
+    Half as many as there are, so that a long sentence is not copied at every step.
+    """
+    return min(max(MORE_ROOM, tokens // 2), most - tokens)
+
+
 def _extended(beams, tokens):
     room = ((0, 0), (0, 0), (0, tokens))
     return beams._replace(
@@ -360,7 +368,7 @@ def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
         [start_id, *found.ids, *([end_id] if found.ended else [])]
         for found in hypotheses
     ]
-    ids = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype="int32")
+    ids = np.full((len(rows), max(map(len, rows), default=0)), PAD_ID, dtype="int32")
     for row, tokens in zip(ids, rows):
         row[: len(tokens)] = tokens
     return ids

@@ -11,7 +11,7 @@ from keras import ops
 from reprt.compilation import compiled
 from reprt.data.by_length import by_length, padded
 from reprt.data.pipeline import EncodedSplit, batches
-from reprt.decoding import FIRST_CAPACITY
+from reprt.decoding import more_room
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.scores import Score, scores
 from reprt.translator import Translator
@@ -90,6 +90,7 @@ def prefix_loss(
         return losses[:, 0], prefixes
 
     encode = compiled(lambda ids: model.encode(ids, training=False))
+    most = model.config.max_length
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
     equal = model.config.padding_in_statistics
@@ -98,10 +99,10 @@ def prefix_loss(
     for chosen in by_length([len(row) for row in side], batch_size, equal):
         target = padded([split.target[index] for index in chosen])
         memory = encode(padded([split.source[index] for index in chosen]))
-        prefixes = model.start(memory, 1, FIRST_CAPACITY)
+        prefixes = model.start(memory, 1, more_room(0, most))
         for position in range(target.shape[1] - 1):
             if position == prefixes.capacity:
-                prefixes = prefixes.extended(max(FIRST_CAPACITY, position // 2))
+                prefixes = prefixes.extended(more_room(position, most))
             ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, labels, here, prefixes)

@@ -10,7 +10,7 @@ from naive import END, START
 from reprt import models
 from reprt.data.pipeline import EncodedSplit, batches
 from reprt.data.tokenizer import RESERVED, WordPiece
-from reprt.decoding import FIRST_CAPACITY, Hypothesis
+from reprt.decoding import MORE_ROOM, Hypothesis
 from reprt.evaluation import prefix_loss, teacher_forced_loss, translation_scores
 from reprt.losses import MaskedCrossentropy
 from reprt.scores import scores
@@ -30,7 +30,7 @@ VARIANTS = {
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
 }
 # Some sources are of one length, and one target needs more room than there is at first.
-LENGTHS = [(5, 4), (2, 7), (5, 2), (8, FIRST_CAPACITY + 4), (2, 3), (3, 6), (5, 5)]
+LENGTHS = [(5, 4), (2, 7), (5, 2), (8, MORE_ROOM + 4), (2, 3), (3, 6), (5, 5)]
 BATCH = 3
 
 

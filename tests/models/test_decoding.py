@@ -14,7 +14,7 @@ from naive import END, PAD, START
 from reprt import models
 from reprt.decoding import (
     EXTRA_TOKENS,
-    FIRST_CAPACITY,
+    MORE_ROOM,
     BeamSearch,
     as_array,
     greedy_search,
@@ -101,7 +101,7 @@ def test_what_is_searched_for_below_is_worth_it(variant):
     """Sentences end one after the other, some of them past the first capacity."""
     lengths = [len(best.ids) for best, *_ in found_by(variant, 2)]
     assert len(set(lengths)) >= 4
-    assert max(lengths) > FIRST_CAPACITY and min(lengths) < FIRST_CAPACITY / 2
+    assert max(lengths) > MORE_ROOM and min(lengths) < MORE_ROOM / 2
     ended = {one.ended for hypotheses in found_by(variant, 2) for one in hypotheses}
     assert ended == {False, True}
     assert any(
@@ -340,7 +340,7 @@ def searched(weights):
             # and only one has a sentence that ends before another.
             far = (variant, size) == ("repe", 1)
             search = BeamSearch(
-                model, START, END, size, max_tokens=FIRST_CAPACITY + 1 if far else 4
+                model, START, END, size, max_tokens=MORE_ROOM + 1 if far else 4
             )
             found = search(SOURCES[:4] if far else SOURCES[:1])
             results[f"{variant} {size}"] = [
