@@ -20,7 +20,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command line; None for the process's own.
     """
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    # argparse ends a list of arguments at the first option.
+    if rest and (options.command is not _translate or any(map(_is_option, rest))):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.sentences += rest
     try:
         return options.command(options)
     except KeyboardInterrupt:
@@ -284,12 +289,18 @@ def _translate(options) -> int:
 
 def _lines(options):
     if options.sentences:
-        yield from options.sentences
+        for sentence in options.sentences:
+            # What was not UTF-8 comes as surrogates, which no text may hold.
+            yield sentence.encode(errors="surrogateescape").decode(errors="replace")
         return
     with open(options.file, "rb") if options.file else sys.stdin.buffer as file:
         for line in file:
             # Bytes that are not UTF-8 become a sign that no vocabulary knows.
             yield line.decode("utf-8", errors="replace").rstrip("\r\n")
+
+
+def _is_option(argument):
+    return argument.startswith("-")
 
 
 def _line(number, found, options):
@@ -343,7 +354,7 @@ def _audit(options) -> int:
     from reprt.audit import audit
 
     for module in options.module:
-        runpy.run_path(module)
+        _run_module(module)
     result = audit(
         _model(options.model),
         options.source_vocab,
@@ -360,10 +371,16 @@ def _model(path):
         from reprt.training.run_folder import RunFolder
 
         return RunFolder(path).load_model()
-    import keras
+    from reprt.saving import load_model
 
-    import reprt.models  # noqa: F401, for its classes must be registered
+    return load_model(path)
 
-    if not path.exists():
-        raise ValueError(f"Expected a run folder or a .keras file. There is no {path}.")
-    return keras.saving.load_model(path)
+
+def _run_module(path):
+    """Runs someone else's code, whose mistakes may be of any kind."""
+    try:
+        runpy.run_path(path)
+    except Exception as error:
+        raise ValueError(
+            f"The module {path} failed: {type(error).__name__}: {error}"
+        ) from error

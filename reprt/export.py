@@ -9,6 +9,9 @@ from reprt.data.spacing import RULES
 from reprt.data.tokenizer import END_ID, PAD_ID, START_ID
 from reprt.translator import Translator
 
+# Anything but space, as Python's `str.strip` knows it.
+SOMETHING = r"(?s).*[^\s\v\x1c-\x1f\x{85}\pZ].*"
+
 
 class ExportedTranslator(tf.Module):
     """A `Translator` as one graph, for a SavedModel.
@@ -31,8 +34,13 @@ class ExportedTranslator(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "sentences")])
     def __call__(self, sentences):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
-        words = tf.strings.regex_full_match(sentences, r"(?s).*\S.*")
-        found = self._translated(tf.boolean_mask(sentences, words))
+        words = tf.strings.regex_full_match(sentences, SOMETHING)
+        given = tf.boolean_mask(sentences, words)
+        if self._model.config.padding_in_statistics:
+            # One by one, for there must be no padding that could count.
+            found = tf.map_fn(lambda one: self._translated(one[None])[0], given)
+        else:
+            found = self._translated(given)
         places = tf.where(words)
         return tf.tensor_scatter_nd_update(
             tf.fill(tf.shape(sentences), ""), places, found

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,12 @@ class Translator:
 
         folder = RunFolder(Path(run))
         text = folder.settings()["text"]
-        source, target = map(WordPiece, folder.vocabularies())
-        return cls(folder.load_model(), source, target, text["max_tokens"], search)
+        model = folder.load_model()
+        source = folder.vocabulary("source", model.source_vocab_size)
+        target = folder.vocabulary("target", model.target_vocab_size)
+        return cls(
+            model, WordPiece(source), WordPiece(target), text["max_tokens"], search
+        )
 
     def __call__(self, sentences: str | Sequence[str]):
         """Returns the `Translation` of a sentence, or a list of those of several."""
@@ -187,7 +192,10 @@ class Translator:
         ids = self._cut(self.source_tokenizer.encode([sentence])[0])
         best = self.search(ids[None])[0][0]
         target = as_array([best], START_ID, END_ID)[:, : 1 + len(best.ids)]
-        weights = self.model.attention_weights(ids[None], target)
+        with warnings.catch_warnings():
+            # Keras wonders at attention over a single word, which an empty one is.
+            warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
+            weights = self.model.attention_weights(ids[None], target)
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
             source=[pieces[index] for index in ids],

@@ -142,7 +142,7 @@ def read_vocabulary(path: Path) -> list[str]:
     try:
         vocabulary = path.read_text(encoding="utf-8").split("\n")[:-1]
         _check(vocabulary)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"The vocabulary {path} cannot be used: {error}") from error
     return vocabulary
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 import tomllib
-import zipfile
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +24,7 @@ import tomli_w
 from reprt import __version__
 from reprt.data.pipeline import EncodedCorpus
 from reprt.data.tokenizer import read_vocabulary, write_vocabulary
+from reprt.saving import load_model
 from reprt.training.recipe import RunSettings
 
 UNFINISHED = ".tmp"  # ends the name of a folder that is being made
@@ -164,14 +164,23 @@ class RunFolder:
 
     def settings(self) -> dict[str, Any]:
         """Returns the run's settings, as tables."""
+        path = self.path / "config.toml"
         try:
-            config = (self.path / "config.toml").read_text(encoding="utf-8")
+            config = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise RunFolderError(
                 f"Expected {self.path} to be a run folder. Received a folder without a "
                 "readable config.toml."
             ) from error
-        return tomllib.loads(config)
+        except ValueError as error:
+            raise RunFolderError(f"{path} is not valid TOML: {error}.") from error
+        missing = {"name", "preset", "model", "text", "training"} - config.keys()
+        if missing:
+            raise RunFolderError(
+                f"Expected {path} to hold the settings of a run. It has no "
+                f"{', '.join(sorted(missing))}."
+            )
+        return config
 
     def write_log(self, rows: Sequence[Mapping[str, Any]]):
         """Writes one row an epoch."""
@@ -205,10 +214,6 @@ class RunFolder:
         Raises:
             RunFolderError: if there is none, or its file cannot be read.
         """
-        import keras
-
-        import reprt.models  # noqa: F401, for its classes must be registered
-
         self.settings()
         if not self.model.exists():
             raise RunFolderError(
@@ -216,22 +221,28 @@ class RunFolder:
                 "first finished epoch on. Train it further."
             )
         try:
-            return keras.saving.load_model(self.model)
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise RunFolderError(
-                f"{self.model} cannot be read as a Keras model: {error}"
-            ) from error
+            return load_model(self.model)
+        except ValueError as error:
+            raise RunFolderError(str(error)) from error
 
-    def vocabularies(self) -> tuple[list[str], list[str]]:
-        """Returns the pieces of the source and of the target.
+    def vocabulary(self, side: str, size: int) -> list[str]:
+        """Returns the pieces of one side.
+
+        Args:
+            side: `"source"` or `"target"`.
+            size: how many the model has.
 
         Raises:
-            ValueError: if a file is missing or not a vocabulary.
+            ValueError: if the file is missing, or is not a vocabulary of this size.
         """
-        return (
-            read_vocabulary(self.path / "source.vocab"),
-            read_vocabulary(self.path / "target.vocab"),
-        )
+        path = self.path / f"{side}.vocab"
+        pieces = read_vocabulary(path)
+        if len(pieces) != size:
+            raise RunFolderError(
+                f"Expected {path} to have the {size} pieces of the run's model. "
+                f"Received: {len(pieces)}."
+            )
+        return pieces
 
     def write_metrics(self, metrics: Mapping[str, Any]):
         """Writes the results; from then on the run counts as finished."""

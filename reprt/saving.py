@@ -1,0 +1,28 @@
+"""Reading models from files."""
+
+import zipfile
+from pathlib import Path
+
+
+def load_model(path: Path):
+    """Returns the model in a `.keras` file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: if it is not there, is damaged, or needs classes that are not
+            registered with Keras.
+    """
+    import keras
+
+    import reprt.models  # noqa: F401, for its classes must be registered
+
+    if not path.is_file():
+        raise ValueError(f"Expected a .keras file. There is none at {path}.")
+    try:
+        return keras.saving.load_model(path)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} cannot be read as a Keras model: {error}"
+        ) from error
