@@ -30,9 +30,20 @@ def settings(generated, **others):
     return Settings(**sizes, **others)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def threads():
+    """Leaves TensorFlow's threads alone, which cannot be set once it has started."""
+    import tensorflow as tf
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in ("intra", "inter"):
+            name = f"set_{kind}_op_parallelism_threads"
+            patch.setattr(tf.config.threading, name, lambda number: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def ours(generated):
-    # Its threads are set before TensorFlow starts, which a test may have done before.
     from decoding_peers.reprt import Peer
 
     return Peer(settings(generated, forbidden=FORBIDDEN))
