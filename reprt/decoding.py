@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from reprt.compilation import compiled
+from reprt.data.by_length import padded
 from reprt.layers.masks import PAD_ID
 
 EXTRA_TOKENS = 50  # as in the original Transformer
@@ -368,7 +369,4 @@ def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
         [start_id, *found.ids, *([end_id] if found.ended else [])]
         for found in hypotheses
     ]
-    ids = np.full((len(rows), max(map(len, rows), default=0)), PAD_ID, dtype="int32")
-    for row, tokens in zip(ids, rows):
-        row[: len(tokens)] = tokens
-    return ids
+    return padded(rows)

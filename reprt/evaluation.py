@@ -77,7 +77,7 @@ def prefix_loss(
     Args:
         model: a `reprt.models.Transformer`.
         split: the sentences.
-        batch_size: the most sentences of a batch; results do not depend on it.
+        batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
         progress: called with how far the work is.
     """
     crossentropy = MaskedCrossentropy()

@@ -27,9 +27,9 @@ def by_length(
             yield group[start : start + batch_size]
 
 
-def padded(rows: Sequence[np.ndarray]) -> np.ndarray:
+def padded(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
     """Returns rows of ids as one array, with 0 after the shorter ones."""
-    ids = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype="int32")
+    ids = np.full((len(rows), max(map(len, rows), default=0)), PAD_ID, dtype="int32")
     for into, row in zip(ids, rows):
         into[: len(row)] = row
     return ids
