@@ -29,10 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.command(options)
     except KeyboardInterrupt:
-        print(
-            "\nInterrupted. The same command goes on from the last checkpoint.",
-            file=sys.stderr,
-        )
+        goes_on = " The same command goes on from the last checkpoint."
+        training = options.command is _train
+        print(f"\nInterrupted.{goes_on if training else ''}", file=sys.stderr)
         return 130
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
         print(f"reprt: {error}", file=sys.stderr)
@@ -269,7 +268,8 @@ def _report(options) -> int:
 def _translate(options) -> int:
     if options.sentences and options.file:
         raise ValueError("Expected sentences or --file. Received both.")
-    if not 1 <= options.n_best <= options.beam:
+    # A beam below 1 is the search's to complain of.
+    if not 1 <= options.n_best <= max(1, options.beam):
         raise ValueError(
             "Expected --n-best to be at least 1 and at most --beam. Received: "
             f"{options.n_best} and {options.beam}."

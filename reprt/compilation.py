@@ -5,11 +5,16 @@ from collections.abc import Callable
 import keras
 
 
-def compiled(function: Callable) -> Callable:
+def compiled(function: Callable, model) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
-    PyTorch runs the function as it stands.
+    PyTorch runs the function as it stands. Each call uses the weights that the model
+    has by then.
+
+    Args:
+        function: takes and returns tensors, or tuples of them.
+        model: the model that it calls.
     """
     match keras.backend.backend():
         case "tensorflow":
@@ -19,5 +24,14 @@ def compiled(function: Callable) -> Callable:
         case "jax":
             import jax
 
-            return jax.jit(function)
+            # JAX would take weights for constants, those of the first call.
+            @jax.jit
+            def with_weights(weights, *arguments):
+                mapping = list(zip(model.variables, weights, strict=True))
+                with keras.StatelessScope(state_mapping=mapping):
+                    return function(*arguments)
+
+            return lambda *arguments: with_weights(
+                [variable.value for variable in model.variables], *arguments
+            )
     return function

@@ -85,6 +85,7 @@ class BeamSearch:
 
     Raises:
         ValueError: for a beam size or limit below 1, or a negative length penalty.
+        ArithmeticError: when called, if the model's weights are not finite.
 
     Example:
 
@@ -124,8 +125,10 @@ class BeamSearch:
         never = np.zeros(model.target_vocab_size, "float32")
         never[[PAD_ID, start_id]] = -np.inf
         self._never = never
-        self._encode = compiled(lambda ids: model.encode(ids, training=False))
-        self._step = compiled(self.step)
+        self._encode = compiled(
+            lambda ids: model.encode(ids, training=False), model
+        )
+        self._step = compiled(self.step, model)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.
@@ -289,7 +292,12 @@ class BeamSearch:
                 )
                 if np.isfinite(value)
             ]
-            yield rows[number], (ended + going)[: self.beam_size]
+            if not (best := (ended + going)[: self.beam_size]):
+                raise ArithmeticError(
+                    "Expected the model to give each word a probability. Received "
+                    "numbers that are not finite: are its weights?"
+                )
+            yield rows[number], best
 
     def _hypothesis(self, ids, ended, score=None, log_probability=None):
         ids = ids[ids != PAD_ID]

@@ -1,6 +1,7 @@
 """How well a trained model predicts, with and without sight of what is to come."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,7 +50,7 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
     """
     crossentropy = MaskedCrossentropy()
 
-    @compiled
+    @functools.partial(compiled, model=model)
     def sums(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
@@ -82,14 +83,14 @@ def prefix_loss(
     """
     crossentropy = MaskedCrossentropy()
 
-    @compiled
+    @functools.partial(compiled, model=model)
     def step(ids, labels, position, prefixes):
         logits, prefixes = model.step(ids, position, prefixes)
         labels, logits = ops.expand_dims(labels, 1), ops.expand_dims(logits, 1)
         losses = crossentropy.call(labels, logits) * real_tokens(labels)
         return losses[:, 0], prefixes
 
-    encode = compiled(lambda ids: model.encode(ids, training=False))
+    encode = compiled(lambda ids: model.encode(ids, training=False), model)
     most = model.config.max_length
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.

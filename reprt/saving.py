@@ -20,6 +20,10 @@ def load_model(path: Path):
 
     if not path.is_file():
         raise ValueError(f"Expected a .keras file. There is none at {path}.")
+    if not zipfile.is_zipfile(path):  # of which Keras says that there is no file
+        raise ValueError(
+            f"{path} cannot be read as a Keras model: it is no whole zip archive."
+        )
     try:
         return keras.saving.load_model(path)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:

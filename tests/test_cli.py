@@ -190,13 +190,21 @@ def test_a_report_on_nothing_is_one_line_and_status_2(tmp_path, capsys):
     assert line.startswith("reprt: Expected a folder with run folders in it.")
 
 
-def test_an_interruption_is_status_130(recipe, capsys, monkeypatch):
-    def interrupted(*_):
+@pytest.mark.parametrize(
+    "command, goes_on", [("translate", False), ("train", True)]
+)
+def test_an_interruption_is_status_130_and_told_what_goes_on(
+    tmp_path, monkeypatch, capsys, command, goes_on
+):
+    def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reprt.training.recipe.load_recipe", interrupted)
-    assert main(["train", str(recipe)]) == 130
-    assert "goes on from the last checkpoint" in capsys.readouterr().err
+    monkeypatch.setattr("reprt.training.recipe.load_recipe", interrupt)
+    monkeypatch.setattr("reprt.translator.Translator.load", interrupt)
+    assert main([command, str(tmp_path)]) == 130
+    told = capsys.readouterr().err
+    assert "Interrupted." in told
+    assert ("goes on from the last checkpoint" in told) == goes_on
 
 
 LINES = (
@@ -332,6 +340,8 @@ def test_translations_for_programs(runs, translations, capsys):
         (["a", "--n-best", "5"], "--n-best to be at least 1 and at most --beam"),
         (["a", "--n-best", "0"], "--n-best to be at least 1 and at most --beam"),
         (["a"], "Expected {run} to be a run folder."),
+        # The search refuses it, once there is a model to search with.
+        (["a", "--beam", "0"], "Expected {run} to be a run folder."),
     ],
 )
 def test_what_cannot_be_translated_is_one_line_and_status_2(

@@ -317,6 +317,13 @@ def test_hypotheses_are_the_decoders_input():
         assert row.tolist() == expected + [PAD] * (len(row) - len(expected))
 
 
+def test_a_model_whose_weights_are_not_finite_is_told():
+    model = build(VARIANTS["baseline"])
+    model.output_dense.bias.assign(np.full(10, np.nan))
+    with pytest.raises(ArithmeticError, match="not finite"):
+        BeamSearch(model, START, END)(SOURCES[:2])
+
+
 ON_JAX = """
 import json, pickle, sys
 sys.path[:0] = sys.argv[2:]
@@ -334,7 +341,6 @@ def searched(weights):
     results = {}
     for variant, (name, settings) in VARIANTS.items():
         model = models.build(name, 11, 10, **{**SIZES, **settings})
-        model.set_weights(weights[variant])
         for size in (1, 2):
             # JAX compiles anew for every shape: only one of them outgrows its room,
             # and only one has a sentence that ends before another.
@@ -342,7 +348,12 @@ def searched(weights):
             search = BeamSearch(
                 model, START, END, size, max_tokens=MORE_ROOM + 1 if far else 4
             )
-            found = search(SOURCES[:4] if far else SOURCES[:1])
+            sources = SOURCES[:4] if far else SOURCES[:1]
+            # A search goes by the weights that the model has when it is called.
+            model.set_weights([0 * weight for weight in weights[variant]])
+            search(sources)
+            model.set_weights(weights[variant])
+            found = search(sources)
             results[f"{variant} {size}"] = [
                 [[list(one.ids), one.ended, one.score] for one in hypotheses]
                 for hypotheses in found
