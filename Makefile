@@ -1,12 +1,15 @@
 # Everything is installed into .venv, which these targets make themselves.
 #
 #   make reproduce-pt-en   train RePE and the baseline side by side, and report
+#   make reproduce-table1  train both on every pair: the paper's Table 1
+#   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
 #   make check             lint and types
 #   make bench             our speed and memory in training beside those of others
 #   make bench-decoding    our speed in translating beside that of others
 #
-# PAIR=az_to_en       another of the 14 pairs
+# PAIR=az_to_en       another of the 14 pairs, or one that is laid out alike
+# PAIRS="A B"         of Table 1, these pairs alone, in this order
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
 # REPRT_TED=FOLDER    where the official text lies, looked at first
 # ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2"
@@ -19,11 +22,18 @@ export REPRT_TED
 # Without this TensorFlow greets with pages of notes.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: reproduce-pt-en test check bench bench-decoding clean
+.PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test check bench bench-decoding clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
 		--pair $(PAIR) --text $(TEXT) $(ARGUMENTS)
+
+reproduce-table1: $(VENV)/train
+	$(VENV)/bin/reprt train experiments/table1.toml \
+		$(if $(PAIRS),--pair $(PAIRS)) --text $(TEXT) $(ARGUMENTS)
+
+reproduce-figure3: $(VENV)/train
+	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
 
 test: $(VENV)/test
 	$(VENV)/bin/python -m pytest

@@ -55,7 +55,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     train.add_argument("recipe", type=Path, help="a file such as those in experiments/")
     train.add_argument(
-        "--pair", metavar="PAIR", help="one of the 14 pairs, e.g. az_to_en"
+        "--pair",
+        nargs="+",
+        default=[],
+        metavar="PAIR",
+        help="these pairs, one after the other: of the 14, e.g. az_to_en, or others "
+        "that are laid out alike",
     )
     train.add_argument(
         "--text",
@@ -78,6 +83,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="folder of the results; default runs/RECIPE/TEXT",
     )
+    train.add_argument(
+        "--plan",
+        action="store_true",
+        help="only say what there is left to do, and what it will cost",
+    )
     train.set_defaults(command=_train)
 
     report = commands.add_parser(
@@ -88,6 +98,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     report.add_argument("folder", type=Path, help="a folder with run folders in it")
     report.set_defaults(command=_report)
+
+    table1 = commands.add_parser(
+        "table1",
+        help="the paper's Table 1 with ours beside it, from result files",
+        description="Writes table1.md, .tex and .csv from the runs in a folder. "
+        "Nothing is trained, and what was not run says so.",
+    )
+    table1.add_argument(
+        "folder", type=Path, help="a folder with a folder of runs for each text"
+    )
+    table1.set_defaults(command=_table1)
+
+    figure3 = commands.add_parser(
+        "figure3",
+        help="the paper's Figure 3 with ours beside it, from result files",
+        description="Writes figure3.md, .png, .svg and .csv from the trials in a "
+        "folder; nothing is trained, and what was not run says so.",
+    )
+    figure3.add_argument("folder", type=Path, help="a folder with trials on one text")
+    figure3.set_defaults(command=_figure3)
 
     translate = commands.add_parser(
         "translate",
@@ -239,15 +269,14 @@ def _train(options) -> int:
 
     overrides = list(options.set)
     if options.pair:
-        overrides.append(f"text.pair={_quoted(options.pair)}")
+        overrides.append(f"trials.pairs=[{', '.join(map(_quoted, options.pair))}]")
     if options.text:
         overrides.append(f"text.source={_quoted(options.text)}")
     recipe = load_recipe(options.recipe, overrides)
 
     from reprt.training.job import run_job
 
-    report = run_job(recipe, only=options.only, out=options.out)
-    print(report)
+    print(run_job(recipe, options.only, options.out, plan_only=options.plan))
     return 0
 
 
@@ -257,11 +286,25 @@ def _quoted(text: str) -> str:
 
 
 def _report(options) -> int:
-    from reprt.comparison import is_comparison, write_comparison
-    from reprt.report import write_report
+    from reprt.pages.comparison import is_comparison, write_comparison
+    from reprt.pages.report import write_report
 
     write = write_comparison if is_comparison(options.folder) else write_report
     print(write(options.folder))
+    return 0
+
+
+def _table1(options) -> int:
+    from reprt.pages.table1 import write_table1
+
+    print(write_table1(options.folder))
+    return 0
+
+
+def _figure3(options) -> int:
+    from reprt.pages.figure3 import write_figure3
+
+    print(write_figure3(options.folder))
     return 0
 
 

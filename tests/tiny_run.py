@@ -1,6 +1,7 @@
 """Run folders for tests that need some, made once for all of them."""
 
 import functools
+import pathlib
 import shutil
 
 import naive
@@ -9,6 +10,7 @@ import pytest
 from reprt.cli import main
 from reprt.data import embedded
 
+REPOSITORY = pathlib.Path(__file__).parents[1]
 MODEL = """
 num_blocks = 1
 embedding_dim = 8

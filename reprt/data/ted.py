@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from reprt.data.corpus import Corpus, Split
@@ -21,7 +22,8 @@ class Pair:
     Args:
         source: the source language, or two of them, by ISO 639-1 code.
         target: the target language.
-        train: how many sentence pairs the official training split has.
+        train: how many sentence pairs the official training split has; None for a
+            pair that is not of TED-HRLR.
         dev: how many the official validation split has.
         witnesses: fingerprints of sentences in the target sides of the official
             training and validation splits, for the pairs where some are known.
@@ -35,8 +37,8 @@ class Pair:
 
     source: tuple[str, ...]
     target: str
-    train: int
-    dev: int
+    train: int | None = None
+    dev: int | None = None
     witnesses: tuple[str, ...] = ()
 
     @property
@@ -148,6 +150,24 @@ def find_pair(name: str) -> Pair:
     )
 
 
+def any_pair(name: str) -> Pair:
+    """Returns the pair of that name, even if TED-HRLR has none of it.
+
+    Args:
+        name: as TFDS would name it: `"de_to_en"`, or `"deda_to_en"` for a training text
+            of two source languages.
+
+    Raises:
+        ValueError: if the name is not of that form.
+    """
+    form = r"([a-z]{2})([a-z]{2})_to_([a-z]{2})|([a-z]{2,3})_to_([a-z]{2,3})"
+    parts = re.fullmatch(form, name)
+    if name in PAIRS or not parts:
+        return find_pair(name)
+    *source, target = filter(None, parts.groups())
+    return Pair(tuple(source), target)
+
+
 def read(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from files laid out as in the official archive.
 
@@ -158,7 +178,7 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
             itself, or the folder above. Two source languages may be written
             `az_tr_to_en`, as in the archive, or `aztr_to_en`, as in TFDS.
-        pair: the name that TFDS gives to the pair.
+        pair: the name that TFDS gives to the pair, or would give to a new one.
 
     Returns:
         The corpus. It is official, and named so, only if it can be told from the
@@ -166,15 +186,15 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
 
     Raises:
         FileNotFoundError: if the folder, the pair or a file is missing.
-        ValueError: if the pair is unknown, is there more than once, or its files are
-            not UTF-8, not aligned or without any sentence pair.
+        ValueError: if the pair is no name of one, is there more than once, or its
+            files are not UTF-8, not aligned or without any sentence pair.
 
     Example:
 
     >>> read("qi18naacl-dataset", "pt_to_en").name  # doctest: +SKIP
     'TED-HRLR pt_to_en'
     """
-    known = find_pair(pair)
+    known = any_pair(pair)
     place = _locate(Path(folder), known)
     splits = [
         _read_split(*(place / name for name in known.files(split))) for split in SPLITS
@@ -229,7 +249,9 @@ def _locate(folder: Path, pair: Pair) -> Path:
         )
     if not folder.is_dir():
         raise FileNotFoundError(f"Expected a folder with TED-HRLR. Received: {folder}.")
-    others = [name for name in PAIRS if _candidates(folder, PAIRS[name])]
+    others = sorted(
+        {place.name for parent in _parents(folder) for place in parent.glob("*_to_*")}
+    )
     raise FileNotFoundError(
         f"Expected the folder datasets/{pair.folder} in {folder}. "
         f"Pairs that are there: {', '.join(others) or 'none'}."
@@ -237,10 +259,14 @@ def _locate(folder: Path, pair: Pair) -> Path:
 
 
 def _candidates(folder: Path, pair: Pair) -> list[Path]:
-    parents = [folder, folder / "datasets", *sorted(folder.glob("*/datasets"))]
     names = dict.fromkeys((pair.folder, pair.name))
-    places = [parent / name for parent in parents for name in names]
+    places = [parent / name for parent in _parents(folder) for name in names]
     return [place for place in places if place.is_dir()]
+
+
+def _parents(folder: Path) -> list[Path]:
+    """Where the pairs' folders may stand."""
+    return [folder, folder / "datasets", *sorted(folder.glob("*/datasets"))]
 
 
 def _read_split(source: Path, target: Path) -> Split:

@@ -36,8 +36,9 @@ def find(text: str, pair: str) -> Corpus:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
             the search alone; `"embedded"` for the built-in text; else the path of a
             folder or archive laid out as the official one.
-        pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. The built-in
-            text is Portuguese-English whatever the pair.
+        pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
+            archive may hold other pairs, named alike. The built-in text is
+            Portuguese-English whatever the pair.
 
     Returns:
         The corpus, whose name and origin tell what was found.
@@ -53,7 +54,7 @@ def find(text: str, pair: str) -> Corpus:
     >>> corpus.name  # doctest: +SKIP
     'TED-HRLR pt_to_en'
     """
-    ted.find_pair(pair)
+    ted.any_pair(pair)
     if text == "embedded":
         corpus = _embedded()
         if corpus.pair != pair:
@@ -64,6 +65,7 @@ def find(text: str, pair: str) -> Corpus:
         return _given(text, pair, setting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")
+    ted.find_pair(pair)  # nothing else can be searched for
 
     tried = []
     for name, source in _sources():

@@ -2,92 +2,108 @@
 
 import contextlib
 import dataclasses
-import gc
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.comparison import write_comparison
-from reprt.data.corpus import Corpus
-from reprt.data.text import cache, find
-from reprt.report import evaluation_table, write_report
+from reprt.pages.comparison import write_comparison
+from reprt.data.text import find
+from reprt.pages.figure3 import write_figure3
+from reprt.pages.evaluation import evaluation_table
+from reprt.pages.report import write_report
+from reprt.pages.table1 import write_table1
+from reprt.training.plan import make_plan
 from reprt.training.progress import Progress, duration
 from reprt.training.recipe import Recipe
 from reprt.training.run_folder import RunFolder, RunFolderError, provenance
+from reprt.training.work import Work, find_work
 
 EXAMPLES = 5
 
 
-def run_job(recipe: Recipe, only: Sequence[str] = (), out: Path | None = None) -> Path:
-    """Trains a recipe's models side by side and reports on them.
+def run_job(
+    recipe: Recipe,
+    only: Sequence[str] = (),
+    out: Path | None = None,
+    plan_only: bool = False,
+) -> Path:
+    """Trains a recipe's models and writes its page.
 
     What has been done before is not done again: finished runs are kept as they are,
-    interrupted ones go on from their last checkpoint.
+    interrupted ones go on from their last checkpoint. A pair whose text cannot be had
+    is left out and named, if there are others.
 
     Args:
         recipe: the recipe.
         only: names of the models to train; empty for all.
-        out: folder of the results; None for `runs/RECIPE/TEXT`.
+        out: folder of the results; None for one under `runs`.
+        plan_only: whether only to say what there is to do, and what it will cost.
 
     Returns:
-        The path of the report.
+        The path of the page; of the folder, if there is none yet.
 
     Raises:
         ValueError: for a text that cannot be had, or a folder that holds other runs.
     """
     recipe.runs(embedded=False, only=only)  # an unknown model is told before all else
     progress = Progress()
-    corpus = find(recipe.text.source, recipe.text.pair)
-    runs = recipe.runs(embedded=is_embedded(corpus), only=only)
-    out = out or Path("runs") / recipe.name / _slug(corpus)
+    work = find_work(recipe, only, out, progress)
+    if plan_only or len(work) > 1 or recipe.page != "report":
+        progress.say(str(make_plan(work, progress)))
+    if plan_only:
+        return work[-1].folder
+    for each in work:
+        _train_all(each, recipe, progress)
+    return write_page(recipe.page, work[-1].folder)
 
-    # Imported here, so that any mistake above is told before tensorflow-text loads.
-    from reprt.data.pipeline import encode
 
-    progress.say(
-        f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
-        f"{len(corpus.test):,} pairs, from {corpus.origin}"
-    )
+def write_page(page: str, folder: Path) -> Path:
+    """Writes what a recipe's `page` is on the runs in the folder of a text."""
+    match page:
+        case "comparison":
+            return write_comparison(folder)
+        case "figure3":
+            return write_figure3(folder)
+        case "table1":
+            write_report(folder)
+            return write_table1(folder.parent)
+        case _:
+            return write_report(folder)
+
+
+def _train_all(work: Work, recipe: Recipe, progress: Progress):
+    """Trains all runs on one text."""
+    from reprt.training.trainer import forget_models
+
     progress.say("Vocabularies: learning them, unless they are in the cache")
-    text = encode(
-        corpus,
-        recipe.text.vocab_size,
-        recipe.text.max_tokens,
-        cache(),
-        progress.show,
-    )
+    text = work.encoded(progress)
     progress.say(
         f"Vocabularies: {len(text.source_tokenizer):,} and "
         f"{len(text.target_tokenizer):,} pieces"
     )
 
+    def write():
+        write_page(recipe.page, work.folder)
+
     # A recipe of trials has too many models to have them all in memory, and their
     # times are not what it is about.
     trials = bool(recipe.trials.seeds)
-    groups = [[run] for run in runs] if trials else [runs]
-    write = write_comparison if trials else write_report
+    groups = [[run] for run in work.runs] if trials else [work.runs]
     for group in groups:
         with contextlib.ExitStack() as claims:
-            mine = [run for run in group if _claimed(run, out, claims, progress)]
+            mine = [
+                run for run in group if _claimed(run, work.folder, claims, progress)
+            ]
             try:
-                _train(mine, text, out, progress, lambda: write(out))
+                _train(mine, text, work.folder, progress, write)
             except ArithmeticError as error:
                 if not trials:
                     raise
                 progress.say(f"{error} The other trials go on.")
             if mine:
-                write(out)
-        _forget_models()
-    return write(out)
-
-
-def _forget_models():
-    """Frees what Keras and TensorFlow keep of models that are no longer used."""
-    import keras
-
-    keras.backend.clear_session()
-    gc.collect()
+                write()
+        forget_models()
+    write()
 
 
 def _claimed(run, out, claims, progress):
@@ -128,11 +144,6 @@ def _train(runs, text, out, progress, after_epoch):
     train_side_by_side(trainers, after_epoch)
     for trainer in trainers:
         folders[trainer.name].write_metrics(_results(trainer, progress))
-
-
-def is_embedded(corpus: Corpus) -> bool:
-    """Returns whether a corpus was generated by this package."""
-    return corpus.name.startswith("embedded")
 
 
 def _results(trainer, progress: Progress):
@@ -251,9 +262,3 @@ def evaluate_run(
     table = evaluation_table(result)
     folder.write_evaluation(split, result, table)
     return table
-
-
-def _slug(corpus: Corpus) -> str:
-    """A folder name that tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`."""
-    name = re.sub(r"\(.*", "", corpus.name).strip().lower()
-    return re.sub(r"[^a-z0-9_]+", "-", name).strip("-")

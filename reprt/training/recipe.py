@@ -12,6 +12,7 @@ from typing import Any
 from reprt.config import PRESETS, TransformerConfig, from_settings, preset
 
 PRECISIONS = ("float32", "mixed_bfloat16")
+PAGES = ("report", "comparison", "table1", "figure3")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,7 @@ class TextSettings:
     """The text, and how it becomes ids.
 
     Args:
-        pair: one of the 14 pairs, by TFDS's name.
+        pair: one of the 14 pairs, by TFDS's name, or another that is laid out alike.
         source: where the text comes from: `"auto"`, `"ted"`, `"embedded"` or a path.
         vocab_size: size aimed at for each WordPiece vocabulary.
         max_tokens: longest input of either side, in tokens.
@@ -114,19 +115,26 @@ class TrialSettings:
     """What each model is trained with in turn: a run for every combination.
 
     Args:
+        pairs: the pairs of languages, in the order in which they are trained on.
         seeds: the seeds.
         schedules: keys of `[training]`, by the name that the runs get from them.
     """
 
+    pairs: list = dataclasses.field(default_factory=list)
     seeds: list = dataclasses.field(default_factory=list)
     schedules: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         _check_tables(self.schedules, tuple(self.schedules), "[trials.schedules]")
-        if len(set(map(str, self.seeds))) < len(self.seeds):
+        if not all(isinstance(pair, str) for pair in self.pairs):
             raise ValueError(
-                f"Expected the seeds of [trials] to differ. Received: {self.seeds}."
+                f"Expected the pairs of [trials] to be strings. Received: {self.pairs}."
             )
+        for name, values in (("pairs", self.pairs), ("seeds", self.seeds)):
+            if len(set(map(str, values))) < len(values):
+                raise ValueError(
+                    f"Expected the {name} of [trials] to differ. Received: {values}."
+                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -175,13 +183,27 @@ class Recipe:
         return from_settings(TextSettings, self.settings.get("text", {}), "[text]")
 
     @property
+    def pairs(self) -> list[str]:
+        """The pairs of languages, one after the other."""
+        return self.trials.pairs or [self.text.pair]
+
+    @property
+    def page(self) -> str:
+        """What is written about the runs: one of `PAGES`."""
+        return self.settings.get(
+            "page", "comparison" if self.trials.seeds else "report"
+        )
+
+    @property
     def trials(self) -> TrialSettings:
         return from_settings(
             TrialSettings, self.settings.get("trials", {}), "[trials]"
         )
 
-    def runs(self, embedded: bool, only: Sequence[str] = ()) -> list[RunSettings]:
-        """Returns the resolved settings of the recipe's runs.
+    def runs(
+        self, embedded: bool, only: Sequence[str] = (), pair: str | None = None
+    ) -> list[RunSettings]:
+        """Returns the resolved settings of the recipe's runs on one pair.
 
         There is one for each model, or, with `[trials]`, one for each model, schedule
         and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
@@ -192,6 +214,7 @@ class Recipe:
                 `[embedded]` takes precedence.
             only: names of the runs to keep, or their beginnings up to a dot: `repe`
                 keeps `repe.text.0`. Empty for all.
+            pair: the pair; None for the first.
 
         Raises:
             ValueError: for an unknown or ill-typed key, or a model that is not there.
@@ -203,6 +226,7 @@ class Recipe:
         _check_tables(models, tuple(models), "[models]")
         if not models:
             raise ValueError(f"The recipe {self.name!r} has no [models].")
+        text = dataclasses.replace(self.text, pair=pair or self.pairs[0])
         seeds = [{"seed": seed} for seed in self.trials.seeds] or [{}]
         schedules = self.trials.schedules or {"": {}}
         found: dict[RunSettings, RunSettings] = {}
@@ -222,6 +246,7 @@ class Recipe:
                 {**model, **special.model},
                 shared,
                 {**settings, **seed},
+                text,
             )
             found.setdefault(run.work, run)
         runs = list(found.values())
@@ -236,7 +261,7 @@ class Recipe:
         left_out = _chosen(runs, special.leave_out)
         return [run for run in runs if run not in left_out]
 
-    def _run(self, name, where, table, shared, trial) -> RunSettings:
+    def _run(self, name, where, table, shared, trial, text) -> RunSettings:
         overrides = dict(table)
         own = overrides.pop("training", {})
         _check_tables({"training": own}, ("training",), where)
@@ -250,7 +275,7 @@ class Recipe:
             name=name,
             preset=preset_name,
             model=preset(preset_name, **overrides),
-            text=self.text,
+            text=text,
             training=from_settings(
                 TrainingSettings, {**shared, **own, **trial}, f"[training] of {where}"
             ),
@@ -268,12 +293,12 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 
     Args:
         path: a TOML file with the tables `[text]`, `[training]`, `[trials]`,
-            `[models.NAME]` and `[embedded]`.
+            `[models.NAME]` and `[embedded]`, and perhaps with `page`, one of `PAGES`.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:
-        ValueError: for a file that is missing or not TOML, an unknown table, or an
-            override that is not of the form KEY=VALUE.
+        ValueError: for a file that is missing or not TOML, an unknown table or page,
+            or an override that is not of the form KEY=VALUE.
     """
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -284,7 +309,16 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     for override in overrides:
         _override(settings, override)
     tables = ("text", "training", "trials", "models", "embedded")
-    _check_tables(settings, tables, str(path))
+    page = settings.get("page", PAGES[0])
+    if page not in PAGES:
+        raise ValueError(
+            f"Expected 'page' in {path} to be one of {PAGES}. Received: {page!r}."
+        )
+    _check_tables(
+        {name: table for name, table in settings.items() if name != "page"},
+        tables,
+        str(path),
+    )
     recipe = Recipe(name=path.stem, settings=settings)
     # A mistake anywhere in the file is told before any work is done.
     for embedded in (False, True):

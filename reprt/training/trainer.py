@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import gc
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -158,6 +159,11 @@ class Trainer:
     @property
     def steps_per_epoch(self) -> int:
         return self.text.train.steps(self.settings.training.batch_size)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Returns a running mean; 0 before the first step."""
+        return self._seconds_per_step
 
     @property
     def seconds_left(self) -> float:
@@ -317,6 +323,12 @@ class Trainer:
 def _sums(step, batch):
     rows, loss, tokens, correct = step(batch)
     return int(rows), float(loss), int(tokens), int(correct)
+
+
+def forget_models():
+    """Frees what Keras and TensorFlow keep of models that are no longer used."""
+    keras.backend.clear_session()
+    gc.collect()
 
 
 def train_side_by_side(

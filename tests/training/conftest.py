@@ -1,7 +1,11 @@
-"""A tiny text, tiny models, and trainers of one on the other."""
+"""A tiny text, tiny models, trainers of one on the other, and folders of runs."""
+
+import dataclasses
+import re
 
 import numpy as np
 import pytest
+from fake_runs import OFFICIAL
 
 from reprt.config import preset
 from reprt.data import embedded
@@ -82,3 +86,37 @@ def assert_same():
             np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
 
     return compare
+
+
+@pytest.fixture
+def add(tmp_path, text, papers_settings):
+    """A function that writes the folder of one run; returns that of all runs."""
+
+    def add(name, rows=(), metrics=None, text_fields=OFFICIAL, under=".", **changes):
+        corpus = dataclasses.replace(text.corpus, **text_fields)
+        files = RunFolder(tmp_path / under / name)
+        run = papers_settings(name, **changes)
+        files.open(run, dataclasses.replace(text, corpus=corpus))
+        files.add_start(["CPU:0"])
+        files.write_log(rows)
+        if metrics is not None:
+            files.write_metrics({"parameters": 1234567, **metrics})
+        return tmp_path
+
+    return add
+
+
+@pytest.fixture
+def papers_settings(settings):
+    """A function that returns the paper's settings, with changes by table."""
+    def build(name, model=None, training=None, text=None):
+        of_paper = re.split("[-.]", name)[0]
+        return dataclasses.replace(
+            settings(of_paper),
+            name=name,
+            model=preset(of_paper, **(model or {})),
+            training=TrainingSettings(**(training or {})),
+            text=TextSettings(**(text or {})),
+        )
+
+    return build

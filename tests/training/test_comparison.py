@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from reprt.comparison import is_comparison, write_comparison
+from reprt.pages.comparison import is_comparison, write_comparison
 from reprt.config import preset
 from reprt.training.recipe import load_recipe
 from reprt.training.run_folder import RunFolder
@@ -126,6 +126,7 @@ def add(tmp_path, text, settings):
             "train_loss_per_token": 3.0,
             "val_loss": forced,
             "val_loss_per_token": forced,
+            "train_tokens": 10,
             "train_seconds": seconds,
         }
         files.write_log([row])

@@ -1,65 +1,17 @@
-import dataclasses
 import pathlib
 import re
 import shutil
 
 import pytest
+from fake_runs import OFFICIAL, row
 
 from reprt import paper
-from reprt.report import read_runs, write_report
+from reprt.pages.report import write_report
+from reprt.pages.runs import read_runs
 from reprt.training.run_folder import UNFINISHED, RunFolder, RunFolderError
 
-OFFICIAL = {"official": True, "name": "TED-HRLR pt_to_en"}
 RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"
 EMBEDDED = "embedded corpus (generated, not TED)"
-
-
-def row(epoch, train_loss, val_loss, seconds=60.0):
-    return {
-        "epoch": epoch,
-        "train_loss": train_loss,
-        "train_loss_per_token": train_loss + 0.001,
-        "val_loss": val_loss,
-        "val_loss_per_token": val_loss + 0.001,
-        "train_seconds": seconds,
-    }
-
-
-@pytest.fixture
-def add(tmp_path, text, papers_settings):
-    """A function that writes the folder of one run; returns that of all runs."""
-
-    def add(name, rows=(), metrics=None, text_fields=OFFICIAL, **changes):
-        corpus = dataclasses.replace(text.corpus, **text_fields)
-        files = RunFolder(tmp_path / name)
-        run = papers_settings(name, **changes)
-        files.open(run, dataclasses.replace(text, corpus=corpus))
-        files.add_start(["CPU:0"])
-        files.write_log(rows)
-        if metrics is not None:
-            files.write_metrics({"parameters": 1234567, **metrics})
-        return tmp_path
-
-    return add
-
-
-@pytest.fixture
-def papers_settings(settings):
-    """A function that returns the paper's settings, with changes by table."""
-    from reprt.config import preset
-    from reprt.training.recipe import TextSettings, TrainingSettings
-
-    def build(name, model=None, training=None, text=None):
-        of_paper = name.partition("-")[0]
-        return dataclasses.replace(
-            settings(of_paper),
-            name=name,
-            model=preset(of_paper, **(model or {})),
-            training=TrainingSettings(**(training or {})),
-            text=TextSettings(**(text or {})),
-        )
-
-    return build
 
 
 def page(folder):

@@ -1,91 +1,14 @@
-"""The report: a page and a picture, from the files of the runs alone."""
+"""The report on a few runs: a page and a picture."""
 
-import dataclasses
-import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from reprt import paper
-from reprt.config import PRESETS, preset
-from reprt.training.recipe import TextSettings, TrainingSettings
-from reprt.training.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+from reprt.pages.files import new_figure, notes, save_figure, write_text
+from reprt.pages.runs import Run, provenance_lines, read_runs
 
-NOTES = "notes.md"
-# Settings that are no departure from the paper, whatever they are.
-INDIFFERENT = {
-    "text.pair",
-    "text.source",
-    "training.bleu",
-    "training.checkpoint_minutes",
-    "training.deterministic",
-    # Of runs made before sentences were packed: parts of a batch, with the same sums.
-    "training.micro_batches",
-    "training.seed",
-    "training.tensorboard",
-}
 COLOURS = ("tab:blue", "tab:brown", "tab:green", "tab:purple", "tab:red", "tab:olive")
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What the files of one run say.
-
-    Attributes:
-        name: the run's name.
-        settings: its settings, as tables.
-        manifest: where and with what it was run.
-        log: a row for each finished epoch.
-        metrics: its results, or None while it is unfinished.
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    manifest: Mapping[str, Any]
-    log: Sequence[Mapping[str, float]]
-    metrics: Mapping[str, Any] | None
-
-    @property
-    def results(self) -> Mapping[str, Any]:
-        """Its metrics; empty while it is unfinished."""
-        return self.metrics or {}
-
-    @property
-    def preset(self) -> str:
-        return self.settings["preset"]
-
-    @property
-    def paper(self) -> paper.Result | None:
-        """The paper's result for this model and pair; None for a variant of it."""
-        if self.departures:
-            return None
-        return paper.TABLE_1[self.settings["text"]["pair"]][self.preset]
-
-    @property
-    def departures(self) -> list[str]:
-        """The settings that are not the paper's."""
-        published = {
-            "model": dataclasses.asdict(preset(self.preset)),
-            "text": dataclasses.asdict(TextSettings()),
-            "training": dataclasses.asdict(TrainingSettings()),
-        }
-        usual, here = flat(published), flat(self.settings)
-        return [
-            f"{name} = {here[name]}"
-            for name in here
-            if name.startswith(("model.", "text.", "training."))
-            and name not in INDIFFERENT
-            and here[name] != usual.get(name)
-        ]
-
-    @property
-    def text_hashes(self) -> list[str]:
-        return [value for name, value in self.manifest.items() if "sha256" in name]
-
-    @property
-    def seconds(self) -> list[float]:
-        return [row["train_seconds"] for row in self.log]
 
 
 def write_report(folder: Path) -> Path:
@@ -106,61 +29,22 @@ def write_report(folder: Path) -> Path:
     runs = read_runs(folder)
     _draw(runs, folder / "report.png")
     page = folder / "report.md"
-    notes = folder / NOTES
-    text = _page(runs, notes.read_text(encoding="utf-8") if notes.exists() else "")
-    temporary = folder / "report.md.tmp"
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, page)
+    write_text(page, _page(runs, notes(folder)))
     return page
 
 
-def read_runs(folder: Path) -> list[Run]:
-    """Reads every run folder in a folder, the paper's models first.
-
-    Raises:
-        RunFolderError: if there is none, or their texts or vocabularies differ, for
-            then their losses cannot be compared.
-    """
-    runs = []
-    for config in sorted(folder.glob("*/config.toml")):
-        files = RunFolder(config.parent)
-        if files.path.suffix == UNFINISHED:
-            continue
-        settings = files.settings()
-        runs.append(
-            Run(
-                settings["name"],
-                settings,
-                files.manifest(),
-                files.log(),
-                files.metrics(),
-            )
-        )
-    if not runs:
-        raise RunFolderError(
-            f"Expected a folder with run folders in it. Received: {folder}, without "
-            "any."
-        )
-    for run in runs[1:]:
-        if run.text_hashes != runs[0].text_hashes:
-            raise RunFolderError(
-                f"Expected the runs in {folder} to be on the same text, with the same "
-                f"vocabularies. Those of {runs[0].name} and {run.name} differ."
-            )
-    presets = list(PRESETS)
-    return sorted(
-        runs, key=lambda run: (-presets.index(run.preset), run.name != run.preset)
-    )
-
-
-def _page(runs: Sequence[Run], notes: str) -> str:
+def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
     manifest, text = runs[0].manifest, runs[0].settings["text"]
     official, name, pair = manifest["official_text"], manifest["text"], text["pair"]
     pairs = manifest["sentence_pairs"]
+    theirs = f"the paper has none on {pair}."
+    if pair in paper.TABLE_1:
+        theirs = (
+            f"the paper's are on TED-HRLR {pair} and stand here for orientation alone."
+        )
     warning = [] if official else [
         f"> **Not comparable with the paper.** Every number of ours on this page is on "
-        f"the {name}; the paper's are on TED-HRLR {pair} and stand here for "
-        "orientation alone.",
+        f"the {name}; {theirs}",
         "",
     ]
     title = f"# RePE and its baseline on the {name}" if not official else (
@@ -183,7 +67,7 @@ def _page(runs: Sequence[Run], notes: str) -> str:
             *_comparison(runs, official, name, pair),
             "",
             *_leak(runs),
-            *([notes.strip(), ""] if notes.strip() else []),
+            *notes,
             "## Epoch by epoch",
             "",
             *_epochs(runs, official, name, pair),
@@ -204,7 +88,7 @@ def _comparison(runs, official, name, pair) -> list[str]:
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     baseline = next((run for run in runs if run.preset == run.name == "baseline"), None)
-    published = paper.TABLE_1[pair]
+    published = paper.TABLE_1.get(pair, {})
     for run in runs:
         result = run.paper
         if result or not official and run.name in published:
@@ -362,69 +246,11 @@ def _provenance(runs) -> list[str]:
     ]
 
 
-def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
-    """Says of each start of a run how, with what and on what it was made."""
-    lines = []
-    for start in run.manifest["starts"]:
-        versions = ", ".join(
-            f"{package} {version}"
-            for package, version in start["versions"].items()
-            if version
-        )
-        time = f"{start['time']}: " if with_time else ""
-        lines.append(
-            f"{time}`{start['command']}`, commit `{start['commit'] or 'unknown'}`, "
-            f"{start['hardware']}, {len(start['devices'])} replica(s), Python "
-            f"{start['python']}, {versions}"
-        )
-    return lines
-
-
-def evaluation_table(result: Mapping[str, Any]) -> str:
-    """Returns what `reprt evaluate` found as a table."""
-    search, seconds = result["search"], result["seconds"]
-    forced, prefix = result["teacher_forced"], result["prefix"]
-    how = "greedy search" if search["beam_size"] == 1 else (
-        f"beam search, {search['beam_size']} hypotheses, length penalty "
-        f"{search['length_penalty']}"
-    )
-    lines = [
-        f"{result['run']} on the {result['split']} split of the {result['text']}: "
-        f"{result['sentences']:,} sentences, {forced['tokens']:,} tokens.",
-        "",
-        "| measure | value | seconds |",
-        "|---|--:|--:|",
-        "| teacher-forced loss, nats per token | "
-        f"{forced['per_token']:.4f} | {seconds['teacher_forced']:.1f} |",
-        f"| the same as Keras reports it | {forced['mean_of_batches']:.4f} | |",
-        "| prefix loss, nats per token: given only the tokens before | "
-        f"{prefix['per_token']:.4f} | {seconds['prefix']:.1f} |",
-        "| prefix − teacher-forced: what looking ahead is worth | "
-        f"{prefix['per_token'] - forced['per_token']:+.4f} | |",
-    ]
-    for number, score in enumerate(result["scores"]):
-        time = f"{seconds['translation']:.1f}" if number == 0 else ""
-        lines.append(
-            f"| {score['metric']}, {score['text']}, {how} | {score['value']:.2f} | "
-            f"{time} |"
-        )
-    signatures = [
-        f"- {score['metric']}, {score['text']}: `{score['signature']}`"
-        for score in result["scores"]
-    ]
-    return "\n".join([*lines, "", *signatures])
-
-
 def _draw(runs: Sequence[Run], path: Path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     manifest, pair = runs[0].manifest, runs[0].settings["text"]["pair"]
     official = manifest["official_text"]
-    figure, (curves, bars, theirs) = plt.subplots(
-        1, 3, figsize=(13, 4.8), width_ratios=(3, 1.2, 1.2), layout="constrained"
+    figure, (curves, bars, theirs) = new_figure(
+        1, 3, figsize=(13, 4.8), width_ratios=(3, 1.2, 1.2)
     )
     colours = dict(zip((run.name for run in runs), COLOURS * len(runs)))
     _draw_curves(curves, runs, colours, pair, official)
@@ -442,18 +268,19 @@ def _draw(runs: Sequence[Run], path: Path):
     bars.set_title(f"b  ours: {hardware}", loc="left", fontsize=10)
     bars.set_ylabel("seconds an epoch (mean and sd over epochs)")
 
-    models = list(paper.FIGURE_3B)
+    published = paper.TABLE_1.get(pair, {})
     if pair == "pt_to_en":
         timed = paper.FIGURE_3B
         what = "mean and sd over 10 trials"
     else:
-        timed = {model: (paper.TABLE_1[pair][model].seconds, 0.0) for model in models}
+        timed = {model: (result.seconds, 0.0) for model, result in published.items()}
         what = "Table 1, one trial"
+    theirs.set_visible(bool(published))
     theirs.bar(
-        models,
-        [timed[model][0] for model in models],
-        yerr=[timed[model][1] for model in models],
-        color=[colours.get(model, "grey") for model in models],
+        list(timed),
+        [mean for mean, _ in timed.values()],
+        yerr=[spread for _, spread in timed.values()],
+        color=[colours.get(model, "grey") for model in timed],
         alpha=0.6,
         capsize=4,
     )
@@ -464,10 +291,7 @@ def _draw(runs: Sequence[Run], path: Path):
     figure.suptitle(
         manifest["text"] + ("" if official else ": not comparable with the paper")
     )
-    temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=120)
-    plt.close(figure)
-    os.replace(temporary, path)
+    save_figure(figure, path)
 
 
 def _draw_curves(axis, runs, colours, pair, official):
@@ -486,12 +310,11 @@ def _draw_curves(axis, runs, colours, pair, official):
                 label=f"{run.name}, {label}",
             )
     other = "" if official else " (TED-HRLR, not comparable)"
-    for model in paper.FIGURE_3A:
+    for model, result in paper.TABLE_1.get(pair, {}).items():
         for key, marker in (("train_loss", "o"), ("val_loss", "s")):
             if pair == "pt_to_en":
                 points = dict(enumerate(paper.FIGURE_3A[model][key], start=1))
             else:
-                result = paper.TABLE_1[pair][model]
                 points = {result.epochs: getattr(result, key)}
             axis.plot(
                 list(points),

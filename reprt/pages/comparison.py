@@ -1,91 +1,37 @@
 """Trials of many models: what is left of a gain when the decoder cannot see ahead."""
 
 import csv
-import dataclasses
 import io
-import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.report import NOTES, Run, provenance_lines, read_runs
+from reprt.pages.files import new_figure, notes, save_figure, write_text
+from reprt.pages.runs import Run, Series, provenance_lines, read_runs
 
-COLUMNS: dict[str, Callable[[Run], object]] = {
-    "run": lambda run: run.name,
-    "model": lambda run: model_of(run),
-    "schedule": lambda run: schedule_of(run),
-    "schedule_dim": lambda run: schedule_dim(run),
-    "seed": lambda run: run.settings["training"]["seed"],
-    "looks_ahead": lambda run: looks_ahead(run),
-    "parameters": lambda run: run.results["parameters"],
-    "epochs": lambda run: len(run.log),
-    "train_loss_per_token": lambda run: run.log[-1]["train_loss_per_token"],
-    "val_loss_per_token": lambda run: run.log[-1]["val_loss_per_token"],
-    "val_prefix_loss_per_token": lambda run: run.results["val_prefix_loss_per_token"],
-    "test_bleu": lambda run: run.results["test_bleu"],
-    "seconds_an_epoch": lambda run: statistics.mean(run.seconds),
-    "commit": lambda run: run.manifest["starts"][-1]["commit"],
-    "finished": lambda run: run.results["finished"],
-}
+COLUMNS = (
+    "run",
+    "model",
+    "schedule",
+    "schedule_dim",
+    "seed",
+    "looks_ahead",
+    "parameters",
+    "epochs",
+    "train_loss_per_token",
+    "val_loss_per_token",
+    "val_prefix_loss_per_token",
+    "test_bleu",
+    "seconds_an_epoch",
+    "commit",
+    "finished",
+)
 HIGHLIGHTED = {
     "baseline": "tab:brown",
     "repe": "tab:blue",
     "repe-padded": "tab:cyan",
     "repe-prefix": "tab:green",
 }
-
-
-def model_of(run: Run) -> str:
-    return run.name.split(".")[0]
-
-
-def schedule_of(run: Run) -> str:
-    return ".".join(run.name.split(".")[1:-1])
-
-
-def schedule_dim(run: Run) -> int:
-    settings = run.settings
-    return settings["training"].get("schedule_dim", settings["model"]["embedding_dim"])
-
-
-def looks_ahead(run: Run) -> bool:
-    model = run.settings["model"]
-    return model["normalize"] and model["decoder_statistics"] == "sequence"
-
-
-@dataclasses.dataclass(frozen=True)
-class Series:
-    """The finished trials of one model on one schedule, which differ by their seed."""
-
-    runs: Sequence[Run]
-
-    @property
-    def model(self) -> str:
-        return model_of(self.runs[0])
-
-    @property
-    def schedule(self) -> str:
-        return schedule_of(self.runs[0])
-
-    @property
-    def schedule_dim(self) -> int:
-        return schedule_dim(self.runs[0])
-
-    @property
-    def looks_ahead(self) -> bool:
-        return looks_ahead(self.runs[0])
-
-    def values(self, column: str) -> list[float]:
-        return [float(COLUMNS[column](run)) for run in self.runs]  # type: ignore
-
-    def mean(self, column: str) -> float:
-        return statistics.mean(self.values(column))
-
-    def cell(self, column: str, digits: int) -> str:
-        """Mean and standard deviation, as a table has them."""
-        values = self.values(column)
-        spread = f" ± {statistics.stdev(values):.{digits}f}" if values[1:] else ""
-        return f"{statistics.mean(values):.{digits}f}{spread}"
 
 
 def is_comparison(folder: Path) -> bool:
@@ -106,15 +52,13 @@ def write_comparison(folder: Path) -> Path:
         The path of the page.
 
     Raises:
-        RunFolderError: as `reprt.report.read_runs`.
+        RunFolderError: as `reprt.pages.runs.read_runs`.
     """
     runs = read_runs(folder)
     finished = [run for run in runs if "val_prefix_loss_per_token" in run.results]
-    notes = folder / NOTES
-    text = notes.read_text(encoding="utf-8") if notes.exists() else ""
     series = _series(finished)
-    _write(folder / "comparison.csv", _table_of_runs(finished))
-    _write(folder / "comparison.md", _page(runs, finished, series, text))
+    write_text(folder / "comparison.csv", _table_of_runs(finished))
+    write_text(folder / "comparison.md", _page(runs, finished, series, notes(folder)))
     if series:
         _draw(series, runs[0], folder / "comparison.png")
     return folder / "comparison.md"
@@ -123,7 +67,7 @@ def write_comparison(folder: Path) -> Path:
 def _series(runs) -> list[Series]:
     found: dict[tuple, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.name):
-        found.setdefault((model_of(run), schedule_of(run)), []).append(run)
+        found.setdefault((run.model, run.schedule), []).append(run)
     series = map(Series, found.values())
     return sorted(series, key=lambda each: each.mean("val_prefix_loss_per_token"))
 
@@ -154,7 +98,18 @@ def _table_of_runs(runs) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for run in sorted(runs, key=lambda run: run.name):
-        cells = [column(run) for column in COLUMNS.values()]
+        of_run = {
+            **run.numbers,
+            "run": run.name,
+            "model": run.model,
+            "schedule": run.schedule,
+            "schedule_dim": run.schedule_dim,
+            "seed": run.seed,
+            "looks_ahead": run.looks_ahead,
+            "commit": run.manifest["starts"][-1]["commit"],
+            "finished": run.results["finished"],
+        }
+        cells = [of_run[name] for name in COLUMNS]
         writer.writerow([f"{c:.5f}" if isinstance(c, float) else c for c in cells])
     return text.getvalue()
 
@@ -182,7 +137,7 @@ def _page(runs, finished, series, notes) -> str:
             "",
             "![Losses, BLEU and learning curves](comparison.png)",
             "",
-            *([notes.strip(), ""] if notes.strip() else []),
+            *notes,
             *(line for group in _groups(series) for line in _table(*group)),
             *(
                 [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
@@ -234,14 +189,9 @@ def _starts(runs) -> list[str]:
 
 
 def _draw(series: Sequence[Series], run: Run, path: Path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     height = max(3.6, 1.2 + 0.26 * len(series))
-    figure, (losses, bleu, curves) = plt.subplots(
-        1, 3, figsize=(13, height), width_ratios=(2.2, 1.2, 2), layout="constrained"
+    figure, (losses, bleu, curves) = new_figure(
+        1, 3, figsize=(13, height), width_ratios=(2.2, 1.2, 2)
     )
     labels = [
         f"{each.model}, schedule m = {each.schedule_dim}" for each in series
@@ -292,14 +242,4 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
     for axis in (losses, bleu, curves):
         axis.grid(alpha=0.3)
     figure.suptitle(run.manifest["text"])
-    temporary = path.with_suffix(f".{os.getpid()}.png")
-    figure.savefig(temporary, dpi=120)
-    plt.close(figure)
-    os.replace(temporary, path)
-
-
-def _write(path: Path, text: str):
-    # Several processes may write at the same time.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    save_figure(figure, path)

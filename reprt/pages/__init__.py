@@ -1,0 +1,1 @@
+"""Pages, tables and pictures, from the files of the runs alone."""

@@ -1,0 +1,167 @@
+"""What a job will cost, said before it begins."""
+
+import dataclasses
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.data.corpus import Corpus
+from reprt.training.progress import Progress, duration
+from reprt.training.run_folder import RunFolder
+from reprt.training.work import Work
+
+# Settings that decide what a step costs; the others change what it computes.
+SIZES = (
+    "num_blocks",
+    "embedding_dim",
+    "num_heads",
+    "key_dim",
+    "value_dim",
+    "feed_forward_dim",
+    "position",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """One run, and what is left to do of it.
+
+    Attributes:
+        pair: its pair of languages.
+        run: its name.
+        sentences: those of its training text.
+        epochs: how many it is to have.
+        done: how many it has.
+        finished: whether its results are there.
+        steps: those that are left.
+        seconds: what they will take, about, and at most what its budget leaves.
+    """
+
+    pair: str
+    run: str
+    sentences: int
+    epochs: int
+    done: int
+    finished: bool
+    steps: int
+    seconds: float
+
+    @property
+    def state(self) -> str:
+        if self.finished:
+            return "finished"
+        return f"{self.done} of {self.epochs} epochs" if self.done else "to do"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The runs of a job, in the order in which they will be trained."""
+
+    runs: Sequence[Planned]
+
+    def __str__(self):
+        rows = [("pair", "run", "sentences", "state", "steps left", "about")]
+        rows += [
+            (
+                run.pair,
+                run.run,
+                f"{run.sentences:,}",
+                run.state,
+                f"{run.steps:,}",
+                duration(run.seconds),
+            )
+            for run in self.runs
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        steps = sum(run.steps for run in self.runs)
+        hours = sum(run.seconds for run in self.runs) / 3600
+        return "\n".join(
+            [
+                *lines,
+                f"Together {steps:,} steps, about {hours:.1f} hours on this machine, "
+                "one run after the other (measured on a few steps, and on runs that "
+                "are under way; translating the test splits not counted)",
+            ]
+        )
+
+
+def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
+    """Finds out what is left to do, and measures a few steps of what was not begun.
+
+    A step's time is taken from the epochs that a run has had. Of models that have had
+    none a few steps are measured, once for models of the same size, and for other
+    texts scaled by the words of a sentence.
+
+    Args:
+        texts: the runs on each text.
+        progress: where it is said what is being measured.
+    """
+    measured: dict[tuple, float] = {}  # seconds a step and word
+
+    def seconds_a_step(work, run):
+        key = (
+            *(getattr(run.model, name) for name in SIZES),
+            run.training.batch_size,
+            run.training.precision,
+        )
+        words = _words(work.corpus)
+        if key not in measured:
+            progress.show(f"measuring steps of {run.name} on {work.corpus.pair}")
+            measured[key] = _measured(run, work.encoded(progress), progress) / words
+        return measured[key] * words
+
+    planned = []
+    for work in texts:
+        corpus = work.corpus
+        for run in work.runs:
+            files, training = RunFolder(work.folder / run.name), run.training
+            epoch = -(-len(corpus.train) // training.batch_size)
+            log, finished = files.log(), files.metrics() is not None
+            used = [row["train_seconds"] for row in log]
+            steps = 0 if finished else (training.epochs - len(log)) * epoch
+            seconds = 0.0
+            if steps:
+                each = (
+                    statistics.mean(used) / epoch
+                    if used
+                    else seconds_a_step(work, run)
+                )
+                seconds = min(steps * each, training.hours * 3600 - sum(used))
+            planned.append(
+                Planned(
+                    corpus.pair,
+                    run.name,
+                    len(corpus.train),
+                    training.epochs,
+                    len(log),
+                    finished,
+                    steps,
+                    max(0.0, seconds),
+                )
+            )
+    return Plan(planned)
+
+
+def _measured(run, text, progress) -> float:
+    """Returns the seconds of a step, measured in a run that leaves nothing behind."""
+    from reprt.training.trainer import Trainer, forget_models
+
+    with tempfile.TemporaryDirectory() as place:
+        folder = RunFolder(Path(place) / run.name)
+        folder.open(run, text)
+        trainer = Trainer(run, text, folder, progress)
+        trainer.calibrate()
+    seconds = trainer.seconds_per_step
+    del trainer
+    forget_models()
+    return seconds
+
+
+def _words(corpus: Corpus) -> float:
+    """Returns the mean number of words of a training pair, both sides together."""
+    sides = (corpus.train.source, corpus.train.target)
+    return statistics.mean(sum(len(s.split()) for s in side) for side in sides) * (
+        2 / len(corpus.train)
+    )
