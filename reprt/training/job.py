@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.pages.comparison import write_comparison
 from reprt.data.text import find
-from reprt.pages.figure3 import write_figure3
+from reprt.pages.comparison import write_comparison
 from reprt.pages.evaluation import evaluation_table
+from reprt.pages.figure3 import write_figure3
 from reprt.pages.report import write_report
 from reprt.pages.table1 import write_table1
 from reprt.training.plan import make_plan

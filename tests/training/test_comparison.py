@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from reprt.pages.comparison import is_comparison, write_comparison
 from reprt.config import preset
+from reprt.pages.comparison import is_comparison, write_comparison
 from reprt.training.recipe import load_recipe
 from reprt.training.run_folder import RunFolder
 
