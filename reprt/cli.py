@@ -90,6 +90,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     train.set_defaults(command=_train)
 
+    prepare = commands.add_parser(
+        "prepare",
+        help="put a text and its ids into one file",
+        description="Learns a recipe's vocabularies and writes its text with all ids "
+        "into one file, to be given to `reprt train --text` on a machine that has no "
+        "tensorflow-text: KERAS_BACKEND=jax needs no TensorFlow then.",
+    )
+    prepare.add_argument("recipe", type=Path, help="as for `reprt train`")
+    prepare.add_argument("file", type=Path, help="the file, NAME.npz")
+    prepare.add_argument("--pair", metavar="PAIR", help="as for `reprt train`")
+    prepare.add_argument("--text", metavar="SOURCE", help="as for `reprt train`")
+    prepare.set_defaults(command=_prepare, set=[])
+
     report = commands.add_parser(
         "report",
         help="write the report of trained models again",
@@ -264,15 +277,27 @@ def _add_out(parser):
     )
 
 
-def _train(options) -> int:
+def _recipe(options, pairs):
     from reprt.training.recipe import load_recipe
 
     overrides = list(options.set)
-    if options.pair:
-        overrides.append(f"trials.pairs=[{', '.join(map(_quoted, options.pair))}]")
+    if pairs:
+        overrides.append(f"trials.pairs=[{', '.join(map(_quoted, pairs))}]")
     if options.text:
         overrides.append(f"text.source={_quoted(options.text)}")
-    recipe = load_recipe(options.recipe, overrides)
+    return load_recipe(options.recipe, overrides)
+
+
+def _prepare(options) -> int:
+    from reprt.training.job import prepare
+
+    recipe = _recipe(options, [options.pair] if options.pair else [])
+    print(prepare(recipe, options.file))
+    return 0
+
+
+def _train(options) -> int:
+    recipe = _recipe(options, options.pair)
 
     from reprt.training.job import run_job
 

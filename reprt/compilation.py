@@ -1,8 +1,10 @@
-"""Graphs where the backend has them."""
+"""Graphs where the backend has them, and few of them where each is dear."""
 
 from collections.abc import Callable
 
 import keras
+
+SHORTEST = 16
 
 
 def compiled(function: Callable, model) -> Callable:
@@ -35,3 +37,22 @@ def compiled(function: Callable, model) -> Callable:
                 [variable.value for variable in model.variables], *arguments
             )
     return function
+
+
+def shapes_are_dear() -> bool:
+    """Returns whether each new shape of a tensor costs a compilation, as on JAX."""
+    return keras.backend.backend() == "jax"
+
+
+def length_with_room(length: int) -> int:
+    """Returns the length that so long a sequence is best padded to.
+
+    Where shapes are dear it is one of a few: the next power of two, or the middle
+    between two of them. Elsewhere it stays.
+    """
+    if not shapes_are_dear():
+        return length
+    power = SHORTEST
+    while power < length:
+        power *= 2
+    return 3 * power // 4 if SHORTEST < power and length <= 3 * power // 4 else power

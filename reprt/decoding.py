@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from reprt.compilation import compiled
+from reprt.compilation import compiled, length_with_room, shapes_are_dear
 from reprt.data.by_length import padded
 from reprt.layers.masks import PAD_ID
 
@@ -140,7 +140,13 @@ class BeamSearch:
         if not found:
             return found
         most = self.model.config.max_length
+        if not self.model.config.padding_in_statistics:
+            columns = source_ids.shape[1]
+            room = length_with_room(columns) - columns
+            source_ids = ops.pad(source_ids, ((0, 0), (0, room)))
         beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
+        # Fewer rows are another shape.
+        most_live = 0.0 if shapes_are_dear() else MOST_LIVE
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = 0
         while len(rows):
@@ -152,7 +158,7 @@ class BeamSearch:
             )
             position += 1
             live = np.flatnonzero(ops.convert_to_numpy(beams.live))
-            if len(live) > MOST_LIVE * len(rows):
+            if len(live) > most_live * len(rows):
                 continue
             for row, best in self._found(beams, rows, position):
                 found[row] = best

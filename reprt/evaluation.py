@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from reprt.compilation import compiled
+from reprt.compilation import compiled, length_with_room
 from reprt.data.by_length import by_length, padded
-from reprt.data.pipeline import EncodedSplit, batches
+from reprt.data.pipeline import EncodedSplit, arrays
 from reprt.decoding import more_room
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.scores import Score, scores
@@ -55,7 +55,11 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
         return crossentropy.sum_and_count(labels, model((source, target)))
 
     total, tokens, means = 0.0, 0, 0.0
-    for (source, target), labels in batches(split, batch_size).as_numpy_iterator():
+    counted = model.config.padding_in_statistics
+    length = None if counted else length_with_room
+    for start in range(0, len(split), batch_size):
+        chosen = range(start, min(start + batch_size, len(split)))
+        (source, target), labels = arrays(split, chosen, length=length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         means += len(labels) * loss / max(count, 1)
@@ -99,7 +103,10 @@ def prefix_loss(
     done = 0
     for chosen in by_length([len(row) for row in side], batch_size, equal):
         target = padded([split.target[index] for index in chosen])
-        memory = encode(padded([split.source[index] for index in chosen]))
+        source = padded([split.source[index] for index in chosen])
+        if not equal:
+            source = padded(source, (len(source), length_with_room(source.shape[1])))
+        memory = encode(source)
         prefixes = model.start(memory, 1, more_room(0, most))
         for position in range(target.shape[1] - 1):
             if position == prefixes.capacity:
@@ -138,6 +145,7 @@ class ScoredTranslations:
 def translation_scores(
     translator: Translator,
     source: Sequence[np.ndarray],
+    words: Sequence[str],
     references: Sequence[str],
     progress: Callable[[str], None] = lambda text: None,
 ) -> ScoredTranslations:
@@ -146,14 +154,13 @@ def translation_scores(
     Args:
         translator: the model with its vocabularies and its search.
         source: the ids of the split's source sentences.
+        words: its target sentences as `WordPiece.words` has them, so that both sides
+            are made of the same words.
         references: its target sentences.
         progress: called with how far the work is.
     """
     found = translator.search_all(source, progress)
-    tokenizer = translator.target_tokenizer
-    translations = tokenizer.decode([best.ids for best, *_ in found])
-    # Through the tokenizer and back, so that both are made of the same words.
-    words = tokenizer.decode(tokenizer.encode(references))
+    translations = translator.target_tokenizer.decode([best.ids for best, *_ in found])
     return ScoredTranslations(
         translations, words, scores(translations, words, references)
     )
@@ -216,6 +223,7 @@ def evaluate(
         translation_scores,
         translator,
         split.source,
+        translator.target_tokenizer.words(references),
         references,
         progress,
     )

@@ -208,7 +208,11 @@ def test_a_translation_is_compared_with_its_reference_word_by_word():
     references, said = ["It's late.", "Não."], []
     source = [np.array([2, 5, 3])] * 2
     found = translation_scores(
-        Perfect(tokenizer, references), source, references, said.append
+        Perfect(tokenizer, references),
+        source,
+        tokenizer.words(references),
+        references,
+        said.append,
     )
     assert list(found.translations) == ["it ' s late .", "nao ."]
     assert list(found.references) == ["it ' s late .", "nao ."]

@@ -27,9 +27,18 @@ def by_length(
             yield group[start : start + batch_size]
 
 
-def padded(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
-    """Returns rows of ids as one array, with 0 after the shorter ones."""
-    ids = np.full((len(rows), max(map(len, rows), default=0)), PAD_ID, dtype="int32")
+def padded(
+    rows: Sequence[Sequence[int] | np.ndarray], shape: tuple[int, int] | None = None
+) -> np.ndarray:
+    """Returns rows of ids as one array, with 0 after the shorter ones.
+
+    Args:
+        rows: the rows.
+        shape: of the array; None for as many rows and columns as there have to be.
+    """
+    if shape is None:
+        shape = len(rows), max(map(len, rows), default=0)
+    ids = np.full(shape, PAD_ID, dtype="int32")
     for into, row in zip(ids, rows):
         into[: len(row)] = row
     return ids

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reprt.data.by_length import padded
 from reprt.data.corpus import Corpus, Split
 from reprt.data.rows import Rows, read_rows, write_rows
 from reprt.data.tokenizer import WordPiece, cached_vocabulary
@@ -42,7 +43,15 @@ class EncodedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its two vocabularies and the ids of its three splits."""
+    """A corpus with its two vocabularies and the ids of its three splits.
+
+    Attributes:
+        corpus: the text.
+        source_tokenizer, target_tokenizer: its vocabularies.
+        train, dev, test: the ids.
+        test_words: the targets of the test split, made of the words that a translation
+            can be made of: lower-cased, split at punctuation, unknown ones as `[UNK]`.
+    """
 
     corpus: Corpus
     source_tokenizer: WordPiece
@@ -50,6 +59,7 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
+    test_words: Sequence[str]
 
 
 def encode(
@@ -110,6 +120,7 @@ def encode(
         train=encoded("train"),
         dev=encoded("dev"),
         test=encoded("test"),
+        test_words=target.words(corpus.test.target),
     )
 
 
@@ -168,6 +179,32 @@ def bucketed_order(
     by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
     mixed = generator.permutation(np.concatenate(by_length).reshape(-1, batch_size))
     return np.concatenate([mixed.ravel(), order[full:]])
+
+
+def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
+    """Returns chosen sentences for teacher forcing, as NumPy arrays padded with 0.
+
+    Args:
+        split: the sentences.
+        chosen: their indices.
+        rows: of the arrays; None for as many as are chosen.
+        length: returns the length of both sides from the longest there is; None for
+            each side's own.
+
+    Returns:
+        `(source, target_inputs), labels`, as `batches` has them.
+    """
+    source = [split.source[index] for index in chosen]
+    target = [split.target[index] for index in chosen]
+    sides = source, [row[:-1] for row in target], [row[1:] for row in target]
+    longest = [max(map(len, side), default=0) for side in sides]
+    if length is not None:
+        longest = [length(max(longest))] * 3
+    rows = len(chosen) if rows is None else rows
+    source, inputs, labels = (
+        padded(side, (rows, columns)) for side, columns in zip(sides, longest)
+    )
+    return (source, inputs), labels
 
 
 def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):

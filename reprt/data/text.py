@@ -35,7 +35,8 @@ def find(text: str, pair: str) -> Corpus:
     Args:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
             the search alone; `"embedded"` for the built-in text; else the path of a
-            folder or archive laid out as the official one.
+            folder or archive laid out as the official one, or of a file that `reprt
+            prepare` made.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, named alike. The built-in text is
             Portuguese-English whatever the pair.
@@ -105,6 +106,8 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
     try:
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
+        if place.suffix == ".npz":
+            return _prepared_file(place, pair)
         if place.is_file():
             place = unpack(place, _unpacked(place.name, sha256_of(place)))
         return ted.read(place, pair)
@@ -112,6 +115,15 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
         raise TextUnavailable(
             f"{path}, given as {setting}, cannot be used for {pair}: {error}"
         ) from error
+
+
+def _prepared_file(path: Path, pair: str) -> Corpus:
+    from reprt.data.prepared import read_prepared
+
+    corpus = read_prepared(path)
+    if corpus.pair != pair:
+        raise ValueError(f"it holds {corpus.pair}.")
+    return corpus
 
 
 def _prepared(pair: str) -> Corpus:

@@ -1,6 +1,7 @@
 """WordPiece: words into subwords, as TensorFlow's tutorial and the paper do it."""
 
 import collections
+import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ class WordPiece:
         vocabulary: the pieces; the first four are `[PAD] [UNK] [START] [END]`.
 
     Raises:
-        ImportError: without tensorflow-text.
+        ImportError: without tensorflow-text, from `encode` and `graph`.
         ValueError: if the vocabulary does not begin with the reserved tokens or
             holds a piece twice.
     """
@@ -35,17 +36,18 @@ class WordPiece:
     def __init__(self, vocabulary: Sequence[str]):
         _check(vocabulary)
         self.vocabulary = list(vocabulary)
+
+    @functools.cached_property
+    def graph(self):
+        """tensorflow-text's tokenizer, made when it is first needed."""
         tf, text = _tensorflow_text()
         table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
-                self.vocabulary, tf.range(len(vocabulary), dtype=tf.int64)
+                self.vocabulary, tf.range(len(self), dtype=tf.int64)
             ),
             default_value=UNKNOWN_ID,
         )
-        self.graph = text.BertTokenizer(
-            table, lower_case=True, token_out_type=tf.int64
-        )
-        self._tf = tf
+        return text.BertTokenizer(table, lower_case=True, token_out_type=tf.int64)
 
     def __len__(self):
         return len(self.vocabulary)
@@ -68,7 +70,7 @@ class WordPiece:
             longest: the number of ids after which a sentence is cut, `[END]` and all;
                 None for not at all.
         """
-        tf = self._tf
+        tf, _ = _tensorflow_text()
         for chunk in _chunks(sentences):
             ids = self.graph.tokenize(chunk).merge_dims(-2, -1)
             edge = tf.ones((len(chunk), 1), tf.int64)
@@ -78,12 +80,21 @@ class WordPiece:
 
     def decode(self, ids: Iterable[Sequence[int] | np.ndarray]) -> list[str]:
         """Returns the sentence up to the first `[END]` of each row of ids."""
-        tf = self._tf
-        kept = [_between_edges(row) for row in ids]
-        rows = tf.ragged.constant(kept, dtype=tf.int64, ragged_rank=1)
-        words = self.graph.detokenize(rows)
-        joined = tf.strings.reduce_join(words, separator=" ", axis=-1)
-        return [sentence.decode() for sentence in joined.numpy()]
+        return [" ".join(self._words(_between_edges(row))) for row in ids]
+
+    def words(self, sentences: Sequence[str]) -> list[str]:
+        """Returns sentences as they come back from ids."""
+        return self.decode(self.encode(sentences))
+
+    def _words(self, ids: Iterable[int]) -> list[str]:
+        """Puts pieces together as tensorflow-text does, but needs nothing of it."""
+        words: list[str] = []
+        for piece in (self.vocabulary[index] for index in ids):
+            if piece.startswith("##") and words:
+                words[-1] += piece.removeprefix("##")
+            else:
+                words.append(piece)
+        return words
 
 
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:

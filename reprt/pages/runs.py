@@ -242,6 +242,8 @@ def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
             for package, version in start["versions"].items()
             if version
         )
+        if "backend" in start:
+            versions = f"backend {start['backend']}, {versions}"
         time = f"{start['time']}: " if with_time else ""
         lines.append(
             f"{time}`{start['command']}`, commit `{start['commit'] or 'unknown'}`, "

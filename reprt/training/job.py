@@ -57,6 +57,35 @@ def run_job(
     return write_page(recipe.page, work[-1].folder)
 
 
+def prepare(recipe: Recipe, path: Path) -> Path:
+    """Writes the text of a recipe, with its ids and vocabularies, into one file.
+
+    Args:
+        recipe: the recipe.
+        path: the file.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: if the text cannot be had, or is of several pairs.
+    """
+    from reprt.data.prepared import write_prepared
+
+    if len(recipe.pairs) > 1:
+        raise ValueError(
+            "Expected one pair, since a prepared file holds one. Received: "
+            f"{', '.join(recipe.pairs)}. Choose by --pair."
+        )
+    progress = Progress()
+    (work,) = find_work(recipe, [], path.parent, progress)
+    settings = recipe.text
+    write_prepared(
+        work.encoded(progress), settings.vocab_size, settings.max_tokens, path
+    )
+    return path
+
+
 def write_page(page: str, folder: Path) -> Path:
     """Writes what a recipe's `page` is on the runs in the folder of a text."""
     match page:
@@ -175,7 +204,7 @@ def _results(trainer, progress: Progress):
     middle = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(
-        translator, text.test.source, text.corpus.test.target, show
+        translator, text.test.source, text.test_words, text.corpus.test.target, show
     )
     bleu = found.scores[0]
     progress.say(

@@ -28,7 +28,7 @@ from reprt.saving import load_model
 from reprt.training.recipe import RunSettings
 
 UNFINISHED = ".tmp"  # ends the name of a folder that is being made
-PACKAGES = ("keras", "tensorflow", "tensorflow-text", "numpy", "sacrebleu")
+PACKAGES = ("keras", "tensorflow", "tensorflow-text", "jax", "numpy", "sacrebleu")
 
 
 class RunFolderError(ValueError):
@@ -153,10 +153,16 @@ class RunFolder:
                 "Choose another --out, or remove the folder."
             )
 
-    def add_start(self, devices: Sequence[str]):
-        """Notes in the manifest that the run begins, or goes on, here and now."""
-        manifest = self.manifest()
-        manifest["starts"].append({**provenance(), "devices": list(devices)})
+    def add_start(self, devices: Sequence[str], accelerators: Sequence[str] = ()):
+        """Notes in the manifest that the run begins, or goes on, here and now.
+
+        Args:
+            devices: one for each replica.
+            accelerators: the names of the GPUs among them.
+        """
+        manifest, start = self.manifest(), provenance()
+        start["hardware"] = ", ".join([start["hardware"], *accelerators])
+        manifest["starts"].append({**start, "devices": list(devices)})
         self._write_json("manifest.json", manifest)
 
     def manifest(self) -> dict[str, Any]:
@@ -278,6 +284,7 @@ def provenance() -> dict[str, Any]:
         "command": shlex.join(["reprt", *sys.argv[1:]]),
         "commit": _commit(),
         "hardware": _hardware(),
+        "backend": _backend(),
         "python": platform.python_version(),
         "versions": {
             "reprt": __version__,
@@ -336,6 +343,12 @@ def _commit():
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit.decode().strip() + ("+" if changed else "")
+
+
+def _backend():
+    import keras
+
+    return keras.backend.backend()
 
 
 def _hardware():

@@ -1,19 +1,17 @@
-"""The training loop: MirroredStrategy, teacher forcing, exact resumption."""
+"""The training loop: teacher forcing, a log, exact resumption, on any backend."""
 
 import dataclasses
-import functools
 import gc
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
 
 import keras
-import tensorflow as tf
 
 from reprt.data.pipeline import (
     EncodedCorpus,
     EncodedSplit,
-    batches,
     bucketed_order,
     training_order,
 )
@@ -23,7 +21,6 @@ from reprt.training.checkpoint import restore_checkpoint, save_checkpoint
 from reprt.training.progress import Progress, duration
 from reprt.training.recipe import RunSettings
 from reprt.training.run_folder import RunFolder
-from reprt.training.steps import Steps
 
 CALIBRATION_STEPS = 3
 EVALUATION_COST = 0.4  # of a training step's time, for the estimates only
@@ -75,16 +72,26 @@ class State:
         return cls(**{**saved, "tally": Tally(**saved["tally"])})
 
 
-@functools.cache
-def mirrored_strategy() -> tf.distribute.MirroredStrategy:
-    """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
+def backend(deterministic: bool):
+    """Returns where and how batches are worked off on Keras' present backend.
 
-    Trainers share it. Two strategies in one process number their reductions alike, and
-    TensorFlow takes those of one model for those of the other.
+    Raises:
+        ValueError: for a backend on which there is no training yet.
     """
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    devices = [device.name for device in tf.config.list_logical_devices(kind)]
-    return tf.distribute.MirroredStrategy(devices)
+    match keras.backend.backend():
+        case "tensorflow":
+            from reprt.training.on_tensorflow import OnTensorFlow
+
+            return OnTensorFlow(deterministic)
+        case "jax":
+            from reprt.training.on_jax import OnJax
+
+            return OnJax()
+        case other:
+            raise ValueError(
+                "Training runs on the backends tensorflow and jax. Received: "
+                f"KERAS_BACKEND={other}. The layers and models work with model.fit."
+            )
 
 
 class Trainer:
@@ -111,12 +118,10 @@ class Trainer:
         self.text = text
         self.folder = folder
         self._progress = progress
-        if settings.training.deterministic:
-            tf.config.experimental.enable_op_determinism()
+        self._backend = backend(settings.training.deterministic)
         # Every model starts from its own seed, whatever was built before it.
         keras.utils.set_random_seed(settings.training.seed)
-        self._strategy = mirrored_strategy()
-        with self._strategy.scope():
+        with self._backend.scope():
             self.model = Transformer(
                 len(text.source_tokenizer),
                 len(text.target_tokenizer),
@@ -136,13 +141,15 @@ class Trainer:
         self.state = State.from_json(saved) if saved else State()
         # Epochs that ended after the checkpoint will be done again.
         folder.write_log(self.state.rows)
-        folder.add_start(self._strategy.extended.worker_devices)
-        element_spec = self._distributed(batches(text.dev, 1)).element_spec
-        self._steps = Steps(self.model, self._optimizer, self._strategy, element_spec)
+        folder.add_start(self._backend.devices, self._backend.accelerators)
+        self._backend.compile(self.model, self._optimizer, text.dev)
+        self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()
         self._tensorboard = None
         if settings.training.tensorboard:
+            import tensorflow as tf
+
             self._tensorboard = tf.summary.create_file_writer(
                 str(folder.path / "tensorboard")
             )
@@ -177,14 +184,15 @@ class Trainer:
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
         before = [variable.numpy() for variable in self._variables]
-        few = self._training_batches().take(1 + CALIBRATION_STEPS)
+        few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
-        for batch in self._distributed(few):
+        for batch in few:
             start = time.monotonic()
-            _sums(self._steps.train, batch)
+            self._backend.train(batch)
             seconds.append(time.monotonic() - start)
         for variable, value in zip(self._variables, before, strict=True):
             variable.assign(value)
+        self._backend.load()
         timed = seconds[1:] or seconds  # the first includes the tracing
         self._seconds_per_step = sum(timed) / len(timed)
         self._steps_timed = len(timed)
@@ -200,8 +208,8 @@ class Trainer:
         """
         state = self.state
         begun = time.monotonic()
-        for batch in self._distributed(self._training_batches()):
-            rows, loss, tokens, correct = _sums(self._steps.train, batch)
+        for batch in self._training_batches():
+            rows, loss, tokens, correct = self._backend.train(batch)
             if not math.isfinite(loss):
                 raise TrainingDiverged(
                     f"{self.name}: the loss is {loss} in epoch {state.epoch + 1}, step "
@@ -232,6 +240,7 @@ class Trainer:
 
     def checkpoint(self):
         """Saves variables and state; the same command goes on from here."""
+        self._backend.store()
         save_checkpoint(
             self.folder.checkpoints,
             self.state.epoch * self.steps_per_epoch + self.state.step_in_epoch,
@@ -243,9 +252,8 @@ class Trainer:
     def evaluate(self, split: EncodedSplit) -> Tally:
         """Returns the sums of the teacher-forced loss over a split."""
         tally = Tally()
-        dataset = batches(split, self.settings.training.batch_size)
-        for batch in self._distributed(dataset):
-            tally.add(*_sums(self._steps.evaluate, batch))
+        for batch in self._backend.batches(split, self.settings.training.batch_size):
+            tally.add(*self._backend.evaluate(batch))
         return tally
 
     @property
@@ -260,15 +268,15 @@ class Trainer:
             )
         else:
             order = training_order(len(train), training.seed, state.epoch)
-        return batches(train, training.batch_size, order, skip=state.step_in_epoch)
-
-    def _distributed(self, dataset):
-        return self._strategy.experimental_distribute_dataset(dataset)
+        return self._backend.batches(
+            train, training.batch_size, order, state.step_in_epoch
+        )
 
     def _end_epoch(self):
         state = self.state
         begun = time.monotonic()
         validation = self.evaluate(self.text.dev)
+        self._backend.store()
         row = {
             "epoch": state.epoch + 1,
             "step": int(self._optimizer.iterations.numpy()),
@@ -287,6 +295,8 @@ class Trainer:
         self.folder.save_model(self.model)
         self.checkpoint()
         if self._tensorboard:
+            import tensorflow as tf
+
             with self._tensorboard.as_default(step=state.epoch):
                 for name, value in row.items():
                     tf.summary.scalar(name, value)
@@ -318,11 +328,6 @@ class Trainer:
             f"{duration(steps_left * self._seconds_per_step)}, all in "
             f"{duration(self.seconds_left + seconds_elsewhere)}"
         )
-
-
-def _sums(step, batch):
-    rows, loss, tokens, correct = step(batch)
-    return int(rows), float(loss), int(tokens), int(correct)
 
 
 def forget_models():

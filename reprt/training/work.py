@@ -32,8 +32,11 @@ class Work:
         """
         # Imported here, so that mistakes are told before tensorflow-text loads.
         from reprt.data.pipeline import encode
+        from reprt.data.prepared import PreparedCorpus
 
         text = self.runs[0].text
+        if isinstance(self.corpus, PreparedCorpus):
+            return self.corpus.encoded(text.vocab_size, text.max_tokens)
         return encode(
             self.corpus, text.vocab_size, text.max_tokens, cache(), progress.show
         )

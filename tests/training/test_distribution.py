@@ -30,7 +30,8 @@ from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
 from reprt.training.run_folder import RunFolder
 from reprt.training.checkpoint import restore_checkpoint
-from reprt.training.trainer import State, Trainer, mirrored_strategy
+from reprt.training.on_tensorflow import mirrored_strategy
+from reprt.training.trainer import State, Trainer
 
 text = encode(embedded.load(train=33, dev=9, test=4), 150, 24, folder)
 settings = conftest.settings.__wrapped__()

@@ -16,8 +16,7 @@ from peers.settings import BATCH_SIZE
 import reprt
 from reprt.data import pack
 from reprt.data.pipeline import EncodedSplit, batches, bucketed_order
-from reprt.training.steps import Steps
-from reprt.training.trainer import mirrored_strategy
+from reprt.training.on_tensorflow import Steps, mirrored_strategy
 
 IDS = tf.TensorSpec((None, None), tf.int32)
 PACKAGES = ("reprt", *KerasPeer.packages)

@@ -1,11 +1,87 @@
-"""One step of training or evaluation, shared by the replicas of a strategy."""
+"""Training on TensorFlow: packed batches, shared by the replicas of a strategy."""
+
+import contextlib
+import functools
 
 import tensorflow as tf
 
 from reprt.data.packing import GROUPS, pack
+from reprt.data.pipeline import EncodedSplit, batches
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
+
+
+@functools.cache
+def mirrored_strategy() -> tf.distribute.MirroredStrategy:
+    """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
+
+    Trainers share it. Two strategies in one process number their reductions alike, and
+    TensorFlow takes those of one model for those of the other.
+    """
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    return tf.distribute.MirroredStrategy(devices)
+
+
+class OnTensorFlow:
+    """Where and how a `Trainer`'s batches are worked off: under a `MirroredStrategy`.
+
+    One graph serves batches of all lengths, and variables are always up to date.
+
+    Args:
+        deterministic: whether TensorFlow is held to operations that give the same bits
+            each time.
+    """
+
+    def __init__(self, deterministic: bool):
+        if deterministic:
+            tf.config.experimental.enable_op_determinism()
+        self._strategy = mirrored_strategy()
+
+    @property
+    def devices(self) -> list[str]:
+        return list(self._strategy.extended.worker_devices)
+
+    @property
+    def accelerators(self) -> list[str]:
+        """Returns the names of the GPUs that are used."""
+        details = tf.config.experimental.get_device_details
+        gpus = tf.config.list_physical_devices("GPU")
+        return [details(gpu).get("device_name", "GPU") for gpu in gpus]
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Returns the context in which model and optimizer are to be made."""
+        return self._strategy.scope()
+
+    def compile(self, model, optimizer, split: EncodedSplit):
+        """Makes the steps of a built model and optimizer, for batches as of a split."""
+        element_spec = self.batches(split, 1).element_spec
+        self._steps = Steps(model, optimizer, self._strategy, element_spec)
+
+    def load(self):
+        """Takes the variables for what they are now."""
+
+    def store(self):
+        """Sets the variables to what training has made of them."""
+
+    def batches(self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
+        """Returns what `train` and `evaluate` take; see `reprt.data.pipeline.batches`."""
+        dataset = batches(split, batch_size, order, skip)
+        return self._strategy.experimental_distribute_dataset(dataset)
+
+    def train(self, batch) -> tuple[int, float, int, int]:
+        """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
+        return _numbers(self._steps.train(batch))
+
+    def evaluate(self, batch) -> tuple[int, float, int, int]:
+        """Returns the same sums without a step, and without dropout."""
+        return _numbers(self._steps.evaluate(batch))
+
+
+def _numbers(sums) -> tuple[int, float, int, int]:
+    rows, loss, tokens, correct = sums
+    return int(rows), float(loss), int(tokens), int(correct)
 
 
 class Steps:

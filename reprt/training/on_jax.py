@@ -1,0 +1,177 @@
+"""Training on JAX: padded batches of a few lengths, on one device or several."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+
+import jax
+import keras
+import numpy as np
+from jax import numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
+
+from reprt.compilation import length_with_room
+from reprt.data.pipeline import EncodedSplit, arrays
+from reprt.linear_crossentropy import linear_crossentropy
+from reprt.losses import real_tokens
+
+
+@functools.cache
+def data_parallel() -> keras.distribution.DataParallel | None:
+    """Returns the distribution over all devices, made Keras' own; None for one device.
+
+    Weights are on every device, and each has its share of a batch.
+    """
+    if jax.device_count() == 1:
+        return None
+    distribution = keras.distribution.DataParallel()
+    keras.distribution.set_distribution(distribution)
+    return distribution
+
+
+class OnJax:
+    """Where and how a `Trainer`'s batches are worked off: by functions of all state.
+
+    JAX compiles anew for each shape. So batches are padded to one of a few lengths, the
+    same for both sides, and to the same number of rows. The losses do not depend on
+    that, except with `padding_in_statistics=True`, where there is more padding to be
+    counted than on TensorFlow.
+
+    While training goes on, the variables lag behind: `store` brings them up to date.
+    """
+
+    def __init__(self):
+        self._distribution = data_parallel()
+        self._everywhere = None  # where a step's results are: JAX's own choice
+        if self._distribution is not None:
+            mesh = self._distribution.device_mesh.backend_mesh
+            self._everywhere = NamedSharding(mesh, PartitionSpec())
+
+    @property
+    def devices(self) -> list[str]:
+        return [str(device) for device in jax.devices()]
+
+    @property
+    def accelerators(self) -> list[str]:
+        """Returns the names of the GPUs or TPUs that are used."""
+        devices = [device for device in jax.devices() if device.platform != "cpu"]
+        return [device.device_kind for device in devices]
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Returns the context in which model and optimizer are to be made."""
+        return contextlib.nullcontext()
+
+    def compile(self, model, optimizer, split: EncodedSplit):
+        """Makes the steps of a built model and optimizer."""
+        self._model, self._optimizer = model, optimizer
+        self._train = jax.jit(
+            self._step, donate_argnums=0, out_shardings=self._everywhere
+        )
+        self._evaluate = jax.jit(self._sums)
+
+    def load(self):
+        """Takes the variables for what they are now."""
+        # Copies, for a step overwrites what it is given.
+        self._state = [
+            [
+                jax.device_put(jnp.copy(variable.value), self._everywhere)
+                for variable in variables
+            ]
+            for variables in self._variables
+        ]
+
+    def store(self):
+        """Sets the variables to what training has made of them."""
+        for variables, values in zip(self._variables, self._state, strict=True):
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(jnp.copy(value))
+
+    def batches(
+        self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0
+    ) -> Iterator[tuple[int, tuple]]:
+        """Yields what `train` and `evaluate` take; see `reprt.data.pipeline.batches`.
+
+        Rows of padding fill up the last batch.
+        """
+        order = np.arange(len(split)) if order is None else np.asarray(order)
+        # As many rows on each device.
+        rows = -(-batch_size // jax.device_count()) * jax.device_count()
+        for start in range(skip * batch_size, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            inputs, labels = arrays(split, chosen, rows, length_with_room)
+            yield len(chosen), self._shared((*inputs, labels))
+
+    def train(self, batch) -> tuple[int, float, int, int]:
+        """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
+        rows, arrays = batch
+        self._state, sums = self._train(self._state, *arrays)
+        return _numbers(rows, sums)
+
+    def evaluate(self, batch) -> tuple[int, float, int, int]:
+        """Returns the same sums without a step, and without dropout."""
+        rows, arrays = batch
+        weights = self._state[:2]
+        return _numbers(rows, self._evaluate(weights, *arrays)[0])
+
+    @property
+    def _variables(self):
+        """Weights, what else the model has, and what the optimizer has."""
+        model = self._model
+        return (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            self._optimizer.variables,
+        )
+
+    def _step(self, state, source, target, labels):
+        weights, others, of_optimizer = state
+
+        def objective(weights):
+            sums, others_after = self._sums(
+                (weights, others), source, target, labels, training=True
+            )
+            loss, tokens, _ = sums
+            return loss / jnp.maximum(tokens, 1), (sums, others_after)
+
+        gradients, (sums, others) = jax.grad(objective, has_aux=True)(weights)
+        weights, of_optimizer = self._optimizer.stateless_apply(
+            of_optimizer, gradients, weights
+        )
+        return [weights, others, of_optimizer], sums
+
+    def _sums(self, state, source, target, labels, training=False):
+        """Loss, tokens and correct tokens; then what the model has besides weights."""
+        model = self._model
+        variables = self._variables[:2]
+        mapping = [
+            pair
+            for side, values in zip(variables, state, strict=True)
+            for pair in zip(side, values, strict=True)
+        ]
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            states = model.states((source, target), training=training)
+            output = model.output_dense
+            loss, correct = linear_crossentropy(
+                jnp.reshape(states, (-1, states.shape[-1])),
+                jnp.asarray(output.kernel, states.dtype),
+                jnp.asarray(output.bias, states.dtype),
+                jnp.reshape(labels, -1),
+            )
+        others = [scope.get_current_value(variable) for variable in variables[1]]
+        return (loss, jnp.sum(real_tokens(labels)), correct), others
+
+    def _shared(self, batch):
+        """Gives every device its rows."""
+        if self._distribution is None:
+            return batch
+        return tuple(
+            keras.distribution.distribute_tensor(
+                array, self._distribution.get_data_layout(array.shape)
+            )
+            for array in batch
+        )
+
+
+def _numbers(rows, sums) -> tuple[int, float, int, int]:
+    loss, tokens, correct = sums
+    return rows, float(loss), int(tokens), int(correct)

@@ -1,0 +1,104 @@
+"""A text with its ids in one file."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from reprt.cli import main
+from reprt.data import embedded
+from reprt.data.pipeline import encode
+from reprt.data.prepared import read_prepared, write_prepared
+from reprt.data.text import TextUnavailable, find
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    corpus = embedded.load(train=33, dev=5, test=6)
+    return encode(corpus, 150, 24, tmp_path_factory.mktemp("vocabularies"))
+
+
+@pytest.fixture(scope="module")
+def path(text, tmp_path_factory):
+    path = tmp_path_factory.mktemp("prepared") / "text.npz"
+    write_prepared(text, 150, 24, path)
+    return path
+
+
+def test_all_of_it_comes_back(text, path):
+    corpus = read_prepared(path)
+    assert corpus.digest() == text.corpus.digest()
+    for name in ("name", "pair", "official"):
+        assert getattr(corpus, name) == getattr(text.corpus, name)
+    assert corpus.origin == str(path)
+    again = corpus.encoded(150, 24)
+    assert again.corpus is corpus and again.test_words == list(text.test_words)
+    for side in ("source", "target"):
+        tokenizers = (getattr(each, f"{side}_tokenizer") for each in (text, again))
+        assert len({tokenizer.digest() for tokenizer in tokenizers}) == 1
+        for split in ("train", "dev", "test"):
+            rows = zip(
+                getattr(getattr(text, split), side),
+                getattr(getattr(again, split), side),
+                strict=True,
+            )
+            assert all(np.array_equal(one, other) for one, other in rows)
+
+
+def test_it_is_found_as_a_text_of_its_pair_alone(path):
+    assert find(str(path), "pt_to_en").origin == str(path)
+    with pytest.raises(TextUnavailable, match="for gl_to_en: it holds pt_to_en"):
+        find(str(path), "gl_to_en")
+
+
+def test_other_settings_are_told(path):
+    with pytest.raises(ValueError, match=r"\(150, 24\).* recipe has \(8000, 128\)"):
+        read_prepared(path).encoded(8000, 128)
+
+
+def test_damaged_files_and_others_are_told(path, tmp_path):
+    other = tmp_path / "other.npz"
+    np.savez(other, about=np.frombuffer(b"mine\n{}", "uint8"))
+    half = tmp_path / "half.npz"
+    half.write_bytes(path.read_bytes()[:-1000])
+    without = tmp_path / "without.npz"
+    with np.load(path) as saved:
+        np.savez(without, **{n: saved[n] for n in saved.files if n != "dev_source_ids"})
+    text = tmp_path / "text.npz"
+    text.write_text("um texto")
+    for file in (other, half, without, text):
+        with pytest.raises(TextUnavailable, match="not a text that `reprt prepare`"):
+            find(str(file), "pt_to_en")
+
+
+def test_a_file_name_has_to_say_what_it_is(text, tmp_path):
+    with pytest.raises(ValueError, match="ends with .npz"):
+        write_prepared(text, 150, 24, tmp_path / "text")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_what_a_recipe_reads(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    load = embedded.load
+    monkeypatch.setattr(embedded, "load", lambda: load(train=33, dev=5, test=6))
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(
+        "[text]\nvocab_size = 150\nmax_tokens = 24\n[models.repe]\npreset = 'repe'\n"
+    )
+    file = tmp_path / "text.npz"
+    asked = ["prepare", str(recipe), str(file), "--text", "embedded"]
+    assert main(asked) == 0
+    assert capsys.readouterr().out.strip() == str(file)
+    corpus = read_prepared(file)
+    assert len(corpus.encoded(150, 24).train) == 33
+    several = '\n[trials]\npairs = ["pt_to_en", "gl_to_en"]\n'
+    recipe.write_text(recipe.read_text() + several)
+    assert main(asked) == 2
+    assert "Expected one pair" in capsys.readouterr().err
+
+
+def test_labels_are_kept_when_a_text_is_official(text, tmp_path):
+    corpus = dataclasses.replace(text.corpus, official=True, name="TED-HRLR pt_to_en")
+    path = tmp_path / "text.npz"
+    write_prepared(dataclasses.replace(text, corpus=corpus), 150, 24, path)
+    assert read_prepared(path).official
