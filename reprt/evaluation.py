@@ -105,7 +105,8 @@ def prefix_loss(
         target = padded([split.target[index] for index in chosen])
         source = padded([split.source[index] for index in chosen])
         if not equal:
-            source = padded(source, (len(source), length_with_room(source.shape[1])))
+            room = length_with_room(source.shape[1]) - source.shape[1]
+            source = np.pad(source, ((0, 0), (0, room)))
         memory = encode(source)
         prefixes = model.start(memory, 1, more_room(0, most))
         for position in range(target.shape[1] - 1):

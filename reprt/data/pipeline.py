@@ -194,9 +194,12 @@ def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
     Returns:
         `(source, target_inputs), labels`, as `batches` has them.
     """
-    source = [split.source[index] for index in chosen]
     target = [split.target[index] for index in chosen]
-    sides = source, [row[:-1] for row in target], [row[1:] for row in target]
+    sides = (
+        [split.source[index] for index in chosen],
+        [row[:-1] for row in target],
+        [row[1:] for row in target],
+    )
     longest = [max(map(len, side), default=0) for side in sides]
     if length is not None:
         longest = [length(max(longest))] * 3

@@ -10,6 +10,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def write_prepared(text: EncodedCorpus, vocab_size: int, max_tokens: int, path: 
         raise ValueError(f"Expected a file name that ends with {ENDING}, got {path}.")
     corpus = text.corpus
     label = {name: getattr(corpus, name) for name in LABEL}
-    arrays = {
+    arrays: dict[str, Any] = {
         "about": _from_lines(
             [
                 FORMAT,
@@ -105,11 +106,11 @@ def read_prepared(path: Path) -> PreparedCorpus:
                 raise ValueError(f"it begins with {kind!r}")
             arrays = {name: saved[name] for name in saved.files}
         about = json.loads(about)
-        label = {name: about[name] for name in LABEL}
-        texts, ids = {}, {}
+        fields: dict[str, Any] = {name: about[name] for name in LABEL}
+        fields["origin"], ids = str(path), {}
         for split in SPLITS:
             of_split = [_to_lines(arrays[f"{split}_{side}_text"]) for side in SIDES]
-            texts[split] = Split(*of_split)
+            fields[split] = Split(*of_split)
             ids[split] = EncodedSplit(
                 *(
                     Rows(
@@ -119,17 +120,21 @@ def read_prepared(path: Path) -> PreparedCorpus:
                     for side in SIDES
                 )
             )
-        corpus = Corpus(**label, origin=str(path), **texts)
-        tokenizers = [
+        source, target = (
             WordPiece(_to_lines(arrays[f"{side}_vocabulary"])) for side in SIDES
-        ]
+        )
+        encoded = EncodedCorpus(
+            corpus=Corpus(**fields),
+            source_tokenizer=source,
+            target_tokenizer=target,
+            train=ids["train"],
+            dev=ids["dev"],
+            test=ids["test"],
+            test_words=_to_lines(arrays["test_words"]),
+        )
         return PreparedCorpus(
-            **label,
-            origin=str(path),
-            **texts,
-            ids=EncodedCorpus(
-                corpus, *tokenizers, **ids, test_words=_to_lines(arrays["test_words"])
-            ),
+            **fields,
+            ids=encoded,
             vocab_size=about["vocab_size"],
             max_tokens=about["max_tokens"],
         )

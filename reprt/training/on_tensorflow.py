@@ -66,7 +66,7 @@ class OnTensorFlow:
         """Sets the variables to what training has made of them."""
 
     def batches(self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
-        """Returns what `train` and `evaluate` take; see `reprt.data.pipeline.batches`."""
+        """Returns what `train` and `evaluate` take; see `data.pipeline.batches`."""
         dataset = batches(split, batch_size, order, skip)
         return self._strategy.experimental_distribute_dataset(dataset)
 
