@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,14 +48,30 @@ def run_job(
     """
     recipe.runs(embedded=False, only=only)  # an unknown model is told before all else
     progress = Progress()
+    writer = _join_workers()
     work = find_work(recipe, only, out, progress)
     if plan_only or len(work) > 1 or recipe.page != "report":
         progress.say(str(make_plan(work, progress)))
     if plan_only:
         return work[-1].folder
     for each in work:
-        _train_all(each, recipe, progress)
-    return write_page(recipe.page, work[-1].folder)
+        train_work(each, recipe, progress, writer)
+    return write_page(recipe.page, work[-1].folder) if writer else work[-1].folder
+
+
+def _join_workers() -> bool:
+    """Joins the workers that TensorFlow's `TF_CONFIG` names, if there are others.
+
+    It has to come before all else that TensorFlow does.
+
+    Returns:
+        Whether this process is the one that writes results.
+    """
+    if not os.environ.get("TF_CONFIG"):
+        return True
+    from reprt.training.trainer import backend
+
+    return backend(deterministic=False).chief
 
 
 def prepare(recipe: Recipe, path: Path) -> Path:
@@ -100,8 +117,15 @@ def write_page(page: str, folder: Path) -> Path:
             return write_report(folder)
 
 
-def _train_all(work: Work, recipe: Recipe, progress: Progress):
-    """Trains all runs on one text."""
+def train_work(work: Work, recipe: Recipe, progress: Progress, writer: bool = True):
+    """Trains all runs on one text, and writes their page as they go.
+
+    Args:
+        work: the runs and their text.
+        recipe: the recipe that they are of.
+        progress: where it is said how far they are.
+        writer: False if another process writes what comes out.
+    """
     from reprt.training.trainer import forget_models
 
     progress.say("Vocabularies: learning them, unless they are in the cache")
@@ -112,7 +136,11 @@ def _train_all(work: Work, recipe: Recipe, progress: Progress):
     )
 
     def write():
-        write_page(recipe.page, work.folder)
+        if writer:
+            write_page(recipe.page, work.folder)
+
+    def folder_of(run):
+        return RunFolder(work.folder / run.name, writable=writer)
 
     # A recipe of trials has too many models to have them all in memory, and their
     # times are not what it is about.
@@ -120,11 +148,13 @@ def _train_all(work: Work, recipe: Recipe, progress: Progress):
     groups = [[run] for run in work.runs] if trials else [work.runs]
     for group in groups:
         with contextlib.ExitStack() as claims:
-            mine = [
-                run for run in group if _claimed(run, work.folder, claims, progress)
-            ]
+            mine = {
+                folder_of(run): run
+                for run in group
+                if _claimed(folder_of(run), claims, progress)
+            }
             try:
-                _train(mine, text, work.folder, progress, write)
+                _train(mine, text, progress, write)
             except ArithmeticError as error:
                 if not trials:
                     raise
@@ -135,27 +165,26 @@ def _train_all(work: Work, recipe: Recipe, progress: Progress):
     write()
 
 
-def _claimed(run, out, claims, progress):
+def _claimed(folder, claims, progress):
     """Whether the run is left to this process."""
-    mine = claims.enter_context(RunFolder(out / run.name).claimed())
+    mine = claims.enter_context(folder.claimed())
     if not mine:
-        progress.say(f"{run.name}: another process works on it")
+        progress.say(f"{folder.path.name}: another process works on it")
     return mine
 
 
-def _train(runs, text, out, progress, after_epoch):
-    """Trains runs side by side, and writes what came out."""
+def _train(runs, text, progress, after_epoch):
+    """Trains runs, by their folders, side by side, and writes what came out."""
     from reprt.training.trainer import Trainer, train_side_by_side
 
-    folders = {run.name: RunFolder(out / run.name) for run in runs}
-    for run in runs:
-        folders[run.name].open(run, text)
+    for folder, run in runs.items():
+        folder.open(run, text)
     trainers = []
-    for run in runs:
-        if folders[run.name].metrics() is not None:
-            progress.say(f"{run.name}: finished before, in {folders[run.name].path}")
+    for folder, run in runs.items():
+        if folder.metrics() is not None:
+            progress.say(f"{run.name}: finished before, in {folder.path}")
             continue
-        trainer = Trainer(run, text, folders[run.name], progress)
+        trainer = Trainer(run, text, folder, progress)
         if not trainer.finished:
             progress.say(
                 f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
@@ -168,11 +197,12 @@ def _train(runs, text, out, progress, after_epoch):
         seconds = sum(trainer.seconds_left for trainer in trainers)
         progress.say(
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
-            f"the results go to {out}"
+            f"the results go to {trainers[0].folder.path.parent}"
         )
     train_side_by_side(trainers, after_epoch)
     for trainer in trainers:
-        folders[trainer.name].write_metrics(_results(trainer, progress))
+        if trainer.folder.writable:
+            trainer.folder.write_metrics(_results(trainer, progress))
 
 
 def _results(trainer, progress: Progress):

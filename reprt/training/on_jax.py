@@ -57,8 +57,18 @@ class OnJax:
         devices = [device for device in jax.devices() if device.platform != "cpu"]
         return [device.device_kind for device in devices]
 
+    @property
+    def chief(self) -> bool:
+        return True
+
+    def agreed(self, number: float) -> float:
+        return number
+
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""
+        return contextlib.nullcontext()
+
+    def together(self) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
 
     def compile(self, model, optimizer, split: EncodedSplit):

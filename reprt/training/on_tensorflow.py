@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import json
+import os
 
 import tensorflow as tf
 
@@ -12,16 +14,41 @@ from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
 
 
+class WorkerLost(ConnectionError):
+    """Another of the processes that share a training has gone."""
+
+
 @functools.cache
-def mirrored_strategy() -> tf.distribute.MirroredStrategy:
+def mirrored_strategy() -> tf.distribute.Strategy:
     """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
 
     Trainers share it. Two strategies in one process number their reductions alike, and
     TensorFlow takes those of one model for those of the other.
+
+    Where `TF_CONFIG` names several workers it spans them all, and has to be made before
+    TensorFlow does anything else.
     """
+    if several_workers():
+        return tf.distribute.MultiWorkerMirroredStrategy()
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
     return tf.distribute.MirroredStrategy(devices)
+
+
+def several_workers() -> bool:
+    """Returns whether `TF_CONFIG` says that this process is one of several workers."""
+    return sum(map(len, _cluster().get("cluster", {}).values())) > 1
+
+
+def _cluster() -> dict:
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            "Expected TF_CONFIG to be JSON, as TensorFlow's documentation of "
+            f"MultiWorkerMirroredStrategy has it. Received: {text!r}."
+        ) from error
 
 
 class OnTensorFlow:
@@ -41,7 +68,28 @@ class OnTensorFlow:
 
     @property
     def devices(self) -> list[str]:
-        return list(self._strategy.extended.worker_devices)
+        devices = list(self._strategy.extended.worker_devices)
+        workers = self._strategy.num_replicas_in_sync // len(devices)
+        return devices * workers
+
+    @property
+    def chief(self) -> bool:
+        """Whether the run's folder is this process's to write."""
+        task = _cluster().get("task", {})
+        return not several_workers() or (
+            task.get("type") == "chief" or task.get("index") == 0
+        )
+
+    def agreed(self, number: float) -> float:
+        """Returns the mean of all workers' numbers, so that all decide alike."""
+        if not several_workers():
+            return number
+        return float(self._mean(tf.constant(number, tf.float32)))
+
+    @tf.function
+    def _mean(self, number):
+        each = self._strategy.run(lambda: number)
+        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
 
     @property
     def accelerators(self) -> list[str]:
@@ -53,6 +101,23 @@ class OnTensorFlow:
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""
         return self._strategy.scope()
+
+    @contextlib.contextmanager
+    def together(self):
+        """Within it, the loss of another worker is an error that says so.
+
+        Raises:
+            WorkerLost: if there was another worker, and it has gone.
+        """
+        try:
+            yield
+        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+            if not several_workers():
+                raise
+            raise WorkerLost(
+                "Another worker was lost. Start all workers again: the same commands "
+                "go on from the last checkpoint."
+            ) from error
 
     def compile(self, model, optimizer, split: EncodedSplit):
         """Makes the steps of a built model and optimizer, for batches as of a split."""

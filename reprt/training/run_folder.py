@@ -51,9 +51,12 @@ class RunFolder:
 
     Args:
         path: the folder.
+        writable: False in workers that train a run whose folder is another's to write;
+            they read it alone.
     """
 
     path: Path
+    writable: bool = True
 
     @property
     def checkpoints(self) -> Path:
@@ -70,6 +73,9 @@ class RunFolder:
         Yields:
             Whether it could be had: False while another process works on the run.
         """
+        if not self.writable:
+            yield True
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # The system releases a lock when its process ends, however it ends.
         with open(self.path.with_name(f".{self.path.name}.lock"), "w") as file:
@@ -87,6 +93,8 @@ class RunFolder:
             RunFolderError: if the folder holds anything else, naming what differs.
                 Nothing is changed then.
         """
+        if not self.writable:
+            return
         config = _plain(settings)
         identity = {
             "text": text.corpus.name,
@@ -160,6 +168,8 @@ class RunFolder:
             devices: one for each replica.
             accelerators: the names of the GPUs among them.
         """
+        if not self.writable:
+            return
         manifest, start = self.manifest(), provenance()
         start["hardware"] = ", ".join([start["hardware"], *accelerators])
         manifest["starts"].append({**start, "devices": list(devices)})
@@ -210,6 +220,8 @@ class RunFolder:
 
     def save_model(self, model):
         """Saves the model, whole or not at all."""
+        if not self.writable:
+            return
         temporary = self.path / "model.tmp.keras"
         model.save(temporary)
         os.replace(temporary, self.model)
@@ -272,6 +284,8 @@ class RunFolder:
         self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def _write(self, name, text):
+        if not self.writable:
+            return
         temporary = self.path / f"{name}.tmp"
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, self.path / name)

@@ -205,7 +205,12 @@ class Trainer:
 
         Raises:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
+            ConnectionError: if another worker, of several, was lost.
         """
+        with self._backend.together():
+            self._train_epoch(seconds_left_elsewhere)
+
+    def _train_epoch(self, seconds_left_elsewhere):
         state = self.state
         begun = time.monotonic()
         for batch in self._training_batches():
@@ -217,7 +222,7 @@ class Trainer:
                     f"{self.folder.checkpoints}."
                 )
             state.tally.add(rows, loss, tokens, correct)
-            seconds = time.monotonic() - begun
+            seconds = self._backend.agreed(time.monotonic() - begun)
             state.step_in_epoch += 1
             state.seconds_in_epoch += seconds
             # A running mean, lest one slow step upset the estimates.
@@ -240,14 +245,16 @@ class Trainer:
 
     def checkpoint(self):
         """Saves variables and state; the same command goes on from here."""
+        self._checkpoint_time = time.monotonic()
         self._backend.store()
+        if not self.folder.writable:
+            return
         save_checkpoint(
             self.folder.checkpoints,
             self.state.epoch * self.steps_per_epoch + self.state.step_in_epoch,
             self._variables,
             dataclasses.asdict(self.state),
         )
-        self._checkpoint_time = time.monotonic()
 
     def evaluate(self, split: EncodedSplit) -> Tally:
         """Returns the sums of the teacher-forced loss over a split."""

@@ -1,0 +1,124 @@
+"""One run over several workers: two processes, with a strategy between them."""
+
+import csv
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import tiny_run
+
+from reprt.cli import main
+from reprt.training.on_tensorflow import several_workers
+
+
+def free_ports(count):
+    with_sockets = [socket.socket() for _ in range(count)]
+    for each in with_sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in with_sockets]
+    for each in with_sockets:
+        each.close()
+    return ports
+
+
+@pytest.fixture
+def start(tmp_path, tmp_path_factory, monkeypatch):
+    """A function that starts two workers on one run and returns them."""
+    base = tmp_path_factory.getbasetemp()
+    made, running = tiny_run.trained(base), []
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(tiny_run.RECIPE.replace("batch_size = 16", "batch_size = 2"))
+    paths = os.pathsep.join([str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
+
+    def start(*more):
+        cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
+        for index in range(2):
+            config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+            command = [sys.executable, "-m", "reprt", "train", str(recipe)]
+            command += ["--text", str(made / "text"), "--out", str(tmp_path / "out")]
+            environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
+            with open(tmp_path / f"{index}.log", "w") as log:
+                running.append(
+                    subprocess.Popen(
+                        [*command, "--only", "repe", *more],
+                        env={**environment, "PYTHONPATH": paths},
+                        stdout=log,
+                        stderr=log,
+                    )
+                )
+        return running[-2:]
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def rows(path):
+    with open(path / "log.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_two_workers_train_as_one_and_go_on_after_one_was_killed(start, tmp_path):
+    more = ["--set", "training.epochs=8", "--set", "models.repe.dropout=0.0"]
+    # Slow enough that rounding does not grow.
+    more += ["--set", "training.warmup_steps=4000"]
+    chief, other = start(*more)
+    log = tmp_path / "0.log"
+    deadline = time.monotonic() + 240
+    while "epoch 2/8, training" not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
+        assert chief.poll() is None, log.read_text()
+        time.sleep(0.05)
+    other.send_signal(signal.SIGKILL)
+    assert chief.wait(120) == 2
+    assert "Another worker was lost. Start all workers again" in log.read_text()
+    done = len(rows(tmp_path / "out" / "repe"))
+    assert 2 <= done < 8
+
+    # The same commands go on.
+    assert [worker.wait(240) for worker in start(*more)] == [0, 0]
+    found = rows(tmp_path / "out" / "repe")
+    assert len(found) == 8
+    starts = json.loads((tmp_path / "out" / "repe" / "manifest.json").read_text())
+    # Written by the chief alone.
+    assert [len(each["devices"]) for each in starts["starts"]] == [2, 2]
+    begun = re.search(r"from epoch (\d+), step", log.read_text())
+    assert int(begun[1]) == done + 1
+
+    # And a process by itself comes to the same losses.
+    alone = tmp_path / "alone"
+    arguments = ["train", str(tmp_path / "tiny.toml"), "--out", str(alone)]
+    settings = (tmp_path / "out" / "repe" / "config.toml").read_text()
+    text = re.search(r'source = "(.*)"', settings)[1]
+    assert main([*arguments, "--text", text, "--only", "repe", *more]) == 0
+    for row, expected in zip(found, rows(alone / "repe"), strict=True):
+        for column in ("train_loss", "val_loss_per_token"):
+            assert float(row[column]) == pytest.approx(float(expected[column]), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "config, several",
+    [
+        ("", False),
+        ('{"cluster": {"worker": ["a:1"]}}', False),
+        ('{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}', True),
+    ],
+)
+def test_workers_are_counted(monkeypatch, config, several):
+    monkeypatch.setenv("TF_CONFIG", config)
+    assert several_workers() == several
+
+
+def test_a_configuration_that_is_no_json_is_told(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "worker 1")
+    with pytest.raises(ValueError, match="TF_CONFIG to be JSON"):
+        several_workers()
