@@ -88,6 +88,21 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="only say what there is left to do, and what it will cost",
     )
+    train.add_argument(
+        "--ray",
+        nargs="?",
+        const="here",
+        metavar="ADDRESS",
+        help="several runs at once, one a device, handed out by Ray: on this machine, "
+        "or on the cluster with this address; its machines share --out",
+    )
+    train.add_argument(
+        "--cpus",
+        type=int,
+        default=1,
+        metavar="N",
+        help="with --ray, cores of each run; default %(default)s",
+    )
     train.set_defaults(command=_train)
 
     prepare = commands.add_parser(
@@ -298,6 +313,13 @@ def _prepare(options) -> int:
 
 def _train(options) -> int:
     recipe = _recipe(options, options.pair)
+
+    if options.ray and not options.plan:
+        from reprt.training.cluster import run_on_ray
+
+        where = options.ray, options.cpus
+        print(run_on_ray(recipe, options.only, options.out, *where))
+        return 0
 
     from reprt.training.job import run_job
 
