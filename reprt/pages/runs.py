@@ -94,6 +94,8 @@ class Run:
             "training": dataclasses.asdict(TrainingSettings()),
         }
         usual, here = flat(published), flat(self.settings)
+        # The paper's is as wide as the model's own embedding.
+        usual["training.schedule_dim"] = here["model.embedding_dim"]
         return [
             f"{name} = {here[name]}"
             for name in here

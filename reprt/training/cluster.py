@@ -7,6 +7,7 @@ results, which has to be the same on all machines.
 """
 
 import dataclasses
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +71,7 @@ def run_on_ray(
         address=None if address == HERE else address,
         runtime_env={"env_vars": environment},
         include_dashboard=False,
-        logging_level="warning",
+        logging_level=logging.WARNING,
     )
     try:
         gpus = 1 if ray.cluster_resources().get("GPU") else 0

@@ -11,6 +11,7 @@ from reprt.data.text import find
 from reprt.pages.comparison import write_comparison
 from reprt.pages.evaluation import evaluation_table
 from reprt.pages.figure3 import write_figure3
+from reprt.pages.readings import write_readings
 from reprt.pages.report import write_report
 from reprt.pages.table1 import write_table1
 from reprt.training.plan import make_plan
@@ -110,6 +111,8 @@ def write_page(page: str, folder: Path) -> Path:
             return write_comparison(folder)
         case "figure3":
             return write_figure3(folder)
+        case "readings":
+            return write_readings(folder)
         case "table1":
             write_report(folder)
             return write_table1(folder.parent)

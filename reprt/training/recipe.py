@@ -12,7 +12,7 @@ from typing import Any
 from reprt.config import PRESETS, TransformerConfig, from_settings, preset
 
 PRECISIONS = ("float32", "mixed_bfloat16")
-PAGES = ("report", "comparison", "table1", "figure3")
+PAGES = ("report", "comparison", "table1", "figure3", "readings")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

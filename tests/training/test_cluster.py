@@ -62,7 +62,8 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
             return [run for run in runs if (run / "checkpoints").exists()]
 
         while not under_way():
-            assert time.monotonic() < deadline and driver.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            assert driver.poll() is None, log.read_text()
             time.sleep(0.1)
         for process in workers():
             os.kill(process, signal.SIGKILL)

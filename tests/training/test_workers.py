@@ -34,7 +34,7 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
     made, running = tiny_run.trained(base), []
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(tiny_run.RECIPE.replace("batch_size = 16", "batch_size = 2"))
-    paths = os.pathsep.join([str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    paths = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
 
     def start(*more):
@@ -48,7 +48,7 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
                 running.append(
                     subprocess.Popen(
                         [*command, "--only", "repe", *more],
-                        env={**environment, "PYTHONPATH": paths},
+                        env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
                         stdout=log,
                         stderr=log,
                     )
@@ -102,7 +102,8 @@ def test_two_workers_train_as_one_and_go_on_after_one_was_killed(start, tmp_path
     assert main([*arguments, "--text", text, "--only", "repe", *more]) == 0
     for row, expected in zip(found, rows(alone / "repe"), strict=True):
         for column in ("train_loss", "val_loss_per_token"):
-            assert float(row[column]) == pytest.approx(float(expected[column]), rel=1e-3)
+            own, other = float(row[column]), float(expected[column])
+            assert own == pytest.approx(other, rel=1e-3)
 
 
 @pytest.mark.parametrize(
