@@ -28,11 +28,11 @@ reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
 		--pair $(PAIR) --text $(TEXT) $(ARGUMENTS)
 
-reproduce-table1: $(VENV)/train
+reproduce-table1: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/table1.toml \
 		$(if $(PAIRS),--pair $(PAIRS)) --text $(TEXT) $(ARGUMENTS)
 
-reproduce-figure3: $(VENV)/train
+reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
 
 test: $(VENV)/test
@@ -56,6 +56,10 @@ clean:
 $(VENV)/train: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train]'
+	touch $@
+
+$(VENV)/cluster: $(VENV)/train
+	$(VENV)/bin/python -m pip install --quiet --editable '.[train,cluster]'
 	touch $@
 
 $(VENV)/test: $(VENV)/train

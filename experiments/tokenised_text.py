@@ -8,6 +8,7 @@ languages at punctuation; it is close to the archive's form, not the archive its
 
 import argparse
 import re
+import unicodedata
 from pathlib import Path
 
 from nltk.tokenize import NLTKWordTokenizer
@@ -25,6 +26,7 @@ def main():
     corpus, pair = ted.read(options.text, options.pair), ted.any_pair(options.pair)
     folder = options.copy / "datasets" / pair.folder
     folder.mkdir(parents=True)
+    (options.copy / ted.FORM).write_text("lower-cased and tokenised\n", "utf-8")
     for split in ted.SPLITS:
         sentences = getattr(corpus, split)
         sides = zip(pair.files(split), (sentences.source, sentences.target))
@@ -35,12 +37,13 @@ def main():
 
 def tokenised(sentence: str, language: str) -> str:
     """Returns a sentence as the archive would have it."""
-    sentence = sentence.lower()
+    sentence = unicodedata.normalize("NFC", sentence).lower()
     if language == "en":
         tokens = NLTKWordTokenizer().tokenize(sentence, convert_parentheses=False)
         # The Treebank writes quotation marks as two signs.
         return " ".join(tokens).replace("``", '"').replace("''", '"')
-    return " ".join(re.findall(r"\w+|[^\w\s]", sentence))
+    # Marks that are written over a letter belong to it: the dot of a lower-cased İ.
+    return " ".join(re.findall(r"[\w\u0300-\u036f]+|[^\w\s]", sentence))
 
 
 if __name__ == "__main__":

@@ -147,6 +147,15 @@ def _parser() -> argparse.ArgumentParser:
     figure3.add_argument("folder", type=Path, help="a folder with trials on one text")
     figure3.set_defaults(command=_figure3)
 
+    readings = commands.add_parser(
+        "readings",
+        help="which reading of the paper comes nearest to its numbers",
+        description="Writes readings.md from the runs in a folder, each of which reads "
+        "the paper in its own way. Nothing is trained.",
+    )
+    readings.add_argument("folder", type=Path, help="as for `reprt table1`")
+    readings.set_defaults(command=_readings)
+
     translate = commands.add_parser(
         "translate",
         help="translate sentences",
@@ -352,6 +361,13 @@ def _figure3(options) -> int:
     from reprt.pages.figure3 import write_figure3
 
     print(write_figure3(options.folder))
+    return 0
+
+
+def _readings(options) -> int:
+    from reprt.pages.readings import write_readings
+
+    print(write_readings(options.folder))
     return 0
 
 

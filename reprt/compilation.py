@@ -44,15 +44,21 @@ def shapes_are_dear() -> bool:
     return keras.backend.backend() == "jax"
 
 
-def length_with_room(length: int) -> int:
+def length_with_room(length: int, most: int) -> int:
     """Returns the length that so long a sequence is best padded to.
 
     Where shapes are dear it is one of a few: the next power of two, or the middle
     between two of them. Elsewhere it stays.
+
+    Args:
+        length: the sequence's own.
+        most: the longest that a model can read.
     """
     if not shapes_are_dear():
         return length
     power = SHORTEST
     while power < length:
         power *= 2
-    return 3 * power // 4 if SHORTEST < power and length <= 3 * power // 4 else power
+    middle = 3 * power // 4
+    room = middle if SHORTEST < power and length <= middle else power
+    return max(length, min(room, most))

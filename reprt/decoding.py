@@ -142,7 +142,7 @@ class BeamSearch:
         most = self.model.config.max_length
         if not self.model.config.padding_in_statistics:
             columns = source_ids.shape[1]
-            room = length_with_room(columns) - columns
+            room = length_with_room(columns, most) - columns
             source_ids = ops.pad(source_ids, ((0, 0), (0, room)))
         beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
         # Fewer rows are another shape.

@@ -55,8 +55,9 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
         return crossentropy.sum_and_count(labels, model((source, target)))
 
     total, tokens, means = 0.0, 0, 0.0
-    counted = model.config.padding_in_statistics
-    length = None if counted else length_with_room
+    length = None
+    if not model.config.padding_in_statistics:
+        length = functools.partial(length_with_room, most=model.config.max_length)
     for start in range(0, len(split), batch_size):
         chosen = range(start, min(start + batch_size, len(split)))
         (source, target), labels = arrays(split, chosen, length=length)
@@ -105,7 +106,7 @@ def prefix_loss(
         target = padded([split.target[index] for index in chosen])
         source = padded([split.source[index] for index in chosen])
         if not equal:
-            room = length_with_room(source.shape[1]) - source.shape[1]
+            room = length_with_room(source.shape[1], most) - source.shape[1]
             source = np.pad(source, ((0, 0), (0, room)))
         memory = encode(source)
         prefixes = model.start(memory, 1, more_room(0, most))

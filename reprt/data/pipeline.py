@@ -61,6 +61,11 @@ class EncodedCorpus:
     test: EncodedSplit
     test_words: Sequence[str]
 
+    def digest(self) -> str:
+        """Returns the sha256 of text and vocabularies together."""
+        parts = self.corpus, self.source_tokenizer, self.target_tokenizer
+        return hashlib.sha256("".join(p.digest() for p in parts).encode()).hexdigest()
+
 
 def encode(
     corpus: Corpus,

@@ -8,6 +8,7 @@ is not installed, as on many machines with a GPU and JAX, a file made elsewhere 
 import dataclasses
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from reprt.data.whole_file import whole_file
 ENDING = ".npz"
 FORMAT = "reprt prepared text 1"
 SPLITS, SIDES = ("train", "dev", "test"), ("source", "target")
+DAMAGE = (zipfile.BadZipFile, zlib.error)
 LABEL = ("name", "pair", "official")
 
 
@@ -138,7 +140,7 @@ def read_prepared(path: Path) -> PreparedCorpus:
             vocab_size=about["vocab_size"],
             max_tokens=about["max_tokens"],
         )
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (*DAMAGE, OSError, ValueError, KeyError, EOFError) as error:
         raise ValueError(
             f"{path} is not a text that `reprt prepare` made, or is damaged: {error}."
         ) from error

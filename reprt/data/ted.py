@@ -10,6 +10,8 @@ from pathlib import Path
 from reprt.data.corpus import Corpus, Split
 
 SPLITS = ("train", "dev", "test")
+# A file beside `datasets` that says in what form the text is, if it was changed.
+FORM = "FORM.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +204,14 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
     root = place.resolve().parent
     if root.name == "datasets":
         root = root.parent
-    return _label(known, splits, place, root.name)
+    form = root / FORM
+    return _label(
+        known,
+        splits,
+        place,
+        root.name,
+        form.read_text(encoding="utf-8").strip() if form.exists() else "",
+    )
 
 
 def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
@@ -305,13 +314,13 @@ def _read_lines(path: Path) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _label(pair: Pair, splits: list[Split], origin: Path, found_in: str) -> Corpus:
+def _label(pair, splits: list[Split], origin: Path, found_in, form="") -> Corpus:
     train, dev, test = splits
     official = (len(train), len(dev)) == (pair.train, pair.dev) and _is_witnessed(
         pair, train, dev
     )
     name = (
-        f"TED-HRLR {pair.name}"
+        f"TED-HRLR {pair.name}{form and f', {form}'}"
         if official
         else f"{pair.name} from {found_in} (not the official TED-HRLR split)"
     )

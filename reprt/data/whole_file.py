@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -19,8 +20,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     ...     file.write(b"42")
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The process in its name, for two of them may write the same file at once.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    # A name of its own, for two processes or machines may write the same file at once.
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.tmp")
     try:
         with open(temporary, "wb") as file:
             yield file

@@ -50,11 +50,13 @@ class Trials:
     """The trials on one text.
 
     Attributes:
+        pair: the pair of languages.
         manifest: of one of them, which names the text.
         runs: by model, those that have had an epoch; of several settings those that
             are the paper's, or come nearest to them.
     """
 
+    pair: str
     manifest: Mapping[str, Any]
     runs: Mapping[str, Sequence[Run]]
 
@@ -65,7 +67,7 @@ class Trials:
     @property
     def like_the_papers(self) -> bool:
         """Whether the paper has a Figure 3 of this text."""
-        return self.official and self.manifest["text"].endswith("pt_to_en")
+        return self.official and self.pair == "pt_to_en"
 
     def curve(self, model: str, loss: str) -> list[Point]:
         """Returns the mean over the trials, epoch by epoch."""
@@ -118,7 +120,8 @@ def write_figure3(folder: Path) -> Path:
     for each in reversed(series):  # the paper's own settings last
         if each.model in MODELS:
             chosen[each.model] = each.runs
-    trials = Trials(runs[0].manifest, chosen)
+    pair = runs[0].settings["text"]["pair"]
+    trials = Trials(pair, runs[0].manifest, chosen)
     write_text(folder / "figure3.csv", _csv(trials))
     for ending in ("png", "svg"):
         _draw(trials, folder / f"figure3.{ending}")
@@ -153,7 +156,7 @@ def _page(trials: Trials, notes: Sequence[str]) -> str:
         f"Trials, which differ by their seeds: {', '.join(_counts(trials))}. Losses "
         "are teacher-forced, as Keras reports them. Thin lines are trials, thick ones "
         "their mean, bands the mean's 95 % interval by bootstrap (from two trials on); "
-        "marks are the paper's means over 10 trials.",
+        "marks are the paper's means over those of its 10 trials that got so far.",
         "",
         "![Figure 3](figure3.png)",
         "",

@@ -1,27 +1,25 @@
 """Pages are written whole, and keep what a person has added to them."""
 
-import os
 from pathlib import Path
+
+from reprt.data.whole_file import whole_file
 
 NOTES = "notes.md"
 
 
 def write_text(path: Path, text: str):
     """Writes a file, whole or not at all."""
-    # Several processes may write at the same time.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        file.write(text.encode())
 
 
 def save_figure(figure, path: Path):
     """Writes a picture, whole or not at all, and frees it."""
     import matplotlib.pyplot as plt
 
-    temporary = path.with_name(f"{path.stem}.{os.getpid()}{path.suffix}")
-    figure.savefig(temporary, dpi=120)
+    with whole_file(path) as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=120)
     plt.close(figure)
-    os.replace(temporary, path)
 
 
 def new_figure(rows: int, columns: int, **options):

@@ -130,12 +130,7 @@ def _our_cells(run, baseline) -> str:
 
 def _leak(runs) -> list[str]:
     """The warning without which a reader would take these losses at face value."""
-    leaking = [
-        run.name
-        for run in runs
-        if run.settings["model"]["normalize"]
-        and run.settings["model"]["decoder_statistics"] == "sequence"
-    ]
+    leaking = [run.name for run in runs if run.looks_ahead]
     warning = [
         f"**Read the losses of {', '.join(leaking)} with care.** As published, the "
         "decoder's embeddings are normalised over the whole target sentence, so that "

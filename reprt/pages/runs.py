@@ -196,6 +196,27 @@ def by_settings(runs: Sequence[Run]) -> list[Series]:
     return sorted(series, key=lambda each: len(each.departures))
 
 
+def read_texts(folder: Path) -> list[list[Run]]:
+    """Reads the runs of several texts, or of one.
+
+    Args:
+        folder: a folder with a folder for each text, or of one text, with the run
+            folders in it.
+
+    Raises:
+        RunFolderError: if there is no run, or as `read_runs`.
+    """
+    texts = {path.parents[1] for path in folder.glob("*/*/config.toml")}
+    if any(folder.glob("*/config.toml")):
+        texts.add(folder)
+    if not texts:
+        raise RunFolderError(
+            "Expected a folder with run folders, or with a folder of them for each "
+            f"text. Received: {folder}, without any."
+        )
+    return [read_runs(text) for text in sorted(texts)]
+
+
 def read_runs(folder: Path) -> list[Run]:
     """Reads every run folder in a folder, the paper's models first.
 

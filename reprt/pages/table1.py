@@ -16,9 +16,8 @@ from reprt.pages.runs import (
     Series,
     by_settings,
     provenance_lines,
-    read_runs,
+    read_texts,
 )
-from reprt.training.run_folder import RunFolderError
 
 MODELS = {"baseline": "baseline", "repe": "RePE"}
 # What the paper prints of each model, and with how many digits.
@@ -43,11 +42,13 @@ class Row:
         pair: the pair's name.
         manifest: of our runs, which names their text; None if there are none.
         series: ours, the paper's models and variants of them.
+        first: whether it is the first row of its pair, which has the paper's line.
     """
 
     pair: str
     manifest: Mapping[str, Any] | None = None
     series: Sequence[Series] = ()
+    first: bool = True
 
     @property
     def official(self) -> bool:
@@ -101,7 +102,7 @@ def write_table1(folder: Path) -> Path:
     """
     rows = read_rows(folder)
     write_text(folder / "table1.csv", _csv(rows))
-    write_text(folder / "table1.tex", _latex(rows))
+    write_text(folder / "table1.tex", f"{_latex(rows)}\n{_latex_beyond(rows)}")
     page = folder / "table1.md"
     write_text(page, _page(rows, notes(folder)))
     return page
@@ -113,21 +114,13 @@ def read_rows(folder: Path) -> list[Row]:
     Raises:
         RunFolderError: if there is no run in the folder.
     """
-    texts = sorted({path.parents[1] for path in folder.glob("*/*/config.toml")})
-    if any(folder.glob("*/config.toml")):
-        texts.append(folder)
     rows: dict[str, list[Row]] = {pair: [] for pair in PAIRS}
-    for text in texts:
-        runs = [run for run in read_runs(text) if run.log]
-        if runs:
-            pair = runs[0].settings["text"]["pair"]
-            row = Row(pair, runs[0].manifest, _series(runs))
+    for runs in read_texts(folder):
+        begun = [run for run in runs if run.log]
+        if begun:
+            pair = begun[0].settings["text"]["pair"]
+            row = Row(pair, begun[0].manifest, _series(begun), not rows.get(pair))
             rows.setdefault(pair, []).append(row)
-    if not any(rows.values()):
-        raise RunFolderError(
-            f"Expected a folder with the runs of several texts. Received: {folder}, "
-            "without any run that has finished an epoch."
-        )
     return [row for pair, found in rows.items() for row in found or [Row(pair)]]
 
 
@@ -141,7 +134,7 @@ def _lines(row: Row) -> list[list[str]]:
     """The lines of one pair: its name, both sizes, whose, the cells of both models."""
     lines = []
     known = PAIRS.get(row.pair)
-    if known and row.published:
+    if known and row.published and row.first:
         theirs = [
             f"{row.paper_numbers(model)[name]:,.{digits}f}"
             for model in MODELS
@@ -216,15 +209,18 @@ def _beyond(rows) -> list[str]:
         "| text | model | seeds | " + " | ".join(head) + " |",
         "|---|---|--:|" + "--:|" * len(head),
     ]
+    lines += [f"| {' | '.join(cells)} |" for cells in _beyond_cells(rows)]
+    return [*lines, ""]
+
+
+def _beyond_cells(rows) -> list[list[str]]:
+    found = []
     for row in rows:
         for each in row.series:
             cells = [each.cell(name, digits) for name, (_, digits) in BEYOND.items()]
             name = f"{each.model}{'*' if each.departures else ''}"
-            text = row.manifest["text"]
-            lines.append(
-                "| " + " | ".join([text, name, str(len(each.runs)), *cells]) + " |"
-            )
-    return [*lines, ""]
+            found.append([row.manifest["text"], name, str(len(each.runs)), *cells])
+    return found
 
 
 def _departures(rows) -> list[str]:
@@ -268,6 +264,21 @@ def _latex(rows) -> str:
             lines.append(" & ".join(map(_escaped, cells)) + r" \\")
         lines.append(r"\addlinespace")
     return "\n".join([*lines[:-1], r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex_beyond(rows) -> str:
+    head = " & ".join(_escaped(label) for label, _ in BEYOND.values())
+    lines = [
+        r"% Beyond the paper",
+        r"\begin{tabular}{llr" + "r" * len(BEYOND) + "}",
+        r"\toprule",
+        rf"text & model & seeds & {head} \\",
+        r"\midrule",
+        *(" & ".join(map(_escaped, cells)) + r" \\" for cells in _beyond_cells(rows)),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _escaped(text: str) -> str:

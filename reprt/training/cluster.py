@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.training.job import train_work, write_page
-from reprt.training.plan import make_plan
+from reprt.training.plan import Plan, make_plan
 from reprt.training.progress import Progress
-from reprt.training.recipe import Recipe
+from reprt.training.recipe import Recipe, RunSettings
 from reprt.training.run_folder import RunFolder
 from reprt.training.work import Work, find_work
 
 HERE = "here"
 RETRIES = 10  # of a run whose process was lost; each goes on from its last checkpoint
-PASSED_ON = ("KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
+PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
 
 
 class RunsFailed(ChildProcessError):
@@ -57,34 +57,35 @@ def run_on_ray(
             "Training on Ray needs it: pip install 'reprt[train,cluster]'. Importing "
             f"it failed with: {error}"
         ) from error
+    if cpus < 1:
+        raise ValueError(f"Expected --cpus to be at least 1. Received: {cpus}.")
     progress = Progress()
-    work = find_work(recipe, only, out, progress)
-    progress.say(str(make_plan(work, progress)))
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(PASSED_ON)
-    }
-    # TensorFlow would take all cores for each run.
-    environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
+    work = [
+        dataclasses.replace(each, folder=each.folder.resolve())
+        for each in find_work(recipe, only, out, progress)
+    ]
     ray.init(
-        address=None if address == HERE else address,
-        runtime_env={"env_vars": environment},
-        include_dashboard=False,
+        address="local" if address == HERE else address,
+        runtime_env={"env_vars": _environment(cpus)},
+        include_dashboard=False if address == HERE else None,
         logging_level=logging.WARNING,
     )
     try:
-        gpus = 1 if ray.cluster_resources().get("GPU") else 0
-        # Each run has a process of its own, whose memory goes with it.
+        slots, gpus = _slots(ray, cpus)
+        # Each task has a process of its own, whose memory goes with it, and so has the
+        # plan: what measures holds on to a device.
         remote = ray.remote(
-            num_cpus=cpus, num_gpus=gpus, max_calls=1, max_retries=RETRIES
-        )(_train_one)
-        names = {}
-        for each in work:
-            each = dataclasses.replace(each, folder=each.folder.resolve())
+            max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
+        )
+        texts = [ray.put(each) for each in work]
+        plan = ray.get(remote(_plan).remote(*texts))
+        progress.say(str(dataclasses.replace(plan, at_once=slots)))
+        train, names = remote(_train_one), {}
+        for each, text in zip(work, texts):
             for run in each.runs:
-                one = dataclasses.replace(each, runs=[run])
-                names[remote.remote(one, recipe)] = f"{each.corpus.pair} {run.name}"
+                if RunFolder(each.folder / run.name).metrics() is None:
+                    task = train.remote(text, run, recipe)
+                    names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)
     finally:
         ray.shutdown()
@@ -98,10 +99,42 @@ def run_on_ray(
     return page
 
 
-def _train_one(work: Work, recipe: Recipe):
-    """What a worker does; `work` has a single run."""
-    train_work(work, recipe, Progress())
-    (run,) = work.runs
+def _environment(cpus) -> dict[str, str]:
+    """What workers are to know of this process's settings."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        # Workers of Ray are no workers of TensorFlow's, who would wait for each other.
+        if name.startswith(PASSED_ON) and name != "TF_CONFIG"
+    }
+    # TensorFlow would take all cores for each run.
+    environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
+    return environment
+
+
+def _slots(ray, cpus) -> tuple[int, int]:
+    """How many runs there is room for at a time, and how many GPUs each takes."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = 1 if any(node.get("GPU") for node in nodes) else 0
+    room = 0
+    for node in nodes:
+        of_cpus = int(node.get("CPU", 0)) // cpus
+        room += min(of_cpus, int(node.get("GPU", 0))) if gpus else of_cpus
+    if not room:
+        raise ValueError(
+            f"Expected a machine with {cpus} cores"
+            f"{' and a GPU' if gpus else ''} for a run. Received: {nodes}."
+        )
+    return room, gpus
+
+
+def _plan(*work: Work) -> Plan:
+    return make_plan(work, Progress())
+
+
+def _train_one(work: Work, run: RunSettings, recipe: Recipe):
+    """What a worker does."""
+    train_work(dataclasses.replace(work, runs=[run]), recipe, Progress())
     if RunFolder(work.folder / run.name).metrics() is None:
         raise ArithmeticError("it diverged, or another process works on it")
 

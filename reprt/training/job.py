@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from reprt.training.progress import Progress, duration
 from reprt.training.recipe import Recipe
 from reprt.training.run_folder import RunFolder, RunFolderError, provenance
 from reprt.training.work import Work, find_work
+from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
 
@@ -42,37 +42,37 @@ def run_job(
         plan_only: whether only to say what there is to do, and what it will cost.
 
     Returns:
-        The path of the page; of the folder, if there is none yet.
+        The path of the page; of the folder, if there is none.
 
     Raises:
+        ConnectionError: if this is one of several workers, and another was lost.
         ValueError: for a text that cannot be had, or a folder that holds other runs.
     """
     recipe.runs(embedded=False, only=only)  # an unknown model is told before all else
     progress = Progress()
-    writer = _join_workers()
-    work = find_work(recipe, only, out, progress)
-    if plan_only or len(work) > 1 or recipe.page != "report":
-        progress.say(str(make_plan(work, progress)))
-    if plan_only:
-        return work[-1].folder
-    for each in work:
-        train_work(each, recipe, progress, writer)
-    return write_page(recipe.page, work[-1].folder) if writer else work[-1].folder
+    with _together():
+        work = find_work(recipe, only, out, progress)
+        if plan_only or len(work) > 1 or recipe.page != "report":
+            progress.say(str(make_plan(work, progress)))
+        if plan_only:
+            return work[-1].folder
+        for each in work:
+            train_work(each, recipe, progress)
+    return write_page(recipe.page, work[-1].folder)
 
 
-def _join_workers() -> bool:
-    """Joins the workers that TensorFlow's `TF_CONFIG` names, if there are others.
+@contextlib.contextmanager
+def _together():
+    """Joins the other workers that train the same runs, if there are any."""
+    if not several_workers():
+        yield
+        return
+    # Before all else that TensorFlow does.
+    from reprt.training.on_tensorflow import mirrored_strategy, together
 
-    It has to come before all else that TensorFlow does.
-
-    Returns:
-        Whether this process is the one that writes results.
-    """
-    if not os.environ.get("TF_CONFIG"):
-        return True
-    from reprt.training.trainer import backend
-
-    return backend(deterministic=False).chief
+    mirrored_strategy()
+    with together():
+        yield
 
 
 def prepare(recipe: Recipe, path: Path) -> Path:
@@ -105,14 +105,21 @@ def prepare(recipe: Recipe, path: Path) -> Path:
 
 
 def write_page(page: str, folder: Path) -> Path:
-    """Writes what a recipe's `page` is on the runs in the folder of a text."""
+    """Writes what a recipe's `page` is on the runs in the folder of a text.
+
+    Returns:
+        The path of the page; the folder, if there is no run yet or another worker
+        writes the page.
+    """
+    if not is_chief() or not any(folder.glob("*/config.toml")):
+        return folder
     match page:
         case "comparison":
             return write_comparison(folder)
         case "figure3":
             return write_figure3(folder)
         case "readings":
-            return write_readings(folder)
+            return write_readings(folder.parent)
         case "table1":
             write_report(folder)
             return write_table1(folder.parent)
@@ -120,14 +127,17 @@ def write_page(page: str, folder: Path) -> Path:
             return write_report(folder)
 
 
-def train_work(work: Work, recipe: Recipe, progress: Progress, writer: bool = True):
+def train_work(work: Work, recipe: Recipe, progress: Progress):
     """Trains all runs on one text, and writes their page as they go.
 
     Args:
         work: the runs and their text.
         recipe: the recipe that they are of.
         progress: where it is said how far they are.
-        writer: False if another process writes what comes out.
+
+    Raises:
+        ArithmeticError: if a model's loss is not finite, once the others are trained;
+            not with trials or several pairs, where it is said.
     """
     from reprt.training.trainer import forget_models
 
@@ -139,11 +149,10 @@ def train_work(work: Work, recipe: Recipe, progress: Progress, writer: bool = Tr
     )
 
     def write():
-        if writer:
-            write_page(recipe.page, work.folder)
+        write_page(recipe.page, work.folder)
 
     def folder_of(run):
-        return RunFolder(work.folder / run.name, writable=writer)
+        return RunFolder(work.folder / run.name, writable=is_chief())
 
     # A recipe of trials has too many models to have them all in memory, and their
     # times are not what it is about.
@@ -156,14 +165,14 @@ def train_work(work: Work, recipe: Recipe, progress: Progress, writer: bool = Tr
                 for run in group
                 if _claimed(folder_of(run), claims, progress)
             }
-            try:
-                _train(mine, text, progress, write)
-            except ArithmeticError as error:
-                if not trials:
-                    raise
-                progress.say(f"{error} The other trials go on.")
+            errors = _train(mine, text, progress, write)
             if mine:
                 write()
+        for error in errors:
+            # One of many runs, which are worth having without it.
+            if not (trials or recipe.trials.pairs[1:]):
+                raise error
+            progress.say(f"{error} The other runs go on.")
         forget_models()
     write()
 
@@ -172,12 +181,17 @@ def _claimed(folder, claims, progress):
     """Whether the run is left to this process."""
     mine = claims.enter_context(folder.claimed())
     if not mine:
+        if several_workers():
+            raise RunFolderError(f"Another process works on {folder.path}.")
         progress.say(f"{folder.path.name}: another process works on it")
     return mine
 
 
 def _train(runs, text, progress, after_epoch):
-    """Trains runs, by their folders, side by side, and writes what came out."""
+    """Trains runs, by their folders, side by side, and writes what came out.
+
+    Returns why runs did not finish.
+    """
     from reprt.training.trainer import Trainer, train_side_by_side
 
     for folder, run in runs.items():
@@ -202,10 +216,14 @@ def _train(runs, text, progress, after_epoch):
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
             f"the results go to {trainers[0].folder.path.parent}"
         )
-    train_side_by_side(trainers, after_epoch)
+    errors = train_side_by_side(trainers, after_epoch)
     for trainer in trainers:
-        if trainer.folder.writable:
-            trainer.folder.write_metrics(_results(trainer, progress))
+        if trainer.finished and trainer.folder.writable:
+            try:
+                trainer.folder.write_metrics(_results(trainer, progress))
+            except ArithmeticError as error:
+                errors.append(error)
+    return errors
 
 
 def _results(trainer, progress: Progress):

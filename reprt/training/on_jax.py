@@ -12,21 +12,20 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from reprt.compilation import length_with_room
 from reprt.data.pipeline import EncodedSplit, arrays
+from reprt.data.text import cache
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import real_tokens
 
 
 @functools.cache
 def data_parallel() -> keras.distribution.DataParallel | None:
-    """Returns the distribution over all devices, made Keras' own; None for one device.
+    """Returns the distribution over all devices, or None for a single one.
 
     Weights are on every device, and each has its share of a batch.
     """
     if jax.device_count() == 1:
         return None
-    distribution = keras.distribution.DataParallel()
-    keras.distribution.set_distribution(distribution)
-    return distribution
+    return keras.distribution.DataParallel()
 
 
 class OnJax:
@@ -44,6 +43,8 @@ class OnJax:
         self._distribution = data_parallel()
         self._everywhere = None  # where a step's results are: JAX's own choice
         if self._distribution is not None:
+            # Each time, for Keras forgets it when it clears its session.
+            keras.distribution.set_distribution(self._distribution)
             mesh = self._distribution.device_mesh.backend_mesh
             self._everywhere = NamedSharding(mesh, PartitionSpec())
 
@@ -57,23 +58,22 @@ class OnJax:
         devices = [device for device in jax.devices() if device.platform != "cpu"]
         return [device.device_kind for device in devices]
 
-    @property
-    def chief(self) -> bool:
-        return True
-
     def agreed(self, number: float) -> float:
+        """Returns the number: there are no other workers."""
         return number
+
+    def check_same(self, what: str):
+        """Passes, for there are no other workers."""
 
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""
         return contextlib.nullcontext()
 
-    def together(self) -> contextlib.AbstractContextManager:
-        return contextlib.nullcontext()
-
     def compile(self, model, optimizer, split: EncodedSplit):
         """Makes the steps of a built model and optimizer."""
         self._model, self._optimizer = model, optimizer
+        # What was compiled once need not be compiled again by the next run.
+        jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
         self._train = jax.jit(
             self._step, donate_argnums=0, out_shardings=self._everywhere
         )
@@ -104,24 +104,40 @@ class OnJax:
         Rows of padding fill up the last batch.
         """
         order = np.arange(len(split)) if order is None else np.asarray(order)
-        # As many rows on each device.
-        rows = -(-batch_size // jax.device_count()) * jax.device_count()
+        rows = self._rows(batch_size)
         for start in range(skip * batch_size, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            inputs, labels = arrays(split, chosen, rows, length_with_room)
+            inputs, labels = arrays(split, chosen, rows, self._length)
             yield len(chosen), self._shared((*inputs, labels))
+
+    def warm_up(self, split: EncodedSplit, batch_size: int):
+        """Compiles a step for each length there is, lest the clock run meanwhile.
+
+        It takes steps; `load` undoes them.
+        """
+        lengths = {self._length(length) for length in np.unique(split.lengths)}
+        rows = self._rows(batch_size)
+        for length in sorted(lengths):
+            side = np.zeros((rows, length), "int32")
+            self.train((0, self._shared((side, side, side))))
+
+    def _length(self, length: int) -> int:
+        return length_with_room(length, self._model.config.max_length)
+
+    def _rows(self, batch_size: int) -> int:
+        """As many on each device."""
+        return -(-batch_size // jax.device_count()) * jax.device_count()
 
     def train(self, batch) -> tuple[int, float, int, int]:
         """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
-        rows, arrays = batch
-        self._state, sums = self._train(self._state, *arrays)
+        rows, sides = batch
+        self._state, sums = self._train(self._state, *sides)
         return _numbers(rows, sums)
 
     def evaluate(self, batch) -> tuple[int, float, int, int]:
         """Returns the same sums without a step, and without dropout."""
-        rows, arrays = batch
-        weights = self._state[:2]
-        return _numbers(rows, self._evaluate(weights, *arrays)[0])
+        rows, sides = batch
+        return _numbers(rows, self._evaluate(self._state[:2], *sides)[0])
 
     @property
     def _variables(self):

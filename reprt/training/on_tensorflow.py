@@ -2,8 +2,7 @@
 
 import contextlib
 import functools
-import json
-import os
+import zlib
 
 import tensorflow as tf
 
@@ -12,6 +11,7 @@ from reprt.data.pipeline import EncodedSplit, batches
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
+from reprt.training.workers import several_workers
 
 
 class WorkerLost(ConnectionError):
@@ -35,19 +35,19 @@ def mirrored_strategy() -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(devices)
 
 
-def several_workers() -> bool:
-    """Returns whether `TF_CONFIG` says that this process is one of several workers."""
-    return sum(map(len, _cluster().get("cluster", {}).values())) > 1
+@contextlib.contextmanager
+def together():
+    """Within it, the loss of another worker is an error that says so.
 
-
-def _cluster() -> dict:
-    text = os.environ.get("TF_CONFIG") or "{}"
+    Raises:
+        WorkerLost: if another worker has gone.
+    """
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(
-            "Expected TF_CONFIG to be JSON, as TensorFlow's documentation of "
-            f"MultiWorkerMirroredStrategy has it. Received: {text!r}."
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise WorkerLost(
+            "Another worker was lost. Start all workers again: the same commands go on "
+            "from the last checkpoint."
         ) from error
 
 
@@ -72,19 +72,31 @@ class OnTensorFlow:
         workers = self._strategy.num_replicas_in_sync // len(devices)
         return devices * workers
 
-    @property
-    def chief(self) -> bool:
-        """Whether the run's folder is this process's to write."""
-        task = _cluster().get("task", {})
-        return not several_workers() or (
-            task.get("type") == "chief" or task.get("index") == 0
-        )
-
     def agreed(self, number: float) -> float:
         """Returns the mean of all workers' numbers, so that all decide alike."""
         if not several_workers():
             return number
-        return float(self._mean(tf.constant(number, tf.float32)))
+        return float(self._mean(tf.constant(number, tf.float64)))
+
+    def check_same(self, what: str):
+        """Checks that all workers are about to do the same.
+
+        Args:
+            what: it, in any words.
+
+        Raises:
+            ValueError: on every worker, if they differ.
+        """
+        own = zlib.crc32(what.encode()) % 2**20
+        mean, of_squares = self.agreed(own), self.agreed(own**2)
+        if of_squares != mean**2:  # unless all are equal, it is larger
+            raise ValueError(
+                "The workers do not have the same settings, text, vocabularies and "
+                f"checkpoint. They need one --out and one text. This one has: {what}"
+            )
+
+    def warm_up(self, split: EncodedSplit, batch_size: int):
+        """Does what has to be done once; here the first step does it."""
 
     @tf.function
     def _mean(self, number):
@@ -101,23 +113,6 @@ class OnTensorFlow:
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""
         return self._strategy.scope()
-
-    @contextlib.contextmanager
-    def together(self):
-        """Within it, the loss of another worker is an error that says so.
-
-        Raises:
-            WorkerLost: if there was another worker, and it has gone.
-        """
-        try:
-            yield
-        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-            if not several_workers():
-                raise
-            raise WorkerLost(
-                "Another worker was lost. Start all workers again: the same commands "
-                "go on from the last checkpoint."
-            ) from error
 
     def compile(self, model, optimizer, split: EncodedSplit):
         """Makes the steps of a built model and optimizer, for batches as of a split."""

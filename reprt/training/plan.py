@@ -11,8 +11,9 @@ from reprt.training.progress import Progress, duration
 from reprt.training.run_folder import RunFolder
 from reprt.training.work import Work
 
-# Settings that decide what a step costs; the others change what it computes.
-SIZES = (
+EVALUATION_COST = 0.4  # of a training step's time
+# Settings that decide most of what a step costs.
+COSTLY = (
     "num_blocks",
     "embedding_dim",
     "num_heads",
@@ -34,8 +35,8 @@ class Planned:
         epochs: how many it is to have.
         done: how many it has.
         finished: whether its results are there.
-        steps: those that are left.
-        seconds: what they will take, about, and at most what its budget leaves.
+        steps: those that are left, if its budget of time allows.
+        seconds: what they will take, about, validation included.
     """
 
     pair: str
@@ -56,9 +57,15 @@ class Planned:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The runs of a job, in the order in which they will be trained."""
+    """The runs of a job, in the order in which they will be trained.
+
+    Attributes:
+        runs: the runs.
+        at_once: how many of them are trained at a time.
+    """
 
     runs: Sequence[Planned]
+    at_once: int = 1
 
     def __str__(self):
         rows = [("pair", "run", "sentences", "state", "steps left", "about")]
@@ -76,13 +83,16 @@ class Plan:
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         steps = sum(run.steps for run in self.runs)
-        hours = sum(run.seconds for run in self.runs) / 3600
+        hours = sum(run.seconds for run in self.runs) / 3600 / self.at_once
+        each = "one run after the other"
+        if self.at_once > 1:
+            each = f"{self.at_once} runs at a time"
         return "\n".join(
             [
                 *lines,
-                f"Together {steps:,} steps, about {hours:.1f} hours on this machine, "
-                "one run after the other (measured on a few steps, and on runs that "
-                "are under way; translating the test splits not counted)",
+                f"Together {steps:,} steps, about {hours:.1f} hours, {each} (measured "
+                "here on a few steps, and on runs that are under way; what is done "
+                "once a run is trained, prefix loss and translations, is not counted)",
             ]
         )
 
@@ -102,7 +112,7 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
 
     def seconds_a_step(work, run):
         key = (
-            *(getattr(run.model, name) for name in SIZES),
+            *(getattr(run.model, name) for name in COSTLY),
             run.training.batch_size,
             run.training.precision,
         )
@@ -128,7 +138,11 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
                     if used
                     else seconds_a_step(work, run)
                 )
-                seconds = min(steps * each, training.hours * 3600 - sum(used))
+                budget = max(0.0, training.hours * 3600 - sum(used))
+                steps = min(steps, int(budget / each))
+                # The budget is one of training alone.
+                validation = -(-len(corpus.dev) // training.batch_size) / epoch
+                seconds = steps * each * (1 + EVALUATION_COST * validation)
             planned.append(
                 Planned(
                     corpus.pair,
@@ -138,7 +152,7 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
                     len(log),
                     finished,
                     steps,
-                    max(0.0, seconds),
+                    seconds,
                 )
             )
     return Plan(planned)

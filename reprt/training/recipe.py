@@ -12,7 +12,8 @@ from typing import Any
 from reprt.config import PRESETS, TransformerConfig, from_settings, preset
 
 PRECISIONS = ("float32", "mixed_bfloat16")
-PAGES = ("report", "comparison", "table1", "figure3", "readings")
+PAGES_ON_TEXTS = ("table1", "readings")  # on the runs of several texts
+PAGES = ("report", "comparison", "figure3", *PAGES_ON_TEXTS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -161,9 +162,10 @@ class RunSettings:
 
     @property
     def work(self) -> "RunSettings":
-        """What is done, whatever it is called."""
+        """What is done, whatever it is called and wherever its text was found."""
         training = dataclasses.replace(self.training, schedule_dim=self.schedule_dim)
-        return dataclasses.replace(self, name="", training=training)
+        text = dataclasses.replace(self.text, source="")
+        return dataclasses.replace(self, name="", training=training, text=text)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ import tomli_w
 from reprt import __version__
 from reprt.data.pipeline import EncodedCorpus
 from reprt.data.tokenizer import read_vocabulary, write_vocabulary
+from reprt.data.whole_file import whole_file
 from reprt.saving import load_model
 from reprt.training.recipe import RunSettings
 
@@ -121,6 +122,8 @@ class RunFolder:
     def _check_neighbours(self, identity):
         # They share a report, which sets their losses side by side.
         for manifest in sorted(self.path.parent.glob("*/manifest.json")):
+            if manifest.parent.suffix == UNFINISHED:
+                continue
             other = RunFolder(manifest.parent).manifest()
             if any(other.get(name) != value for name, value in identity.items()):
                 raise RunFolderError(
@@ -286,9 +289,8 @@ class RunFolder:
     def _write(self, name, text):
         if not self.writable:
             return
-        temporary = self.path / f"{name}.tmp"
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, self.path / name)
+        with whole_file(self.path / name) as file:
+            file.write(text.encode())
 
 
 def provenance() -> dict[str, Any]:

@@ -18,12 +18,12 @@ from reprt.data.pipeline import (
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
 from reprt.training.checkpoint import restore_checkpoint, save_checkpoint
+from reprt.training.plan import EVALUATION_COST
 from reprt.training.progress import Progress, duration
 from reprt.training.recipe import RunSettings
 from reprt.training.run_folder import RunFolder
 
 CALIBRATION_STEPS = 3
-EVALUATION_COST = 0.4  # of a training step's time, for the estimates only
 
 
 class TrainingDiverged(ArithmeticError):
@@ -139,6 +139,10 @@ class Trainer:
             self._optimizer.build(self.model.trainable_variables)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.from_json(saved) if saved else State()
+        self._backend.check_same(
+            f"epoch {self.state.epoch}, step {self.state.step_in_epoch}, text "
+            f"{text.digest()}, {settings.work}"
+        )
         # Epochs that ended after the checkpoint will be done again.
         folder.write_log(self.state.rows)
         folder.add_start(self._backend.devices, self._backend.accelerators)
@@ -184,6 +188,7 @@ class Trainer:
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
         before = [variable.numpy() for variable in self._variables]
+        self._backend.warm_up(self.text.train, self.settings.training.batch_size)
         few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
         for batch in few:
@@ -205,12 +210,7 @@ class Trainer:
 
         Raises:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
-            ConnectionError: if another worker, of several, was lost.
         """
-        with self._backend.together():
-            self._train_epoch(seconds_left_elsewhere)
-
-    def _train_epoch(self, seconds_left_elsewhere):
         state = self.state
         begun = time.monotonic()
         for batch in self._training_batches():
@@ -345,7 +345,7 @@ def forget_models():
 
 def train_side_by_side(
     trainers: Sequence[Trainer], after_epoch: Callable[[], object] = lambda: None
-):
+) -> list[ArithmeticError]:
     """Trains several models, an epoch of each in turn.
 
     Taking turns lets what else the machine does fall on all models alike, so that
@@ -354,9 +354,19 @@ def train_side_by_side(
     Args:
         trainers: the models; those that have finished are left alone.
         after_epoch: called whenever an epoch has ended.
+
+    Returns:
+        Why models did not finish; the others went on.
     """
-    while pending := [trainer for trainer in trainers if not trainer.finished]:
+    pending = list(trainers)
+    errors: list[ArithmeticError] = []
+    while pending := [trainer for trainer in pending if not trainer.finished]:
         trainer = min(pending, key=lambda trainer: trainer.state.epoch)
         others = [other for other in pending if other is not trainer]
-        trainer.train_epoch(lambda: sum(other.seconds_left for other in others))
+        try:
+            trainer.train_epoch(lambda: sum(other.seconds_left for other in others))
+        except TrainingDiverged as error:
+            errors.append(error)
+            pending = others
         after_epoch()
+    return errors

@@ -8,7 +8,7 @@ from pathlib import Path
 from reprt.data.corpus import Corpus
 from reprt.data.text import TextUnavailable, cache, find
 from reprt.training.progress import Progress
-from reprt.training.recipe import Recipe, RunSettings
+from reprt.training.recipe import PAGES_ON_TEXTS, Recipe, RunSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,17 +56,25 @@ def find_work(
     Raises:
         TextUnavailable: if none can be had.
     """
-    # A page on many pairs gathers the folders of all, and of no built-in text.
-    many = recipe.page == "table1" or len(recipe.pairs) > 1
+    # A page on many texts gathers the folders of all, and of no built-in text.
+    many = recipe.page in PAGES_ON_TEXTS or len(recipe.pairs) > 1
     source = recipe.text.source
+    if source == "embedded" and len(recipe.pairs) > 1:
+        raise ValueError(
+            "Expected one pair with the embedded corpus, which has but one. Received: "
+            f"{', '.join(recipe.pairs)}. Choose by --pair."
+        )
     if many and source == "auto":
         source = "ted"
-    work, missing = [], {}
+    work, missing = [], []
     for pair in recipe.pairs:
         try:
             corpus = find(source, pair)
         except TextUnavailable as error:
-            missing[pair] = error
+            missing.append(error)
+            # The search for TED tells at length where it looked.
+            reason = str(error).splitlines()[0]
+            progress.say(f"{pair}: not run, for want of its text. {reason}")
             continue
         progress.say(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
@@ -78,9 +86,7 @@ def find_work(
             folder /= _slug(corpus)
         work.append(Work(corpus, runs, folder))
     if not work:
-        raise next(iter(missing.values()))
-    for pair in missing:
-        progress.say(f"{pair}: not run, for want of its text")
+        raise missing[0]
     return work
 
 

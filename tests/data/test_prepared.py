@@ -66,7 +66,13 @@ def test_damaged_files_and_others_are_told(path, tmp_path):
         np.savez(without, **{n: saved[n] for n in saved.files if n != "dev_source_ids"})
     text = tmp_path / "text.npz"
     text.write_text("um texto")
-    for file in (other, half, without, text):
+    flipped = tmp_path / "flipped.npz"
+    flipped.write_bytes(path.read_bytes())
+    data = bytearray(path.read_bytes())
+    for place in range(200, len(data), len(data) // 20):  # some break the compression
+        data[place] ^= 0xFF
+    flipped.write_bytes(data)
+    for file in (other, half, without, text, flipped):
         with pytest.raises(TextUnavailable, match="not a text that `reprt prepare`"):
             find(str(file), "pt_to_en")
 

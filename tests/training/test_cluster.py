@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,17 +19,26 @@ seeds = [0, 1]
 WORKER = b"ray::_train_one"
 
 
-def workers():
-    """The processes that train, by Ray's name for them."""
-    found = []
-    for folder in os.listdir("/proc"):
+def workers(driver):
+    """The processes that train for a driver, by Ray's name for them."""
+    parents, names = {}, {}
+    for folder in filter(str.isdigit, os.listdir("/proc")):
         try:
+            with open(f"/proc/{folder}/stat") as file:
+                parents[int(folder)] = int(file.read().rpartition(")")[2].split()[1])
             with open(f"/proc/{folder}/cmdline", "rb") as file:
-                if file.read().startswith(WORKER):
-                    found.append(int(folder))
-        except OSError:
+                names[int(folder)] = file.read()
+        except OSError:  # it has ended
             pass
-    return found
+
+    def is_ours(process):
+        while process in parents:
+            process = parents[process]
+            if process == driver.pid:
+                return True
+        return False
+
+    return [p for p, name in names.items() if name.startswith(WORKER) and is_ours(p)]
 
 
 def starts(folder):
@@ -58,14 +68,13 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
         deadline = time.monotonic() + 300
         runs = [out / f"repe.{seed}" for seed in (0, 1)]
 
-        def under_way():
-            return [run for run in runs if (run / "checkpoints").exists()]
-
-        while not under_way():
+        while not any(any(run.glob("checkpoints/*.npz")) for run in runs):
             assert time.monotonic() < deadline, log.read_text()
             assert driver.poll() is None, log.read_text()
             time.sleep(0.1)
-        for process in workers():
+        killed = workers(driver)
+        assert killed
+        for process in killed:
             os.kill(process, signal.SIGKILL)
         assert driver.wait(300) == 0, log.read_text()
     finally:
@@ -76,8 +85,10 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     for run in runs:
         metrics = json.loads((run / "metrics.json").read_text())
         assert metrics["epochs"] == 40
-    # What was killed began again, not from the beginning.
+    # What was killed began again, and not from the beginning.
     assert max(len(starts(run)) for run in runs) >= 2
+    begun = re.findall(r"from epoch (\d+), step", text)
+    assert max(map(int, begun)) > 1
     assert (out / "comparison.md").exists()
 
 

@@ -8,6 +8,7 @@ import tiny_run
 
 from reprt.cli import main
 from reprt.data import ted
+from reprt.training.plan import Plan, Planned, make_plan
 from reprt.training.progress import Progress
 from reprt.training.recipe import load_recipe
 from reprt.training.run_folder import RunFolder
@@ -65,8 +66,8 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
         "de_to_en repe": ("66", "to do", "5"),
     }
     assert planned(told) == to_do
-    assert "Together 16 steps, about 0.0 hours on this machine" in told
-    assert "gl_to_en: not run, for want of its text" in told
+    assert "Together 16 steps, about 0.0 hours, one run after the other" in told
+    assert re.search("gl_to_en: not run, for want of its text. .*cannot be used", told)
     assert not (place / "out").exists()  # a plan leaves nothing behind
 
     # One pair alone, and no code of ours has heard of it.
@@ -101,8 +102,6 @@ def work(place, tmp_path):
 
 
 def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
-    from reprt.training.plan import make_plan
-
     for run, logged in (("baseline", 1), ("repe", 3)):
         folder = RunFolder(work[0].folder / run)
         folder.path.mkdir(parents=True)
@@ -110,14 +109,13 @@ def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
     plan = make_plan(work, Progress())
     baseline, repe = plan.runs
     assert (baseline.steps, baseline.state) == (9, "1 of 4 epochs")
-    assert baseline.seconds == pytest.approx(90)
-    assert (repe.steps, repe.seconds) == (3, pytest.approx(30))
+    # 10 seconds a step, and a batch of validation at two fifths of it.
+    assert baseline.seconds == pytest.approx(90 + 3 * 4)
+    assert (repe.steps, repe.seconds) == (3, pytest.approx(30 + 4))
     assert "Together 12 steps, about 0.0 hours" in str(plan)
 
 
 def test_no_run_costs_more_than_its_budget(place, tmp_path):
-    from reprt.training.plan import make_plan
-
     overrides = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
     overrides += ["training.hours=0.01", "training.epochs=10"]
     recipe = load_recipe(place / "tiny.toml", overrides)
@@ -126,7 +124,22 @@ def test_no_run_costs_more_than_its_budget(place, tmp_path):
     folder.path.mkdir(parents=True)
     folder.write_log([{"train_seconds": 30.0}])
     (run,) = make_plan(work, Progress()).runs
-    assert run.seconds == pytest.approx(0.01 * 3600 - 30)
+    # Six of 36 seconds are left, and a step has taken ten.
+    assert run.steps == 0
+    folder.write_log([{"train_seconds": 10.2}])
+    (run,) = make_plan(work, Progress()).runs
+    assert run.steps == 7 and run.seconds == pytest.approx(7 * 3.4 * (1 + 0.4 / 3))
+
+
+def test_several_runs_at_a_time_take_less():
+    one = Planned("pt_to_en", "repe", 33, 2, 0, False, 6, 7200.0)
+    plan = Plan([one, one], at_once=2)
+    assert "Together 12 steps, about 2.0 hours, 2 runs at a time" in str(plan)
+
+
+def test_the_embedded_corpus_has_one_pair(train, capsys):
+    assert train("--pair", "pt_to_en", "gl_to_en", "--text", "embedded") == 2
+    assert "Expected one pair with the embedded corpus" in capsys.readouterr().err
 
 
 def test_without_any_text_the_job_stops(train, capsys):

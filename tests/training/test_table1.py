@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import pathlib
 import re
+import shutil
 
 import pytest
 from fake_runs import row
@@ -111,6 +112,7 @@ def test_the_same_pair_on_two_texts_has_two_lines(add_az):
     mine = {**AZ, "official": False, "name": "az_to_en from mine (not TED)"}
     add_az("repe", [row(1, 4.0, 3.5)], {}, text_fields=mine, under="mine")
     page = write_table1(add_az("repe", [row(1, 4.0, 3.5)], {})).read_text()
+    assert page.count("| az_to_en | 5,946 | 671 | paper |") == 1
     assert len(re.findall(r"\| ours \| not run .* \| 1 \| 4.00", page)) == 1
     assert len(re.findall(r"\| ours, on az_to_en from mine", page)) == 1
 
@@ -156,7 +158,8 @@ def test_the_csv_has_a_row_for_every_result(add_az):
 def test_the_latex_table_is_whole(add_az):
     folder = add_az("repe", [row(1, 4.0, 3.5)], {})
     write_table1(folder)
-    lines = (folder / "table1.tex").read_text().splitlines()
+    tables = (folder / "table1.tex").read_text().split("% Beyond the paper")
+    lines = tables[0].strip().splitlines()
     rows = [
         line
         for line in lines
@@ -165,6 +168,7 @@ def test_the_latex_table_is_whole(add_az):
     assert {line.count("&") for line in rows} == {11}
     assert len(rows) == 1 + 14 * 2 + 1
     assert lines[-1] == r"\end{tabular}" and lines[-2] == r"\bottomrule"
+    assert r"TED-HRLR az\_to\_en & repe & 1 & 3.501 & not run &" in tables[1]
     assert not re.search(r"(?<!\\)_|±|−", "\n".join(lines[1:]))
 
 
@@ -176,16 +180,23 @@ def test_the_folder_of_one_text_will_do_and_notes_are_kept(add_az):
 
 
 def test_a_folder_without_runs_is_told(tmp_path):
-    with pytest.raises(RunFolderError, match="without any run"):
+    with pytest.raises(RunFolderError, match="without any"):
         write_table1(tmp_path)
 
 
+def test_before_the_first_epoch_has_ended_nothing_was_run(add_az):
+    page = write_table1(add_az("repe", [])).read_text()
+    assert sum(line.count("not run") for line in cells_of(page)) == 14 * 2
+
+
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("**/table1.md")), ids=str)
-def test_committed_tables_are_made_again_from_the_files_beside_them(path):
-    files = [path.with_suffix(ending) for ending in (".md", ".tex", ".csv")]
-    before = [file.read_text() for file in files]
-    write_table1(path.parent)
-    assert before == [file.read_text() for file in files]
+def test_committed_tables_are_made_again_from_the_files_beside_them(path, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(path.parent, copy)
+    write_table1(copy)
+    for ending in (".md", ".tex", ".csv"):
+        name = path.with_suffix(ending).name
+        assert (copy / name).read_text() == (path.parent / name).read_text()
 
 
 def test_results_name_the_fields_that_the_table_prints():

@@ -14,7 +14,7 @@ import pytest
 import tiny_run
 
 from reprt.cli import main
-from reprt.training.on_tensorflow import several_workers
+from reprt.training.workers import is_chief, several_workers
 
 
 def free_ports(count):
@@ -37,7 +37,8 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
     paths = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
 
-    def start(*more):
+    def start(*more, of_second=()):
+        of_second = list(of_second)
         cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
         for index in range(2):
             config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
@@ -47,7 +48,7 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
             with open(tmp_path / f"{index}.log", "w") as log:
                 running.append(
                     subprocess.Popen(
-                        [*command, "--only", "repe", *more],
+                        [*command, "--only", "repe", *more, *(of_second * index)],
                         env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
                         stdout=log,
                         stderr=log,
@@ -106,20 +107,41 @@ def test_two_workers_train_as_one_and_go_on_after_one_was_killed(start, tmp_path
             assert own == pytest.approx(other, rel=1e-3)
 
 
+CHIEF_AND_WORKER = '{"chief": ["a:1"], "worker": ["b:1"]}'
+WORKERS = '{"worker": ["a:1", "b:1"]}'
+
+
 @pytest.mark.parametrize(
-    "config, several",
+    "cluster, task, several, chief",
     [
-        ("", False),
-        ('{"cluster": {"worker": ["a:1"]}}', False),
-        ('{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}', True),
+        (None, None, False, True),
+        ('{"worker": ["a:1"]}', ("worker", 0), False, True),
+        (WORKERS, ("worker", 0), True, True),
+        (WORKERS, ("worker", 1), True, False),
+        (CHIEF_AND_WORKER, ("chief", 0), True, True),
+        (CHIEF_AND_WORKER, ("worker", 0), True, False),
     ],
 )
-def test_workers_are_counted(monkeypatch, config, several):
-    monkeypatch.setenv("TF_CONFIG", config)
-    assert several_workers() == several
+def test_one_of_the_workers_is_the_chief(monkeypatch, cluster, task, several, chief):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if cluster:
+        kind, index = task
+        task = f'{{"type": "{kind}", "index": {index}}}'
+        config = f'{{"cluster": {cluster}, "task": {task}}}'
+        monkeypatch.setenv("TF_CONFIG", config)
+    assert several_workers() == several and is_chief() == chief
 
 
 def test_a_configuration_that_is_no_json_is_told(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "worker 1")
     with pytest.raises(ValueError, match="TF_CONFIG to be JSON"):
         several_workers()
+
+
+@pytest.mark.slow
+def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
+    chief, other = start(of_second=["--set", "training.batch_size=4"])
+    assert (chief.wait(240), other.wait(240)) == (2, 2)
+    for index in range(2):
+        log = (tmp_path / f"{index}.log").read_text()
+        assert "The workers do not have the same settings" in log

@@ -1,0 +1,33 @@
+"""The workers that share one run, as TensorFlow's `TF_CONFIG` names them."""
+
+import json
+import os
+
+
+def several_workers() -> bool:
+    """Returns whether this process is one of several that train the same run."""
+    return sum(map(len, _config().get("cluster", {}).values())) > 1
+
+
+def is_chief() -> bool:
+    """Returns whether this process is the one that writes what comes out.
+
+    That is the task called chief or, without one, the first worker.
+    """
+    if not several_workers():
+        return True
+    config = _config()
+    task = config.get("task", {})
+    chief = "chief" if config["cluster"].get("chief") else "worker"
+    return task.get("type") == chief and task.get("index") == 0
+
+
+def _config() -> dict:
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            "Expected TF_CONFIG to be JSON, as TensorFlow's documentation of "
+            f"MultiWorkerMirroredStrategy has it. Received: {text!r}."
+        ) from error
