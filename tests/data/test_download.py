@@ -376,7 +376,7 @@ def _damaged():
     yield "nothing", b""
 
 
-@pytest.mark.parametrize("_, data", _damaged())
+@pytest.mark.parametrize("_, data", _damaged(), ids=[name for name, _ in _damaged()])
 def test_damaged_archives_leave_nothing_behind(tmp_path, _, data):
     (tmp_path / "archive").write_bytes(data)
 
