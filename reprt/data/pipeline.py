@@ -101,21 +101,20 @@ def encode(
     source = tokenizer("source", corpus.train.source)
     target = tokenizer("target", corpus.train.target)
 
+    def rows(which, sentences, tokenizer, longest=None):
+        return _cached_rows(
+            sentences,
+            tokenizer,
+            longest,
+            cache / "ids",
+            lambda done: progress(f"tokenising {which}: {done}"),
+        )
+
     def encoded(name: str):
         split: Split = getattr(corpus, name)
-
-        def side(which, sentences, tokenizer, longest):
-            return _cached_rows(
-                sentences,
-                tokenizer,
-                longest,
-                cache / "ids",
-                lambda done: progress(f"tokenising {name} {which}: {done}"),
-            )
-
         return EncodedSplit(
-            side("source", split.source, source, max_tokens),
-            side("target", split.target, target, max_tokens + 1),
+            rows(f"{name} source", split.source, source, max_tokens),
+            rows(f"{name} target", split.target, target, max_tokens + 1),
         )
 
     return EncodedCorpus(
@@ -125,7 +124,7 @@ def encode(
         train=encoded("train"),
         dev=encoded("dev"),
         test=encoded("test"),
-        test_words=target.words(corpus.test.target),
+        test_words=target.decode(rows("test", corpus.test.target, target)),
     )
 
 

@@ -71,6 +71,8 @@ def find_work(
         try:
             corpus = find(source, pair)
         except TextUnavailable as error:
+            if not recipe.pairs[1:]:
+                raise
             missing.append(error)
             # The search for TED tells at length where it looked.
             reason = str(error).splitlines()[0]

@@ -208,20 +208,22 @@ def tokenised(monkeypatch):
 
 def test_a_text_is_tokenised_once(corpus, tmp_path, tokenised):
     first = encode(corpus, 150, 99, tmp_path)
-    assert tokenised == [(n, cut) for n in (40, 5, 3) for cut in (99, 100)]
-    assert ids(encode(corpus, 150, 99, tmp_path)) == ids(first) and len(tokenised) == 6
+    # Each side of each split, and once more what translations are compared with.
+    cut = [(n, longest) for n in (40, 5, 3) for longest in (99, 100)]
+    assert tokenised == [*cut, (3, None)]
+    assert ids(encode(corpus, 150, 99, tmp_path)) == ids(first) and len(tokenised) == 7
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "vocabularies"]
 
 
 def test_what_changes_the_ids_is_tokenised_anew(corpus, tmp_path, tokenised):
     encode(corpus, 150, 99, tmp_path)
     encode(corpus, 150, 98, tmp_path)
-    assert len(tokenised) == 12
+    assert len(tokenised) == 7 + 6
     encode(corpus, 45, 99, tmp_path)
-    assert len(tokenised) == 18
+    assert len(tokenised) == 7 + 6 + 7
     other = embedded.load(train=40, dev=6, test=3)
     encode(type(corpus)(**{**vars(corpus), "dev": other.dev}), 150, 99, tmp_path)
-    assert tokenised[18:] == [(6, 99), (6, 100)]
+    assert tokenised[20:] == [(6, 99), (6, 100)]
 
 
 def test_damaged_ids_are_made_again(corpus, tmp_path, tokenised):
@@ -229,8 +231,8 @@ def test_damaged_ids_are_made_again(corpus, tmp_path, tokenised):
     one, two, *_ = (tmp_path / "ids").iterdir()
     one.write_bytes(one.read_bytes()[:-5])
     two.write_bytes(b"")
-    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 8
-    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 8
+    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 9
+    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 9
 
 
 def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):

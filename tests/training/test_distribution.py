@@ -13,7 +13,7 @@ SCRIPT = '''
 import json, pathlib, sys
 
 folder, replicas = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-sys.path.insert(0, sys.argv[3])
+sys.path[:0] = sys.argv[3:]
 
 import keras
 import numpy as np
@@ -104,7 +104,8 @@ def runs(tmp_path_factory):
     for replicas in (1, 2):
         folders[replicas] = tmp_path_factory.mktemp(f"replicas{replicas}")
         here = pathlib.Path(__file__).parent
-        arguments = [str(folders[replicas]), str(replicas), str(here)]
+        places = [str(here), str(here.parent)]
+        arguments = [str(folders[replicas]), str(replicas), *places]
         subprocess.run([sys.executable, "-c", SCRIPT, *arguments], check=True)
     return folders
 
