@@ -248,7 +248,8 @@ def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):
         for side in ("source", "target")
         for done in (25, 40)
     ]
-    assert told[-1] == "tokenising test target: 3/3 sentences, 0:00 left"
+    assert told[-2] == "tokenising test target: 3/3 sentences, 0:00 left"
+    assert told[-1] == "tokenising test: 3/3 sentences, 0:00 left"
     told.clear()
     encode(corpus, 150, 99, tmp_path, told.append)
     assert told == []
