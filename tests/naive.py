@@ -7,6 +7,20 @@ taken: no cache, no batch of sentences, no padding, and no line of the package.
 import numpy as np
 
 PAD, START, END = 0, 2, 3
+# Of models that are small enough for it.
+SIZES = {
+    "num_blocks": 1,
+    "embedding_dim": 8,
+    "num_heads": 2,
+    "key_dim": 4,
+    "value_dim": 3,
+    "feed_forward_dim": 16,
+}
+VARIANTS = {
+    "baseline": ("baseline", {}),
+    "repe": ("repe", {}),
+    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
+}
 
 
 def lively(model, seed=0, end=0.0, sharpness=2.0):

@@ -5,7 +5,7 @@ import naive
 import numpy as np
 import pytest
 import sacrebleu
-from naive import END, START
+from naive import END, SIZES, START
 
 from reprt import models
 from reprt.data.pipeline import EncodedSplit, batches
@@ -15,18 +15,8 @@ from reprt.evaluation import prefix_loss, teacher_forced_loss, translation_score
 from reprt.losses import MaskedCrossentropy
 from reprt.scores import scores
 
-SIZES = {
-    "num_blocks": 1,
-    "embedding_dim": 8,
-    "num_heads": 2,
-    "key_dim": 4,
-    "value_dim": 3,
-    "feed_forward_dim": 16,
-}
 VARIANTS = {
-    "baseline": ("baseline", {}),
-    "repe": ("repe", {}),
-    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
+    **naive.VARIANTS,
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
 }
 # Some sources are of one length, and one target needs more room than there is at first.

@@ -46,6 +46,17 @@ def cache(base):
     return base / "tiny-run" / "cache"
 
 
+def write_corpus(folder, **counts):
+    """Writes so many generated sentences under `text`, laid out as TED's are."""
+    corpus = embedded.load(**counts)
+    place = folder / "text" / "datasets" / "pt_to_en"
+    place.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        sentences = getattr(corpus, split)
+        for side, lines in (("pt", sentences.source), ("en", sentences.target)):
+            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
+
+
 @functools.cache
 def trained(base):
     """The folder of a recipe, of its text, and of what the command made of them.
@@ -56,13 +67,7 @@ def trained(base):
         base: the folder of all temporary folders, `tmp_path_factory.getbasetemp()`.
     """
     folder = base / "tiny-run"
-    corpus = embedded.load(train=33, dev=5, test=6)
-    place = folder / "text" / "datasets" / "pt_to_en"
-    place.mkdir(parents=True)
-    for split in ("train", "dev", "test"):
-        sentences = getattr(corpus, split)
-        for side, lines in (("pt", sentences.source), ("en", sentences.target)):
-            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
+    write_corpus(folder, train=33, dev=5, test=6)
     (folder / "tiny.toml").write_text(RECIPE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRT_CACHE", str(cache(base)))

@@ -9,7 +9,7 @@ import sys
 import naive
 import numpy as np
 import pytest
-from naive import END, PAD, START
+from naive import END, PAD, SIZES, START, VARIANTS
 
 from reprt import models
 from reprt.decoding import (
@@ -21,19 +21,6 @@ from reprt.decoding import (
 )
 from reprt.translator import Translator
 
-SIZES = {
-    "num_blocks": 1,
-    "embedding_dim": 8,
-    "num_heads": 2,
-    "key_dim": 4,
-    "value_dim": 3,
-    "feed_forward_dim": 16,
-}
-VARIANTS = {
-    "baseline": ("baseline", {}),
-    "repe": ("repe", {}),
-    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
-}
 PADDED = ("repe", {"padding_in_statistics": True})
 LIMIT = 24
 

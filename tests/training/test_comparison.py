@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import tiny_run
 
 from reprt.config import preset
 from reprt.pages.comparison import is_comparison, write_comparison
@@ -224,22 +225,12 @@ def test_trials_are_trained_one_after_the_other_and_compared(tmp_path, monkeypat
     from reprt.cli import main
 
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
-    small = "\n".join(
-        f"{key} = {value}"
-        for key, value in {
-            "num_blocks": 1,
-            "embedding_dim": 8,
-            "num_heads": 2,
-            "key_dim": 4,
-            "value_dim": 4,
-            "feed_forward_dim": 16,
-        }.items()
-    )
     recipe = tmp_path / "trials.toml"
     recipe.write_text(
         "[text]\nvocab_size = 300\n[training]\nepochs = 1\n[trials]\nseeds = [0, 1]\n"
-        f'[models.repe]\npreset = "repe"\n{small}\n'
-        f'[models.diverges]\npreset = "repe"\ntraining.warmup_steps = 1\n{small}\n'
+        f'[models.repe]\npreset = "repe"\n{tiny_run.MODEL}\n'
+        '[models.diverges]\npreset = "repe"\ntraining.warmup_steps = 1\n'
+        f"{tiny_run.MODEL}\n"
     )
     from reprt.data import embedded
 

@@ -10,12 +10,12 @@ import time
 import keras
 import numpy as np
 import pytest
+import tiny_run
 
-from reprt.data import embedded
 from reprt.training.checkpoint import CheckpointError
 from reprt.training.run_folder import RunFolder
 
-RECIPE = """
+RECIPE = f"""
 [text]
 vocab_size = 150
 [training]
@@ -26,12 +26,7 @@ checkpoint_minutes = 0
 bleu = false
 [models.repe]
 preset = "repe"
-num_blocks = 1
-embedding_dim = 8
-num_heads = 2
-key_dim = 4
-value_dim = 4
-feed_forward_dim = 16
+{tiny_run.MODEL}
 dropout = 0.2
 """
 STEPS = 15  # an epoch
@@ -41,13 +36,7 @@ DEADLINE = 300  # seconds, on the slowest of machines
 @pytest.fixture
 def train(tmp_path):
     """A function that starts the command; its text lies in files, as TED's does."""
-    corpus = embedded.load(train=4 * STEPS, dev=4, test=2)
-    place = tmp_path / "text" / "datasets" / "pt_to_en"
-    place.mkdir(parents=True)
-    for split in ("train", "dev", "test"):
-        sentences = getattr(corpus, split)
-        for side, lines in (("pt", sentences.source), ("en", sentences.target)):
-            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
+    tiny_run.write_corpus(tmp_path, train=4 * STEPS, dev=4, test=2)
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(RECIPE)
 
