@@ -5,6 +5,10 @@
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
 #   make check             lint and types
+#   make notebooks         execute the notebooks, into docs/notebooks
+#   make docs              build the documentation site, into build/site
+#   make rendered          write the executed notebooks into notebooks/rendered
+#   make linkcheck         try the site's links to elsewhere; it takes the network
 #   make bench             our speed and memory in training beside those of others
 #   make bench-decoding    our speed in translating beside that of others
 #
@@ -22,7 +26,11 @@ export REPRT_TED
 # Without this TensorFlow greets with pages of notes.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test check bench bench-decoding clean
+NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/*.md)))
+EXECUTED := $(NOTEBOOKS:%=docs/notebooks/%.ipynb)
+
+.PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test check notebooks docs
+.PHONY: rendered linkcheck bench bench-decoding clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -43,6 +51,24 @@ check: $(VENV)/test
 	$(VENV)/bin/isort --check-only .
 	$(VENV)/bin/mypy
 
+notebooks: $(EXECUTED)
+
+# The kernel is Python's own, but leaves TensorFlow's notes on the terminal.
+docs/notebooks/%.ipynb: notebooks/%.md $(VENV)/docs $(shell find reprt -name '*.py')
+	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupytext --quiet --to ipynb --execute \
+		--output $@ $<
+
+docs: $(VENV)/docs $(EXECUTED)
+	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site
+
+rendered: $(EXECUTED)
+	$(VENV)/bin/jupyter nbconvert --log-level WARN --to markdown \
+		--CoalesceStreamsPreprocessor.enabled=True \
+		--output-dir notebooks/rendered $^
+
+linkcheck: $(VENV)/docs $(EXECUTED)
+	$(VENV)/bin/python -m sphinx --quiet -b linkcheck docs build/linkcheck
+
 bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
 	.bench/reprt/bin/python experiments/benchmark/run.py $(ARGUMENTS)
 
@@ -50,7 +76,7 @@ bench-decoding: $(foreach peer,reprt plain_keras ctranslate2,.bench/$(peer)/read
 	.bench/reprt/bin/python experiments/benchmark/decoding.py $(ARGUMENTS)
 
 clean:
-	rm -rf $(VENV) .bench build *.egg-info
+	rm -rf $(VENV) .bench build docs/notebooks/*.ipynb *.egg-info
 
 # One file for each set of extras that has been installed.
 $(VENV)/train: setup.cfg pyproject.toml
@@ -64,6 +90,10 @@ $(VENV)/cluster: $(VENV)/train
 
 $(VENV)/test: $(VENV)/train
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train,test]'
+	touch $@
+
+$(VENV)/docs: $(VENV)/train
+	$(VENV)/bin/python -m pip install --quiet --editable '.[train,docs]'
 	touch $@
 
 # What is compared lives apart, each peer with its own packages.

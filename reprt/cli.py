@@ -34,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\nInterrupted.{goes_on if training else ''}", file=sys.stderr)
         return 130
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
-        print(f"reprt: {error}", file=sys.stderr)
+        missing = isinstance(error, ImportError) and "pip install" not in str(error)
+        extras = ". The commands need what `pip install '.[train]'` brings."
+        print(f"reprt: {error}{extras if missing else ''}", file=sys.stderr)
         return FAILED
 
 

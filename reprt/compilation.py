@@ -7,7 +7,10 @@ import keras
 SHORTEST = 16
 
 
-def compiled(function: Callable, model) -> Callable:
+IDS = ((None, None), "int32")  # what an encoder takes
+
+
+def compiled(function: Callable, model, signature=None) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
@@ -17,12 +20,17 @@ def compiled(function: Callable, model) -> Callable:
     Args:
         function: takes and returns tensors, or tuples of them.
         model: the model that it calls.
+        signature: shape and dtype of each argument, such as `[IDS]`, if no more than
+            that is known of all calls; None if shapes and structures are found out by
+            calling. It spares TensorFlow the graphs, and the warnings, on the way.
     """
     match keras.backend.backend():
         case "tensorflow":
             import tensorflow as tf
 
-            return tf.function(function, reduce_retracing=True)
+            if signature is not None:
+                signature = [tf.TensorSpec(*each) for each in signature]
+            return tf.function(function, signature, reduce_retracing=True)
         case "jax":
             import jax
 

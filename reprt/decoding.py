@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from reprt.compilation import compiled, length_with_room, shapes_are_dear
+from reprt.compilation import IDS, compiled, length_with_room, shapes_are_dear
 from reprt.data.by_length import padded
-from reprt.layers.masks import PAD_ID
+from reprt.layers.masks import PAD_ID, check_ids
 
 EXTRA_TOKENS = 50  # as in the original Transformer
 MORE_ROOM = 16  # tokens, at least, that room is made for at a time
@@ -126,7 +126,7 @@ class BeamSearch:
         never[[PAD_ID, start_id]] = -np.inf
         self._never = never
         self._encode = compiled(
-            lambda ids: model.encode(ids, training=False), model
+            lambda ids: model.encode(ids, training=False), model, [IDS]
         )
         self._step = compiled(self.step, model)
 
@@ -139,6 +139,9 @@ class BeamSearch:
         found: list[list[Hypothesis]] = [[] for _ in range(len(source_ids))]
         if not found:
             return found
+        source_ids = ops.convert_to_tensor(source_ids)
+        check_ids(source_ids)
+        source_ids = ops.cast(source_ids, "int32")
         most = self.model.config.max_length
         if not self.model.config.padding_in_statistics:
             columns = source_ids.shape[1]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from reprt.compilation import compiled, length_with_room
+from reprt.compilation import IDS, compiled, length_with_room
 from reprt.data.by_length import by_length, padded
 from reprt.data.pipeline import EncodedSplit, arrays
 from reprt.decoding import more_room
@@ -95,7 +95,7 @@ def prefix_loss(
         losses = crossentropy.call(labels, logits) * real_tokens(labels)
         return losses[:, 0], prefixes
 
-    encode = compiled(lambda ids: model.encode(ids, training=False), model)
+    encode = compiled(lambda ids: model.encode(ids, training=False), model, [IDS])
     most = model.config.max_length
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.

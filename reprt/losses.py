@@ -64,8 +64,9 @@ class MaskedCrossentropy(keras.losses.Loss):
         """Returns the loss of every token, padding included: `(batch, length)`."""
         if len(y_pred.shape) != 3 or len(y_true.shape) != 2:
             raise ValueError(
-                "Expected labels of shape (batch, length) and logits of shape (batch, "
-                f"length, vocab_size). Received: {tuple(y_true.shape)} and "
+                "Expected labels of shape (batch, length), ids and not one-hot, and "
+                "logits of shape (batch, length, vocab_size). Received: "
+                f"{tuple(y_true.shape)} and "
                 f"{tuple(y_pred.shape)}."
             )
         return keras.losses.sparse_categorical_crossentropy(

@@ -81,6 +81,9 @@ class Translator:
         max_tokens: the longest source, in tokens. Defaults to 128.
         search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
 
+    Raises:
+        ValueError: for a tokenizer that is none, or as `BeamSearch`.
+
     Example:
 
     >>> import reprt
@@ -97,6 +100,16 @@ class Translator:
         max_tokens: int = 128,
         search: Mapping[str, Any] = types.MappingProxyType({}),
     ):
+        for side, tokenizer in (
+            ("source", source_tokenizer),
+            ("target", target_tokenizer),
+        ):
+            if not isinstance(tokenizer, WordPiece):
+                raise ValueError(
+                    f"Expected `{side}_tokenizer` to be a reprt.data.tokenizer."
+                    "WordPiece, which a vocabulary makes: WordPiece(vocabulary). "
+                    f"Received: {type(tokenizer).__name__}."
+                )
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer

@@ -284,7 +284,8 @@ def _read_split(source: Path, target: Path) -> Split:
         raise ValueError(
             "Both sides need the same number of lines, counting what follows the last "
             f"line break. Received: {len(lines[0])} in {source} and {len(lines[1])} in "
-            f"{target}."
+            f"{target}. Line i of one is translated by line i of the other, so one of "
+            "them has lost or gained a line."
         )
     pairs = [pair for pair in zip(*lines) if all(pair)]
     if not pairs:
@@ -300,7 +301,8 @@ def _read_lines(path: Path) -> list[str]:
         data = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files each."
+            f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files each, "
+            "a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
         ) from None
     try:
         text = data.decode("utf-8")

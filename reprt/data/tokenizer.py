@@ -193,7 +193,7 @@ def _tensorflow_text():
         import tensorflow_text as text
     except ImportError as error:
         raise ImportError(
-            "Vocabularies need tensorflow-text: pip install 'reprt[train]'. "
+            "Vocabularies need tensorflow-text: pip install '.[train]'. "
             f"Importing it failed with: {error}"
         ) from error
     return tf, text

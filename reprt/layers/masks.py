@@ -12,7 +12,8 @@ def check_ids(ids):
     if len(ids.shape) != 2 or "int" not in dtype:
         raise ValueError(
             "Expected ids to be an integer tensor of shape (batch, length), with "
-            f"{PAD_ID} for padding. Received: shape={tuple(ids.shape)}, dtype={dtype}."
+            f"{PAD_ID} for padding, as a tokenizer makes of text. Received: "
+            f"shape={tuple(ids.shape)}, dtype={dtype}."
         )
 
 

@@ -86,7 +86,8 @@ class _Positional(keras.layers.Layer):
         if x.shape[1] is not None and x.shape[1] > self.max_length:
             raise ValueError(
                 f"{type(self).__name__} was built for at most {self.max_length} "
-                f"tokens (`max_length`). Received a sequence of {x.shape[1]}."
+                f"tokens (`max_length`). Received a sequence of {x.shape[1]}: cut it, "
+                "or build with a larger one."
             )
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)

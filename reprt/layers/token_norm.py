@@ -178,7 +178,8 @@ def _check_mask(mask):
     if len(mask.shape) != 2 or dtype != "bool":
         raise ValueError(
             "TokenNorm expects a boolean mask of shape (batch, tokens), True on real "
-            f"tokens. Received: shape={tuple(mask.shape)}, dtype={dtype}."
+            "tokens, such as reprt.layers.padding_mask(ids). Received: "
+            f"shape={tuple(mask.shape)}, dtype={dtype}."
         )
 
 

@@ -150,8 +150,8 @@ class Transformer(keras.Model):
         if not isinstance(inputs, list | tuple) or len(inputs) not in (2, 4):
             raise ValueError(
                 "Expected the inputs to be the pair (source_ids, target_ids), or the "
-                "four that reprt.data.pack makes of it. Received: "
-                f"{_described(inputs)}."
+                "four that reprt.data.pack makes of it; `fit` takes them with labels, "
+                f"((source_ids, target_ids), labels). Received: {_described(inputs)}."
             )
         source_ids, target_ids, *packings = inputs
         source_packing, target_packing = packings or (None, None)

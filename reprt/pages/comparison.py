@@ -144,7 +144,7 @@ def _page(runs, finished, series, notes) -> str:
             ),
             "## How it was run",
             "",
-            "Each run is a row of [comparison.csv](comparison.csv). Seconds an epoch "
+            "Each run is a row of [comparison.csv](./comparison.csv). Seconds an epoch "
             "are as each run found the machine, which may have had other work to do.",
             "",
             *_starts(finished),

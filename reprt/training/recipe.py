@@ -305,7 +305,10 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"Cannot read the recipe {path}: {error.strerror}.") from error
+        raise ValueError(
+            f"Cannot read the recipe {path}: {error.strerror}. A recipe is a file such "
+            "as experiments/pt_to_en.toml."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"The recipe {path} is not valid TOML: {error}.") from error
     for override in overrides:

@@ -188,8 +188,8 @@ class RunFolder:
             config = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise RunFolderError(
-                f"Expected {self.path} to be a run folder. Received a folder without a "
-                "readable config.toml."
+                f"Expected {self.path} to be a run folder, such as `reprt train` makes "
+                f"one for each model. Received {self._what_it_is()}."
             ) from error
         except ValueError as error:
             raise RunFolderError(f"{path} is not valid TOML: {error}.") from error
@@ -200,6 +200,17 @@ class RunFolder:
                 f"{', '.join(sorted(missing))}."
             )
         return config
+
+    def _what_it_is(self) -> str:
+        """Says what stands in the place of a run folder."""
+        if not self.path.exists():
+            return "a name that nothing has"
+        if not self.path.is_dir():
+            return "a file"
+        inside = sorted(path.parent.name for path in self.path.glob("*/config.toml"))
+        if inside:
+            return f"a folder that holds the run folders {', '.join(inside)}: name one"
+        return "a folder without a readable config.toml"
 
     def write_log(self, rows: Sequence[Mapping[str, Any]]):
         """Writes one row an epoch."""
