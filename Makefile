@@ -56,7 +56,7 @@ notebooks: $(EXECUTED)
 # The kernel is Python's own, but leaves TensorFlow's notes on the terminal.
 docs/notebooks/%.ipynb: notebooks/%.md $(VENV)/docs $(shell find reprt -name '*.py')
 	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupytext --quiet --to ipynb --execute \
-		--output $@ $<
+		--run-path notebooks --output $@ $<
 
 docs: $(VENV)/docs $(EXECUTED)
 	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site

@@ -179,11 +179,12 @@ class Series:
         return statistics.stdev(values) if values[1:] else None
 
     def cell(self, name: str, digits: int) -> str:
-        """Mean and standard deviation, as a table has them."""
-        if not self.values(name):
+        """Mean and standard deviation, as a table has them; no spread of a constant."""
+        values = self.values(name)
+        if not values:
             return NOT_RUN
-        deviation = self.deviation(name)
-        spread = "" if deviation is None else f" ± {deviation:,.{digits}f}"
+        measured = isinstance(values[0], float) and len(values) > 1
+        spread = f" ± {self.deviation(name):,.{digits}f}" if measured else ""
         return f"{self.mean(name):,.{digits}f}{spread}"
 
 
