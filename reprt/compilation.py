@@ -7,7 +7,7 @@ import keras
 SHORTEST = 16
 
 
-IDS = ((None, None), "int32")  # what an encoder takes
+IDS = ((None, None), "int32")  # the signature of ids
 
 
 def compiled(function: Callable, model, signature=None) -> Callable:

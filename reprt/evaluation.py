@@ -50,7 +50,7 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
     """
     crossentropy = MaskedCrossentropy()
 
-    @functools.partial(compiled, model=model)
+    @functools.partial(compiled, model=model, signature=[IDS] * 3)
     def sums(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 

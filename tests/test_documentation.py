@@ -18,7 +18,8 @@ MAKEFILE = (REPOSITORY / "Makefile").read_text()
 
 
 def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    text = page.read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
 def name(path):

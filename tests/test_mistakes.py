@@ -133,7 +133,7 @@ sys.exit(main(["train", {RECIPE!r}, "--text", "embedded"]))
         (11, lambda: model()((IDS.astype("float32"), IDS))),
         (12, lambda: model()((IDS + 30, IDS))),
         (13, lambda: fitted(model(), IDS, IDS)),
-        (14, lambda: reprt.layers.TokenNorm()(np.ones((1, 3, 4)), mask=np.ones((1, 3)))),
+        (14, lambda: reprt.layers.TokenNorm()(np.ones((1, 3, 4)), np.ones((1, 3)))),
     ],
 )
 def test_in_python(number, mistake):

@@ -301,8 +301,8 @@ def _read_lines(path: Path) -> list[str]:
         data = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files each, "
-            "a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
+            f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files "
+            "each, a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
         ) from None
     try:
         text = data.decode("utf-8")

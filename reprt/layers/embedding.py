@@ -152,8 +152,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         if low < 0 or high >= self.vocab_size:
             raise ValueError(
                 f"Expected ids from 0 to {self.vocab_size - 1}, the vocabulary of "
-                f"{self.name!r}. Received ids from {low} to {high}. A vocabulary's size "
-                "counts padding and all reserved ids."
+                f"{self.name!r}. Received ids from {low} to {high}. A vocabulary's "
+                "size counts padding and all reserved ids."
             )
 
     def compute_output_shape(self, ids_shape):

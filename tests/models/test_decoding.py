@@ -12,6 +12,7 @@ import pytest
 from naive import END, PAD, SIZES, START, VARIANTS
 
 from reprt import models
+from reprt.data.tokenizer import RESERVED, WordPiece
 from reprt.decoding import (
     EXTRA_TOKENS,
     MORE_ROOM,
@@ -253,7 +254,8 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
     model = build(PADDED)
     rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
     options = {"beam_size": 2, "max_tokens": 8}
-    translator = Translator(model, None, None, search=options)
+    unused = WordPiece(RESERVED)
+    translator = Translator(model, unused, unused, search=options)
     said = []
     found = translator.search_all(rows, said.append)
     assert [line.split()[1] for line in said] == ["2/4", "4/4"]
