@@ -16,6 +16,7 @@
 # PAIRS="A B"         of Table 1, these pairs alone, in this order
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
 # REPRT_TED=FOLDER    where the official text lies, looked at first
+# PYTHON=python3.12   the interpreter to make the environment with
 # ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2"
 
 PYTHON ?= python3
@@ -57,6 +58,9 @@ notebooks: $(EXECUTED)
 docs/notebooks/%.ipynb: notebooks/%.md $(VENV)/docs $(shell find reprt -name '*.py')
 	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupytext --quiet --to ipynb --execute \
 		--run-path notebooks --output $@ $<
+
+docs/notebooks/5_reading_the_results.ipynb: $(shell find experiments/results \
+	-name '*.toml' -o -name '*.csv' -o -name '*.json' -o -name notes.md)
 
 docs: $(VENV)/docs $(EXECUTED)
 	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site

@@ -19,7 +19,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["build"]
 html_theme = "furo"
 html_title = f"reprt {version}"
 html_static_path: list[str] = []

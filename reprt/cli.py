@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import importlib
 import json
 import runpy
 import sys
@@ -11,6 +12,24 @@ from pathlib import Path
 from reprt import __version__
 
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
+# Of the commands that are called like their pages: what it is, its files, its folder.
+PAGES = {
+    "table1": (
+        "the paper's Table 1 with ours beside it",
+        "table1.md, .tex and .csv",
+        "a folder with a folder of runs for each text",
+    ),
+    "figure3": (
+        "the paper's Figure 3 with ours beside it",
+        "figure3.md, .png, .svg and .csv",
+        "a folder with trials on one text",
+    ),
+    "readings": (
+        "which reading of the paper comes nearest to its numbers",
+        "readings.md",
+        "a folder with a folder of runs for each form of the text",
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,34 +148,15 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("folder", type=Path, help="a folder with run folders in it")
     report.set_defaults(command=_report)
 
-    table1 = commands.add_parser(
-        "table1",
-        help="the paper's Table 1 with ours beside it, from result files",
-        description="Writes table1.md, .tex and .csv from the runs in a folder. "
-        "Nothing is trained, and what was not run says so.",
-    )
-    table1.add_argument(
-        "folder", type=Path, help="a folder with a folder of runs for each text"
-    )
-    table1.set_defaults(command=_table1)
-
-    figure3 = commands.add_parser(
-        "figure3",
-        help="the paper's Figure 3 with ours beside it, from result files",
-        description="Writes figure3.md, .png, .svg and .csv from the trials in a "
-        "folder; nothing is trained, and what was not run says so.",
-    )
-    figure3.add_argument("folder", type=Path, help="a folder with trials on one text")
-    figure3.set_defaults(command=_figure3)
-
-    readings = commands.add_parser(
-        "readings",
-        help="which reading of the paper comes nearest to its numbers",
-        description="Writes readings.md from the runs in a folder, each of which reads "
-        "the paper in its own way. Nothing is trained.",
-    )
-    readings.add_argument("folder", type=Path, help="as for `reprt table1`")
-    readings.set_defaults(command=_readings)
+    for page, (what, files, folder) in PAGES.items():
+        parser_of_page = commands.add_parser(
+            page,
+            help=f"{what}, from result files",
+            description=f"Writes {files} from the runs in a folder. Nothing is "
+            "trained, and what was not run says so.",
+        )
+        parser_of_page.add_argument("folder", type=Path, help=folder)
+        parser_of_page.set_defaults(command=_page, page=page)
 
     translate = commands.add_parser(
         "translate",
@@ -212,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(attention)
     attention.add_argument("sentence", metavar="SENTENCE")
     _add_search(attention, beam_size=1)
-    _add_out(attention)
+    _add_out(attention, "the run's folder")
     attention.set_defaults(command=_attention)
 
     export = commands.add_parser(
@@ -223,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_run(export)
     _add_search(export, beam_size=1)
-    _add_out(export)
+    _add_out(export, "RUN/export")
     export.set_defaults(command=_export)
 
     audit = commands.add_parser(
@@ -294,12 +294,12 @@ def _search(options):
     }
 
 
-def _add_out(parser):
+def _add_out(parser, default):
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="where the files go; default the run's folder",
+        help=f"where the files go; default {default}",
     )
 
 
@@ -352,24 +352,9 @@ def _report(options) -> int:
     return 0
 
 
-def _table1(options) -> int:
-    from reprt.pages.table1 import write_table1
-
-    print(write_table1(options.folder))
-    return 0
-
-
-def _figure3(options) -> int:
-    from reprt.pages.figure3 import write_figure3
-
-    print(write_figure3(options.folder))
-    return 0
-
-
-def _readings(options) -> int:
-    from reprt.pages.readings import write_readings
-
-    print(write_readings(options.folder))
+def _page(options) -> int:
+    module = importlib.import_module(f"reprt.pages.{options.page}")
+    print(getattr(module, f"write_{options.page}")(options.folder))
     return 0
 
 

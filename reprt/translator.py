@@ -82,7 +82,7 @@ class Translator:
         search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
 
     Raises:
-        ValueError: for a tokenizer that is none, or as `BeamSearch`.
+        ValueError: for a tokenizer that is no `WordPiece`, or as `BeamSearch`.
 
     Example:
 

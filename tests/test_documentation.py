@@ -42,21 +42,48 @@ def commands(page):
                     command.append(word)
 
 
+def assert_reprt_takes(words):
+    parsed, rest = _parser().parse_known_args(words)  # exits at an unknown option
+    # argparse leaves sentences that follow an option; `main` puts them back.
+    assert not rest or words[0] == "translate", words
+    assert not [word for word in rest if word.startswith("-")], words
+    assert parsed.command is not None
+    for word in words:
+        if word.startswith("experiments/"):
+            assert (REPOSITORY / word).exists(), word
+
+
+def assert_make_takes(words):
+    for word in words:
+        variable, equals, value = word.partition("=")
+        if not equals:
+            assert re.search(rf"^{word}:", MAKEFILE, re.M), word
+            continue
+        assert re.search(rf"^# {variable}=|^{variable} \?=", MAKEFILE, re.M), word
+        if variable == "ARGUMENTS" and "bench" not in words[0]:
+            train = ["train", "experiments/pt_to_en.toml", *shlex.split(value)]
+            assert_reprt_takes(train)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page):
+    takes = {"reprt": assert_reprt_takes, "make": assert_make_takes}
     for words in commands(page):
         if words[0].startswith("KERAS_BACKEND="):
             words = words[1:]
-        if words[0] == "reprt":
-            _, rest = _parser().parse_known_args(words[1:])
-            assert not [word for word in rest if word.startswith("-")], words
-            for word in words:
-                if word.startswith("experiments/") and word.endswith(".toml"):
-                    assert (REPOSITORY / word).is_file(), word
-        elif words[0] == "make":
-            for target in words[1:]:
-                if "=" not in target:
-                    assert re.search(rf"^{target}:", MAKEFILE, re.M), target
+        if words[0] in takes:
+            takes[words[0]](words[1:])
+    # Within a line they may be cut short; what they begin with exists.
+    for program, first in re.findall(r"`(reprt|make) ([a-z0-9-]+)", page.read_text()):
+        if program == "make":
+            assert_make_takes([first])
+        else:
+            assert first in _parser().format_help(), first
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_nothing_is_left_to_fill_in(page):
+    assert not re.search(r"TODO|FIXME|XXX|NBMIN|/work/|/tmp/", page.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("page", [PAGES[0], *RESULTS], ids=name)
@@ -83,14 +110,26 @@ def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
         exec("\n".join(blocks(page, "python")), {"run": str(run)})
 
 
+def prose(text):
+    """What is neither code nor front matter, with single spaces."""
+    text = re.sub(r"\A---\n.*?^---\n", "", text, flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```", "\0", text, flags=re.M | re.S)
+    return [" ".join(part.split()) for part in text.split("\0")]
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
 def test_notebooks_are_rendered_as_they_are(notebook):
     """`make rendered` writes a page of each, with its outputs."""
     page = notebook.parent / "rendered" / notebook.name
     code = [block.strip() for block in blocks(notebook, "python")]
     assert code == [block.strip() for block in blocks(page, "python")]
+    rendered = " ".join(page.read_text("utf-8").split())
+    for part in prose(notebook.read_text("utf-8")):
+        assert part in rendered
+    # No notes of machines, no addresses in memory.
+    assert not re.search(r"WARNING|0x[0-9a-f]{8}|/work/|/tmp/", rendered)
 
 
 def test_the_citation_names_the_version():
     citation = (REPOSITORY / "CITATION.cff").read_text("utf-8")
-    assert f"version: {reprt.__version__}\n" in citation
+    assert f"\nversion: {reprt.__version__}\n" in citation

@@ -230,8 +230,8 @@ def _check_mask(layer, name, mask, rank):
         shape = "(batch, targets, sources)" if rank == 3 else "(batch, sources)"
         raise ValueError(
             f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
-            f"broadcasts to {shape}, True where attention is allowed; mask[None] gives "
-            "one of all sentences its first axis. Received: "
+            f"broadcasts to {shape}, True where attention is allowed; one that all "
+            "sentences share needs a first axis, mask[None]. Received: "
             f"shape={tuple(mask.shape)}, dtype={dtype}."
         )
 

@@ -179,12 +179,13 @@ class Series:
         return statistics.stdev(values) if values[1:] else None
 
     def cell(self, name: str, digits: int) -> str:
-        """Mean and standard deviation, as a table has them; no spread of a constant."""
+        """Mean and standard deviation, as a table has them."""
         values = self.values(name)
         if not values:
             return NOT_RUN
-        measured = isinstance(values[0], float) and len(values) > 1
-        spread = f" ± {self.deviation(name):,.{digits}f}" if measured else ""
+        spread = f" ± {self.deviation(name):,.{digits}f}" if values[1:] else ""
+        if name == "parameters":  # the settings' doing, and not the seeds'
+            spread = ""
         return f"{self.mean(name):,.{digits}f}{spread}"
 
 

@@ -204,7 +204,7 @@ class RunFolder:
     def _what_it_is(self) -> str:
         """Says what stands in the place of a run folder."""
         if not self.path.exists():
-            return "a name that nothing has"
+            return "a path that does not exist"
         if not self.path.is_dir():
             return "a file"
         inside = sorted(path.parent.name for path in self.path.glob("*/config.toml"))
