@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import keras
+from keras import ops
 
 SHORTEST = 16
 
@@ -14,8 +15,8 @@ def compiled(function: Callable, model, signature=None) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
-    PyTorch runs the function as it stands. Each call uses the weights that the model
-    has by then.
+    PyTorch runs the function as it stands, without a gradient. Each call uses the
+    weights that the model has by then.
 
     Args:
         function: takes and returns tensors, or tuples of them.
@@ -44,6 +45,10 @@ def compiled(function: Callable, model, signature=None) -> Callable:
             return lambda *arguments: with_weights(
                 [variable.value for variable in model.variables], *arguments
             )
+        case "torch":
+            import torch
+
+            return torch.no_grad()(function)
     return function
 
 
@@ -70,3 +75,9 @@ def length_with_room(length: int, most: int) -> int:
     middle = 3 * power // 4
     room = middle if SHORTEST < power and length <= middle else power
     return max(length, min(room, most))
+
+
+def with_room(ids, most: int):
+    """Returns ids `(batch, length)`, padded where another length is better."""
+    room = length_with_room(ids.shape[1], most) - ids.shape[1]
+    return ops.pad(ids, ((0, 0), (0, room))) if room else ids

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from reprt.compilation import IDS, compiled, length_with_room, shapes_are_dear
+from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
 from reprt.data.by_length import padded
 from reprt.layers.masks import PAD_ID, check_ids
 
@@ -144,9 +144,7 @@ class BeamSearch:
         source_ids = ops.cast(source_ids, "int32")
         most = self.model.config.max_length
         if not self.model.config.padding_in_statistics:
-            columns = source_ids.shape[1]
-            room = length_with_room(columns, most) - columns
-            source_ids = ops.pad(source_ids, ((0, 0), (0, room)))
+            source_ids = with_room(source_ids, most)
         beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
         # Fewer rows are another shape.
         most_live = 0.0 if shapes_are_dear() else MOST_LIVE
@@ -219,7 +217,8 @@ class BeamSearch:
             ops.reshape(beams.last, (-1,)), position, prefixes
         )
         k, words = self.beam_size, logits.shape[-1]
-        log_probabilities = ops.log_softmax(ops.cast(logits, "float32")) + self._never
+        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
+        log_probabilities = log_probabilities + ops.convert_to_tensor(self._never)
         log_probabilities = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
             log_probabilities, (-1, k, words)
         )

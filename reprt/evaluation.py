@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from reprt.compilation import IDS, compiled, length_with_room
+from reprt.compilation import IDS, compiled, length_with_room, with_room
 from reprt.data.by_length import by_length, padded
 from reprt.data.pipeline import EncodedSplit, arrays
 from reprt.decoding import more_room
@@ -106,8 +106,7 @@ def prefix_loss(
         target = padded([split.target[index] for index in chosen])
         source = padded([split.source[index] for index in chosen])
         if not equal:
-            room = length_with_room(source.shape[1], most) - source.shape[1]
-            source = np.pad(source, ((0, 0), (0, room)))
+            source = with_room(source, most)
         memory = encode(source)
         prefixes = model.start(memory, 1, more_room(0, most))
         for position in range(target.shape[1] - 1):
