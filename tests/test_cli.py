@@ -339,9 +339,9 @@ def test_translations_for_programs(runs, translations, capsys):
         (["a", "--file", "b"], "Expected sentences or --file. Received both."),
         (["a", "--n-best", "5"], "--n-best to be at least 1 and at most --beam"),
         (["a", "--n-best", "0"], "--n-best to be at least 1 and at most --beam"),
-        (["a"], "Expected {run} to be a run folder."),
+        (["a"], "Expected {run} to be a run folder, such as"),
         # The search refuses it, once there is a model to search with.
-        (["a", "--beam", "0"], "Expected {run} to be a run folder."),
+        (["a", "--beam", "0"], "Expected {run} to be a run folder, such as"),
     ],
 )
 def test_what_cannot_be_translated_is_one_line_and_status_2(

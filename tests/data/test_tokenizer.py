@@ -158,6 +158,6 @@ def test_what_is_no_vocabulary_is_refused_and_its_file_named(tmp_path, pieces, m
 def test_without_tensorflow_text_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_text", None)
     tokenizer = WordPiece([*RESERVED, "casa", "##s"])
-    with pytest.raises(ImportError, match=r"pip install 'reprt\[train\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
         tokenizer.encode(["casas"])
     assert tokenizer.decode([[4, 5]]) == ["casas"]  # needs none

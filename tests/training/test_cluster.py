@@ -99,7 +99,7 @@ def test_without_ray_it_is_said_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(tiny_run.RECIPE)
-    with pytest.raises(ImportError, match=r"pip install 'reprt\[train,cluster\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[train,cluster\]'"):
         run_on_ray(load_recipe(recipe))
 
 
