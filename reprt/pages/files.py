@@ -14,22 +14,21 @@ def write_text(path: Path, text: str):
 
 
 def save_figure(figure, path: Path):
-    """Writes a picture, whole or not at all, and frees it."""
-    import matplotlib.pyplot as plt
-
-    with whole_file(path) as file:
-        figure.savefig(file, format=path.suffix[1:], dpi=120)
-    plt.close(figure)
-
-
-def new_figure(rows: int, columns: int, **options):
-    """Returns a figure and its axes, drawn without a screen."""
+    """Writes a picture, whole or not at all; the same one gives the same file."""
     import matplotlib
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    kind = path.suffix[1:]
+    metadata = {"Date": None} if kind == "svg" else {}
+    with whole_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "reprt"}):
+        figure.savefig(file, format=kind, dpi=120, metadata=metadata)
 
-    return plt.subplots(rows, columns, layout="constrained", **options)
+
+def new_figure(rows: int, columns: int, figsize, **options):
+    """Returns a figure and its axes, of no window or notebook."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=figsize, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def notes(folder: Path) -> list[str]:

@@ -99,3 +99,11 @@ def test_committed_figures_are_made_again_from_the_files_beside_them(path, tmp_p
     write_figure3(copy)
     for name in ("figure3.md", "figure3.csv"):
         assert (copy / name).read_text() == (path.parent / name).read_text()
+
+
+def test_the_same_trials_give_the_same_files(add):
+    folder = add("repe.0", [row(1, 4.0, 3.0)], {})
+    write_figure3(folder)
+    first = [path.read_bytes() for path in sorted(folder.glob("figure3.*"))]
+    write_figure3(folder)
+    assert first == [path.read_bytes() for path in sorted(folder.glob("figure3.*"))]
