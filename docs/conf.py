@@ -27,8 +27,7 @@ default_role = "code"  # docstrings write `name`, as Markdown does
 # Notebooks come with their outputs: `make notebooks` has executed them.
 nb_execution_mode = "off"
 nb_merge_streams = True
-myst_enable_extensions = ["dollarmath", "colon_fence"]
-myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

@@ -3,12 +3,11 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
-from tiny_run import REPOSITORY, arguments, trained, write_corpus
+from tiny_run import REPOSITORY, arguments, cache, trained, write_corpus
 
 import reprt
 from reprt.cli import main
@@ -24,7 +23,7 @@ def tiny(tmp_path_factory, monkeypatch):
     """The folder of a recipe and of what has been trained of it."""
     base = tmp_path_factory.getbasetemp()
     folder = trained(base)
-    monkeypatch.setenv("REPRT_CACHE", str(base / "tiny-run" / "cache"))
+    monkeypatch.setenv("REPRT_CACHE", str(cache(base)))
     return folder
 
 
@@ -148,7 +147,7 @@ def fitted(model, *batch):
 
 
 def test_a_model_without_the_package(tmp_path):
-    path = Path(tmp_path) / "repe.keras"
+    path = tmp_path / "repe.keras"
     model().save(path)
     script = f"import keras; keras.saving.load_model({str(path)!r})"
     finished = subprocess.run(

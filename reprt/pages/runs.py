@@ -183,9 +183,9 @@ class Series:
         values = self.values(name)
         if not values:
             return NOT_RUN
-        spread = f" ± {self.deviation(name):,.{digits}f}" if values[1:] else ""
-        if name == "parameters":  # the settings' doing, and not the seeds'
-            spread = ""
+        # Parameters are the settings' doing, and not the seeds'.
+        deviation = None if name == "parameters" else self.deviation(name)
+        spread = "" if deviation is None else f" ± {deviation:,.{digits}f}"
         return f"{self.mean(name):,.{digits}f}{spread}"
 
 
