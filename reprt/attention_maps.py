@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from reprt.data.whole_file import whole_file
+
 # Whose tokens are the queries, and whose the keys.
 SIDES = {
     "encoder": ("source", "source"),
@@ -289,7 +291,6 @@ class _Grid:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    with whole_file(path) as file:
+        file.write(content)
     return path

@@ -426,8 +426,8 @@ def _gradient(model, source, target, generator):
         )
     try:
         gradients = tape.gradient(total, [vectors for _, vectors in known])
-    except LookupError as error:  # an operation that has none
-        raise _Unavailable(str(error)) from error
+    except Exception as error:  # someone else's operation may fail in any way
+        raise _Unavailable(f"{type(error).__name__}: {error}") from error
     for (places, _), gradient in zip(known, gradients, strict=True):
         if gradient is None:
             continue

@@ -6,6 +6,7 @@ import importlib
 import json
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,6 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extras = ". The commands need what `pip install '.[train]'` brings."
         print(f"reprt: {error}{extras if missing else ''}", file=sys.stderr)
         return FAILED
+    except Exception:
+        if options.command is not _audit:
+            raise
+        # Python's own status would be taken for the verdict.
+        traceback.print_exc()
+        return FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,14 +75,30 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"reprt {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    train = commands.add_parser(
+    for add in (
+        _train_parser,
+        _prepare_parser,
+        _report_parser,
+        _page_parsers,
+        _translate_parser,
+        _evaluate_parser,
+        _attention_parser,
+        _export_parser,
+        _audit_parser,
+    ):
+        add(commands)
+    return parser
+
+
+def _train_parser(commands):
+    parser = commands.add_parser(
         "train",
         help="train a recipe's models side by side and report on them",
         description="Trains the models of a recipe side by side, or goes on where it "
         "was interrupted, and writes report.md and report.png.",
     )
-    train.add_argument("recipe", type=Path, help="a file such as those in experiments/")
-    train.add_argument(
+    parser.add_argument("recipe", type=Path, help="a file as those in experiments/")
+    parser.add_argument(
         "--pair",
         nargs="+",
         default=[],
@@ -83,94 +106,102 @@ def _parser() -> argparse.ArgumentParser:
         help="these pairs, one after the other: of the 14, e.g. az_to_en, or others "
         "that are laid out alike",
     )
-    train.add_argument(
+    parser.add_argument(
         "--text",
         metavar="SOURCE",
         help="auto, ted, embedded, or the path of a folder or archive",
     )
-    train.add_argument(
+    parser.add_argument(
         "--only", nargs="+", default=[], metavar="MODEL", help="train these models only"
     )
-    train.add_argument(
+    parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         help="change a setting of the recipe, e.g. training.epochs=2",
     )
-    train.add_argument(
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
         help="folder of the results; default runs/RECIPE/TEXT",
     )
-    train.add_argument(
+    parser.add_argument(
         "--plan",
         action="store_true",
         help="only say what there is left to do, and what it will cost",
     )
-    train.add_argument(
+    parser.add_argument(
         "--ray",
         nargs="?",
         const="here",
         metavar="ADDRESS",
         help="several runs at once, one a device, handed out by Ray: on this machine, "
-        "or on the cluster with this address; its machines share --out",
+        "or on the cluster with this address; its machines share --out. It stands "
+        "after RECIPE",
     )
-    train.add_argument(
+    parser.add_argument(
         "--cpus",
         type=int,
-        default=1,
         metavar="N",
-        help="with --ray, cores of each run; default %(default)s",
+        help="with --ray, cores of each run; default 1",
     )
-    train.set_defaults(command=_train)
+    parser.set_defaults(command=_train)
 
-    prepare = commands.add_parser(
+
+def _prepare_parser(commands):
+    parser = commands.add_parser(
         "prepare",
         help="put a text and its ids into one file",
         description="Learns a recipe's vocabularies and writes its text with all ids "
         "into one file, to be given to `reprt train --text` on a machine that has no "
         "tensorflow-text: KERAS_BACKEND=jax needs no TensorFlow then.",
     )
-    prepare.add_argument("recipe", type=Path, help="as for `reprt train`")
-    prepare.add_argument("file", type=Path, help="the file, NAME.npz")
-    prepare.add_argument("--pair", metavar="PAIR", help="as for `reprt train`")
-    prepare.add_argument("--text", metavar="SOURCE", help="as for `reprt train`")
-    prepare.set_defaults(command=_prepare, set=[])
+    parser.add_argument("recipe", type=Path, help="as for `reprt train`")
+    parser.add_argument("file", type=Path, help="the file, NAME.npz")
+    parser.add_argument("--pair", metavar="PAIR", help="as for `reprt train`")
+    parser.add_argument("--text", metavar="SOURCE", help="as for `reprt train`")
+    parser.set_defaults(command=_prepare, set=[])
 
-    report = commands.add_parser(
+
+def _report_parser(commands):
+    parser = commands.add_parser(
         "report",
         help="write the report of trained models again",
         description="Writes report.md and report.png from the runs in a folder; of a "
         "recipe of trials, comparison.md, .csv and .png.",
     )
-    report.add_argument("folder", type=Path, help="a folder with run folders in it")
-    report.set_defaults(command=_report)
+    parser.add_argument("folder", type=Path, help="a folder with run folders in it")
+    parser.set_defaults(command=_report)
 
+
+def _page_parsers(commands):
     for page, (what, files, folder) in PAGES.items():
-        parser_of_page = commands.add_parser(
+        parser = commands.add_parser(
             page,
             help=f"{what}, from result files",
             description=f"Writes {files} from the runs in a folder. Nothing is "
             "trained, and what was not run says so.",
         )
-        parser_of_page.add_argument("folder", type=Path, help=folder)
-        parser_of_page.set_defaults(command=_page, page=page)
+        parser.add_argument("folder", type=Path, help=folder)
+        parser.set_defaults(command=_page, page=page)
 
-    translate = commands.add_parser(
+
+def _translate_parser(commands):
+    parser = commands.add_parser(
         "translate",
         help="translate sentences",
         description="Translates sentences, one a line and in order, from arguments, a "
         "file or standard input. Remarks on a line go to standard error.",
     )
-    _add_run(translate)
-    translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
-    translate.add_argument(
+    _add_run(parser)
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE")
+    parser.add_argument(
         "--file", type=Path, metavar="FILE", help="translate the lines of a file"
     )
-    _add_search(translate, beam_size=4)
-    translate.add_argument(
+    _add_search(parser, beam_size=4)
+    parser.add_argument(
         "--n-best",
         type=int,
         default=1,
@@ -178,14 +209,16 @@ def _parser() -> argparse.ArgumentParser:
         help="lines for each sentence, from the best: its number, score and text, "
         "separated by tabs",
     )
-    translate.add_argument(
+    parser.add_argument(
         "--json",
         action="store_true",
         help="one JSON object a line, with tokens, scores and remarks",
     )
-    translate.set_defaults(command=_translate)
+    parser.set_defaults(command=_translate)
 
-    evaluate = commands.add_parser(
+
+def _evaluate_parser(commands):
+    parser = commands.add_parser(
         "evaluate",
         help="losses, BLEU and chrF of a trained model",
         description="Measures a model on the dev or test split of its text: "
@@ -193,68 +226,77 @@ def _parser() -> argparse.ArgumentParser:
         "each position, as in search), BLEU and chrF. Writes evaluation-SPLIT.json and "
         ".md into the run's folder.",
     )
-    _add_run(evaluate)
-    evaluate.add_argument("--split", choices=("dev", "test"), default="test")
-    evaluate.add_argument(
+    _add_run(parser)
+    parser.add_argument("--split", choices=("dev", "test"), default="test")
+    parser.add_argument(
         "--text",
         metavar="SOURCE",
         help="where the text is now, if not where the run found it",
     )
-    _add_search(evaluate, beam_size=1)
-    evaluate.set_defaults(command=_evaluate)
+    _add_search(parser, beam_size=1)
+    parser.set_defaults(command=_evaluate)
 
-    attention = commands.add_parser(
+
+def _attention_parser(commands):
+    parser = commands.add_parser(
         "attention",
         help="draw what a model attends to",
         description="Translates a sentence and draws every head's attention: as a "
         "picture, attention.png, and as a page to explore, attention.html.",
     )
-    _add_run(attention)
-    attention.add_argument("sentence", metavar="SENTENCE")
-    _add_search(attention, beam_size=1)
-    _add_out(attention, "the run's folder")
-    attention.set_defaults(command=_attention)
+    _add_run(parser)
+    parser.add_argument("sentence", metavar="SENTENCE")
+    _add_search(parser, beam_size=1)
+    _add_out(parser, "the run's folder")
+    parser.set_defaults(command=_attention)
 
-    export = commands.add_parser(
+
+def _export_parser(commands):
+    parser = commands.add_parser(
         "export",
         help="write a SavedModel from strings to strings, and a .keras file",
         description="Writes saved_model, which takes and returns strings and needs "
         "only TensorFlow and tensorflow-text, and model.keras.",
     )
-    _add_run(export)
-    _add_search(export, beam_size=1)
-    _add_out(export, "RUN/export")
-    export.set_defaults(command=_export)
+    _add_run(parser)
+    _add_search(parser, beam_size=1)
+    _add_out(parser, "RUN/export")
+    parser.set_defaults(command=_export)
 
-    audit = commands.add_parser(
+
+def _audit_parser(commands):
+    parser = commands.add_parser(
         "audit",
         help="does position t depend on tokens after t?",
         description="Looks for dependence of the decoder's positions on later target "
         "tokens, by perturbation, truncation and gradient. Exit status: 0 if there is "
         "none, 1 if there is, 2 if it could not be found out.",
     )
-    audit.add_argument(
+    parser.add_argument(
         "model",
         type=Path,
         metavar="MODEL_OR_RUN",
         help="a run folder, or a .keras file of a model called on the pair of source "
         "and target ids",
     )
-    audit.add_argument("--source-vocab", type=int, metavar="N", help="source ids")
-    audit.add_argument("--target-vocab", type=int, metavar="N", help="target ids")
-    audit.add_argument(
-        "--length", type=int, default=12, metavar="N", help="tokens of either side"
+    parser.add_argument("--source-vocab", type=int, metavar="N", help="source ids")
+    parser.add_argument("--target-vocab", type=int, metavar="N", help="target ids")
+    parser.add_argument(
+        "--length",
+        type=int,
+        default=12,
+        metavar="N",
+        help="tokens of the target; the source has two more; default %(default)s",
     )
-    audit.add_argument("--seed", type=int, default=0, metavar="N")
-    audit.add_argument(
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
         "--module",
         action="append",
         default=[],
         metavar="FILE",
         help="a Python file that registers the model's own classes with Keras",
     )
-    audit.set_defaults(command=_audit)
-    return parser
+    parser.set_defaults(command=_audit)
 
 
 def _add_run(parser):
@@ -324,11 +366,12 @@ def _prepare(options) -> int:
 
 def _train(options) -> int:
     recipe = _recipe(options, options.pair)
-
+    if options.cpus is not None and not options.ray:
+        raise ValueError("Expected --ray with --cpus, which is for its runs alone.")
     if options.ray and not options.plan:
         from reprt.training.cluster import run_on_ray
 
-        where = options.ray, options.cpus
+        where = options.ray, 1 if options.cpus is None else options.cpus
         print(run_on_ray(recipe, options.only, options.out, *where))
         return 0
 

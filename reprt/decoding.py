@@ -84,7 +84,9 @@ class BeamSearch:
             own length plus 50, as in the original Transformer.
 
     Raises:
-        ValueError: for a beam size or limit below 1, or a negative length penalty.
+        ValueError: for a beam size or limit below 1, a negative length penalty, or a
+            start or end that is padding or no piece of the target; when called, for
+            sources longer than the model's `max_length`.
         ArithmeticError: when called, if the model's weights are not finite.
 
     Example:
@@ -116,6 +118,13 @@ class BeamSearch:
                 "Expected `length_penalty` not to be negative. Received: "
                 f"length_penalty={length_penalty}."
             )
+        for name, token in (("start_id", start_id), ("end_id", end_id)):
+            if not PAD_ID < token < model.target_vocab_size:
+                raise ValueError(
+                    f"Expected `{name}` to be above {PAD_ID}, which is padding, and "
+                    f"below the model's {model.target_vocab_size} target pieces. "
+                    f"Received: {name}={token}."
+                )
         self.model = model
         self.start_id = start_id
         self.end_id = end_id
@@ -143,6 +152,11 @@ class BeamSearch:
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
         most = self.model.config.max_length
+        if source_ids.shape[1] > most:
+            raise ValueError(
+                f"Expected sources of at most {most} tokens, the model's max_length. "
+                f"Received: {source_ids.shape[1]}."
+            )
         if not self.model.config.padding_in_statistics:
             source_ids = with_room(source_ids, most)
         beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)

@@ -1,5 +1,6 @@
 """A trained model for use without this package: strings in, strings out."""
 
+import tempfile
 from pathlib import Path
 
 import keras
@@ -34,6 +35,8 @@ class ExportedTranslator(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "sentences")])
     def __call__(self, sentences):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
+        # Bytes that are not UTF-8 become a sign that no vocabulary knows.
+        sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
         words = tf.strings.regex_full_match(sentences, SOMETHING)
         given = tf.boolean_mask(sentences, words)
         if self._model.config.padding_in_statistics:
@@ -107,9 +110,10 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
                 "one. Choose another --out, or remove it."
             )
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / "saved_model.tmp"
-    tf.saved_model.save(ExportedTranslator(translator), str(unfinished))
-    unfinished.rename(saved_model)
-    keras.saving.save_model(translator.model, folder / "model.tmp.keras")
-    (folder / "model.tmp.keras").rename(model)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        made = Path(unfinished)
+        tf.saved_model.save(ExportedTranslator(translator), str(made / "saved_model"))
+        keras.saving.save_model(translator.model, made / "model.keras")
+        (made / "saved_model").rename(saved_model)
+        (made / "model.keras").rename(model)
     return saved_model, model

@@ -21,6 +21,8 @@ class MaskedCrossentropy(keras.losses.Loss):
     Masking: labels 0 are padding. Sample weights multiply, and count in the divisor.
 
     Args:
+        reduction: of the values of all tokens. Defaults to the mean over the real
+            ones. `"sum"` and `None` are Keras' own.
         name: name of the loss.
         **kwargs: passed to `keras.losses.Loss`.
 

@@ -82,7 +82,8 @@ class Translator:
         search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
 
     Raises:
-        ValueError: for a tokenizer that is no `WordPiece`, or as `BeamSearch`.
+        ValueError: for a tokenizer that is no `WordPiece` or not of the model's size,
+            or as `BeamSearch`.
 
     Example:
 
@@ -109,6 +110,12 @@ class Translator:
                     f"Expected `{side}_tokenizer` to be a reprt.data.tokenizer."
                     "WordPiece, which a vocabulary makes: WordPiece(vocabulary). "
                     f"Received: {type(tokenizer).__name__}."
+                )
+            pieces = getattr(model, f"{side}_vocab_size")
+            if len(tokenizer) != pieces:
+                raise ValueError(
+                    f"Expected `{side}_tokenizer` to have the {pieces} pieces of the "
+                    f"model's {side}. Received: {len(tokenizer)}."
                 )
         self.model = model
         self.source_tokenizer = source_tokenizer

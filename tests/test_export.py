@@ -169,6 +169,13 @@ def test_sentences_of_any_space_alone_are_empty(runs):
     assert found == expected
 
 
+def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(runs):
+    translator = Translator.load(runs["baseline"], max_tokens=4)
+    _, found = texts(translator, [b"a \xff casa"])
+    expected, _ = texts(translator, ["a \ufffd casa"])
+    assert found == expected != [""]
+
+
 def test_where_padding_counts_company_does_not_matter(runs):
     """The package translates sentences of one length together; so must the graph."""
     loaded = Translator.load(runs["repe"])

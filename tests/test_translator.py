@@ -247,6 +247,13 @@ def test_the_search_is_as_asked_for(repe):
         Translator.load(repe, beam_size=0)
 
 
+def test_vocabularies_the_wrong_way_round_are_refused(translator):
+    sides = translator.target_tokenizer, translator.source_tokenizer
+    assert len(sides[0]) != len(sides[1])
+    with pytest.raises(ValueError, match="`source_tokenizer` to have the"):
+        Translator(translator.model, *sides)
+
+
 def damaged(run, tmp_path, name, change):
     """A copy of a run with a file changed, or without it."""
     copy = tmp_path / "run"

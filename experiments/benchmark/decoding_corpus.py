@@ -22,7 +22,12 @@ def of_test(corpus, run):
         ids = encode(corpus, 8000, MAX_TOKENS, texts.cache())
         sizes = len(ids.source_tokenizer), len(ids.target_tokenizer)
         return sizes, Pairs(list(ids.test.source), list(ids.test.target))
-    tokenizers = [WordPiece(pieces) for pieces in RunFolder(run).vocabularies()]
+    folder = RunFolder(run)
+    model = folder.load_model()
+    tokenizers = [
+        WordPiece(folder.vocabulary("source", model.source_vocab_size)),
+        WordPiece(folder.vocabulary("target", model.target_vocab_size)),
+    ]
     sides = [
         # The target has one more, since inputs and labels each drop one.
         [ids[:longest] for ids in tokenizer.encode(sentences)]

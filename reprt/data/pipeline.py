@@ -244,5 +244,8 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
 
     dataset = tf.data.Dataset.from_tensor_slices(order[skip * batch_size :])
     dataset = dataset.batch(batch_size)
-    # One worker keeps the order, and is far faster than any training step.
-    return dataset.map(batch).prefetch(2)
+    # One worker keeps the order, and is far faster than any training step. There is
+    # nothing to tune then, and a tuner that sleeps keeps the iterator's end waiting.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.map(batch).prefetch(2).with_options(options)

@@ -56,6 +56,16 @@ class PreparedCorpus(Corpus):
         return dataclasses.replace(self.ids, corpus=self)
 
 
+def check_ending(path: Path):
+    """Checks the name of a file that is to be written.
+
+    Raises:
+        ValueError: if it does not end with `.npz`.
+    """
+    if path.suffix != ENDING:
+        raise ValueError(f"Expected a file name that ends with {ENDING}, got {path}.")
+
+
 def write_prepared(text: EncodedCorpus, vocab_size: int, max_tokens: int, path: Path):
     """Writes an encoded text; a kill leaves the whole file or none.
 
@@ -67,8 +77,7 @@ def write_prepared(text: EncodedCorpus, vocab_size: int, max_tokens: int, path: 
     Raises:
         ValueError: if it does not.
     """
-    if path.suffix != ENDING:
-        raise ValueError(f"Expected a file name that ends with {ENDING}, got {path}.")
+    check_ending(path)
     corpus = text.corpus
     label = {name: getattr(corpus, name) for name in LABEL}
     arrays: dict[str, Any] = {

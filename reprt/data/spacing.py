@@ -7,12 +7,17 @@ accents the vocabulary dropped stays lost.
 
 import re
 
+# What shares its ends with its neighbours is looked for twice: 1 . 2 . 3, a - b - c.
+NUMBER = (r"([0-9]) ([.,:]) ([0-9])", r"\1\2\3")
+HYPHEN = (r"([^ ]) - ([^ ])", r"\1-\2")
 # Of a regular expression, and what takes the place of each match.
 RULES = (
-    (r"([0-9]) ([.,:]) ([0-9])", r"\1\2\3"),
+    NUMBER,
+    NUMBER,
     (r"([^ ]) ' (s|t|d|m|re|ve|ll)( |$)", r"\1'\2\3"),  # it's, isn't
     (r" - - ", r" -- "),
-    (r"([^ ]) - ([^ ])", r"\1-\2"),
+    HYPHEN,
+    HYPHEN,
     (r'(^| )" ([^"]*) "', r'\1"\2"'),
     (r"(\. )?\. \. \.", r"..."),
     (r" ([.,;:!?%)\]}…])", r"\1"),

@@ -73,8 +73,9 @@ class PMHA(keras.layers.Layer):
 
     def __init__(self, num_heads, key_dim, value_dim=None, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
-        for name, size in (("num_heads", num_heads), ("key_dim", key_dim)):
-            if size < 1:
+        sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
+        for name, size in sizes.items():
+            if size is not None and size < 1:
                 raise ValueError(
                     f"Expected `{name}` to be at least 1. Received: {name}={size}."
                 )
@@ -100,7 +101,7 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} attends to as many keys as values. Received: "
                 f"{keys} keys and {values} values."
             )
-        value_dim = self.value_dim or self.key_dim
+        value_dim = self.key_dim if self.value_dim is None else self.value_dim
         for name, shape, width in (
             ("query", query_shape, self.key_dim),
             ("key", key_shape, self.key_dim),

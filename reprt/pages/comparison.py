@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ COLUMNS = (
     "commit",
     "finished",
 )
+PREFIX = "val_prefix_loss_per_token"
 HIGHLIGHTED = {
     "baseline": "tab:brown",
     "repe": "tab:blue",
@@ -36,7 +38,7 @@ HIGHLIGHTED = {
 
 def is_comparison(folder: Path) -> bool:
     """Returns whether the runs in a folder are trials, named MODEL.SCHEDULE.SEED."""
-    return any(folder.glob("*.*/config.toml"))
+    return any("." in run.name for run in read_runs(folder))
 
 
 def write_comparison(folder: Path) -> Path:
@@ -55,7 +57,7 @@ def write_comparison(folder: Path) -> Path:
         RunFolderError: as `reprt.pages.runs.read_runs`.
     """
     runs = read_runs(folder)
-    finished = [run for run in runs if "val_prefix_loss_per_token" in run.results]
+    finished = [run for run in runs if run.metrics is not None and run.log]
     series = _series(finished)
     write_text(folder / "comparison.csv", _table_of_runs(finished))
     write_text(folder / "comparison.md", _page(runs, finished, series, notes(folder)))
@@ -69,7 +71,11 @@ def _series(runs) -> list[Series]:
     for run in sorted(runs, key=lambda run: run.name):
         found.setdefault((run.model, run.schedule), []).append(run)
     series = map(Series, found.values())
-    return sorted(series, key=lambda each: each.mean("val_prefix_loss_per_token"))
+    return sorted(series, key=lambda each: _mean(each, PREFIX, math.inf))
+
+
+def _mean(series: Series, name: str, otherwise: float) -> float:
+    return series.mean(name) if series.values(name) else otherwise
 
 
 def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
@@ -109,7 +115,7 @@ def _table_of_runs(runs) -> str:
             "commit": run.manifest["starts"][-1]["commit"],
             "finished": run.results["finished"],
         }
-        cells = [of_run[name] for name in COLUMNS]
+        cells = [of_run.get(name, "") for name in COLUMNS]
         writer.writerow([f"{c:.5f}" if isinstance(c, float) else c for c in cells])
     return text.getvalue()
 
@@ -145,7 +151,9 @@ def _page(runs, finished, series, notes) -> str:
             "## How it was run",
             "",
             "Each run is a row of [comparison.csv](./comparison.csv). Seconds an epoch "
-            "are as each run found the machine, which may have had other work to do.",
+            "are the median of a run's epochs, as it found the machine, which may have "
+            "had other work to do. The commands, each with the number of times that a "
+            "run was started by it:",
             "",
             *_starts(finished),
         ]
@@ -163,20 +171,22 @@ def _table(title, group) -> list[str]:
     ]
     baseline = next((each for each in group if each.model == "baseline"), None)
     for each in group:
-        prefix = each.mean("val_prefix_loss_per_token")
+        prefix = _mean(each, PREFIX, math.nan)
         gap = prefix - each.mean("val_loss_per_token")
-        behind = "–"
-        if baseline:
-            behind = f"{prefix - baseline.mean('val_prefix_loss_per_token'):+.3f}"
+        behind = prefix - _mean(baseline, PREFIX, math.nan) if baseline else math.nan
         lines.append(
             f"| {each.model} | {'**yes**' if each.looks_ahead else 'no'} | "
             f"{len(each.runs)} | {each.mean('parameters'):,.0f} | "
             f"{each.cell('val_loss_per_token', 3)} | "
-            f"{each.cell('val_prefix_loss_per_token', 3)} | {gap:+.3f} | "
-            f"{behind} | {each.cell('test_bleu', 2)} | "
+            f"{each.cell(PREFIX, 3)} | {_signed(gap)} | "
+            f"{_signed(behind)} | {each.cell('test_bleu', 2)} | "
             f"{each.cell('seconds_an_epoch', 1)} |"
         )
     return [*lines, ""]
+
+
+def _signed(number: float) -> str:
+    return "–" if math.isnan(number) else f"{number:+.3f}"
 
 
 def _starts(runs) -> list[str]:
@@ -202,14 +212,16 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
         forced, prefix = (
             each.values(f"val_{kind}_per_token") for kind in ("loss", "prefix_loss")
         )
-        ends = [statistics.mean(forced), statistics.mean(prefix)]
-        losses.plot(ends, [place, place], "-", color=colour, alpha=0.5, linewidth=3)
+        ends = [statistics.mean(values) for values in (forced, prefix) if values]
+        losses.plot(
+            ends, [place] * len(ends), "-", color=colour, alpha=0.5, linewidth=3
+        )
         losses.plot(
             forced, [place] * len(forced), "o", color=colour, fillstyle="none"
         )
         losses.plot(prefix, [place] * len(prefix), "o", color=colour)
         values = each.values("test_bleu")
-        bleu.barh(place, statistics.mean(values), color=colour, alpha=0.5)
+        bleu.barh(place, _mean(each, "test_bleu", 0.0), color=colour, alpha=0.5)
         bleu.plot(values, [place] * len(values), ".", color=colour)
     losses.plot([], [], "o", color="black", fillstyle="none", label="teacher-forced")
     losses.plot([], [], "o", color="black", label="prefix: what search sees")
@@ -218,6 +230,9 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
     losses.set_xlabel("validation loss, nats per token")
     losses.set_title("a  losses; one dot a seed", loc="left", fontsize=10)
     bleu.set_yticks(list(places), [])
+    edges = (0.4, len(series) + 0.6)
+    losses.set_ylim(edges)
+    bleu.set_ylim(edges)
     bleu.set_xlabel("BLEU, test, greedy search")
     bleu.set_title("b  translations", loc="left", fontsize=10)
     for each, label in zip(series, labels):

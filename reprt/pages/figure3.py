@@ -79,8 +79,8 @@ class Trials:
         ]
 
     def seconds(self, model: str) -> list[float]:
-        """Returns the mean time of an epoch in each trial."""
-        return [statistics.mean(run.seconds) for run in self.runs[model]]
+        """Returns the median time of an epoch in each trial."""
+        return [run.seconds_an_epoch for run in self.runs[model]]
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:

@@ -1,6 +1,5 @@
 """The report on a few runs: a page and a picture."""
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -116,11 +115,12 @@ def _our_cells(run, baseline) -> str:
     epochs = f"{len(run.log)}" if run.metrics else f"{len(run.log)} so far"
     if not run.log:
         return f"{parameters} | {epochs} | not run | not run | not run | – | not run"
-    last, seconds = run.log[-1], statistics.mean(run.seconds)
+    last, seconds = run.log[-1], run.seconds_an_epoch
     ratio = "–"
     if baseline is not None and baseline.log:
-        ratio = f"{statistics.mean(baseline.seconds) / seconds:.2f}"
-    spread = f" ± {statistics.stdev(run.seconds):.1f}" if run.log[1:] else ""
+        ratio = f"{baseline.seconds_an_epoch / seconds:.2f}"
+    fastest, slowest = min(run.seconds), max(run.seconds)
+    spread = f" ({fastest:.1f} to {slowest:.1f})" if run.log[1:] else ""
     bleu = f"{metrics['test_bleu']:.1f}" if "test_bleu" in metrics else "not run"
     return (
         f"{parameters} | {epochs} | {last['train_loss']:.3f} | "
@@ -235,8 +235,9 @@ def _provenance(runs) -> list[str]:
     return [
         *lines,
         "",
-        "The models took turns, an epoch each, on the same machine. Every setting is "
-        "in `config.toml` in each run's folder, every epoch in its `log.csv`.",
+        "Models that one command trained on one machine took turns, an epoch each; the "
+        "seconds of other starts do not compare. Every setting is in `config.toml` in "
+        "each run's folder, every epoch in its `log.csv`.",
         "",
     ]
 
@@ -251,17 +252,14 @@ def _draw(runs: Sequence[Run], path: Path):
     _draw_curves(curves, runs, colours, pair, official)
 
     names = [run.name for run in runs if run.log]
-    seconds = [run.seconds for run in runs if run.log]
     bars.bar(
         names,
-        [statistics.mean(each) for each in seconds],
-        yerr=[statistics.stdev(each) if each[1:] else 0 for each in seconds],
+        [run.seconds_an_epoch for run in runs if run.log],
         color=[colours[name] for name in names],
-        capsize=4,
     )
     hardware = manifest["starts"][-1]["hardware"] if manifest["starts"] else ""
     bars.set_title(f"b  ours: {hardware}", loc="left", fontsize=10)
-    bars.set_ylabel("seconds an epoch (mean and sd over epochs)")
+    bars.set_ylabel("seconds an epoch (median of the epochs)")
 
     published = paper.TABLE_1.get(pair, {})
     if pair == "pt_to_en":

@@ -113,6 +113,11 @@ class Run:
         return [row["train_seconds"] for row in self.log]
 
     @property
+    def seconds_an_epoch(self) -> float:
+        """The median of its epochs, which forgets one in which the machine slept."""
+        return statistics.median(self.seconds)
+
+    @property
     def numbers(self) -> dict[str, float]:
         """What was measured; what was not measured yet is left out.
 
@@ -124,8 +129,8 @@ class Run:
             for name in (*names, *(f"{name}_per_token" for name in names)):
                 found[name] = self.log[-1][name]
             tokens = sum(row["train_tokens"] for row in self.log)
-            found["seconds_an_epoch"] = statistics.mean(self.seconds)
-            found["tokens_per_second"] = tokens / sum(self.seconds)
+            found["seconds_an_epoch"] = self.seconds_an_epoch
+            found["tokens_per_second"] = tokens / len(self.log) / self.seconds_an_epoch
         for name in ("parameters", "val_prefix_loss_per_token", "test_bleu"):
             if name in self.results:
                 found[name] = self.results[name]

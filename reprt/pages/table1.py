@@ -185,8 +185,9 @@ def _page(rows: Sequence[Row], notes: Sequence[str]) -> str:
         "Losses are teacher-forced, as Keras reports them, after the last epoch: the "
         "published decoder is told the mean and variance of words to come (see "
         "“Beyond the paper” below for what is left without). Ours are mean ± standard "
-        "deviation where there are several seeds. The paper's seconds are those of two "
-        "A100 GPUs; ours are those of the hardware named below.",
+        "deviation where there are several seeds; of a run's seconds an epoch, the "
+        "median. The paper's seconds are those of two A100 GPUs; ours are those of the "
+        "hardware named below.",
         "",
         "| pair | train | dev | | " + " | ".join(head) + " |",
         "|---|--:|--:|---|" + "--:|" * len(head),

@@ -9,6 +9,7 @@ results, which has to be the same on all machines.
 import dataclasses
 import logging
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from reprt.training.job import train_work, write_page
 from reprt.training.plan import Plan, make_plan
 from reprt.training.progress import Progress
 from reprt.training.recipe import Recipe, RunSettings
-from reprt.training.run_folder import RunFolder
+from reprt.training.run_folder import RunFolder, RunFolderError
 from reprt.training.work import Work, find_work
+from reprt.training.workers import several_workers
 
 HERE = "here"
 RETRIES = 10  # of a run whose process was lost; each goes on from its last checkpoint
@@ -49,6 +51,7 @@ def run_on_ray(
     Raises:
         ImportError: without Ray.
         RunsFailed: if runs failed, once the others have ended.
+        ValueError: where TF_CONFIG names several workers, or as `run_job`.
     """
     try:
         import ray
@@ -59,6 +62,11 @@ def run_on_ray(
         ) from error
     if cpus < 1:
         raise ValueError(f"Expected --cpus to be at least 1. Received: {cpus}.")
+    if several_workers():
+        raise ValueError(
+            "Expected no TF_CONFIG with --ray: the runs would take each other for the "
+            "workers of one run, and wait. Received both."
+        )
     progress = Progress()
     work = [
         dataclasses.replace(each, folder=each.folder.resolve())
@@ -84,7 +92,7 @@ def run_on_ray(
         for each, text in zip(work, texts):
             for run in each.runs:
                 if RunFolder(each.folder / run.name).metrics() is None:
-                    task = train.remote(text, run, recipe)
+                    task = train.remote(sys.argv, text, run, recipe)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)
     finally:
@@ -104,8 +112,7 @@ def _environment(cpus) -> dict[str, str]:
     environment = {
         name: value
         for name, value in os.environ.items()
-        # Workers of Ray are no workers of TensorFlow's, who would wait for each other.
-        if name.startswith(PASSED_ON) and name != "TF_CONFIG"
+        if name.startswith(PASSED_ON)
     }
     # TensorFlow would take all cores for each run.
     environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
@@ -132,11 +139,15 @@ def _plan(*work: Work) -> Plan:
     return make_plan(work, Progress())
 
 
-def _train_one(work: Work, run: RunSettings, recipe: Recipe):
-    """What a worker does."""
-    train_work(dataclasses.replace(work, runs=[run]), recipe, Progress())
+def _train_one(
+    arguments: Sequence[str], work: Work, run: RunSettings, recipe: Recipe
+):
+    """What a worker does, for the command whose arguments these are."""
+    sys.argv = list(arguments)  # the run's manifest names the command
+    for error in train_work(dataclasses.replace(work, runs=[run]), recipe, Progress()):
+        raise error
     if RunFolder(work.folder / run.name).metrics() is None:
-        raise ArithmeticError("it diverged, or another process works on it")
+        raise RunFolderError("another process works on it")
 
 
 def _results(ray, names, progress) -> list[str]:

@@ -45,6 +45,8 @@ def run_job(
         The path of the page; of the folder, if there is none.
 
     Raises:
+        ArithmeticError: if a model's loss is not finite, once the others are trained;
+            it names all such models.
         ConnectionError: if this is one of several workers, and another was lost.
         ValueError: for a text that cannot be had, or a folder that holds other runs.
     """
@@ -56,9 +58,13 @@ def run_job(
             progress.say(str(make_plan(work, progress)))
         if plan_only:
             return work[-1].folder
-        for each in work:
-            train_work(each, recipe, progress)
-    return write_page(recipe.page, work[-1].folder)
+        errors = [
+            error for each in work for error in train_work(each, recipe, progress)
+        ]
+    page = write_page(recipe.page, work[-1].folder)
+    if errors:
+        raise ArithmeticError("\n".join(map(str, errors)))
+    return page
 
 
 @contextlib.contextmanager
@@ -88,13 +94,14 @@ def prepare(recipe: Recipe, path: Path) -> Path:
     Raises:
         ValueError: if the text cannot be had, or is of several pairs.
     """
-    from reprt.data.prepared import write_prepared
+    from reprt.data.prepared import check_ending, write_prepared
 
     if len(recipe.pairs) > 1:
         raise ValueError(
             "Expected one pair, since a prepared file holds one. Received: "
             f"{', '.join(recipe.pairs)}. Choose by --pair."
         )
+    check_ending(path)  # before the work
     progress = Progress()
     (work,) = find_work(recipe, [], path.parent, progress)
     settings = recipe.text
@@ -127,7 +134,9 @@ def write_page(page: str, folder: Path) -> Path:
             return write_report(folder)
 
 
-def train_work(work: Work, recipe: Recipe, progress: Progress):
+def train_work(
+    work: Work, recipe: Recipe, progress: Progress
+) -> list[ArithmeticError]:
     """Trains all runs on one text, and writes their page as they go.
 
     Args:
@@ -135,9 +144,8 @@ def train_work(work: Work, recipe: Recipe, progress: Progress):
         recipe: the recipe that they are of.
         progress: where it is said how far they are.
 
-    Raises:
-        ArithmeticError: if a model's loss is not finite, once the others are trained;
-            not with trials or several pairs, where it is said.
+    Returns:
+        Why runs did not finish; the others did.
     """
     from reprt.training.trainer import forget_models
 
@@ -158,6 +166,7 @@ def train_work(work: Work, recipe: Recipe, progress: Progress):
     # times are not what it is about.
     trials = bool(recipe.trials.seeds)
     groups = [[run] for run in work.runs] if trials else [work.runs]
+    errors = []
     for group in groups:
         with contextlib.ExitStack() as claims:
             mine = {
@@ -165,16 +174,15 @@ def train_work(work: Work, recipe: Recipe, progress: Progress):
                 for run in group
                 if _claimed(folder_of(run), claims, progress)
             }
-            errors = _train(mine, text, progress, write)
+            diverged = _train(mine, text, progress, write)
             if mine:
                 write()
-        for error in errors:
-            # One of many runs, which are worth having without it.
-            if not (trials or recipe.trials.pairs[1:]):
-                raise error
-            progress.say(f"{error} The other runs go on.")
+        for error in diverged:
+            progress.say(f"{error} Any other runs go on.")
+        errors += diverged
         forget_models()
     write()
+    return errors
 
 
 def _claimed(folder, claims, progress):
@@ -251,7 +259,7 @@ def _results(trainer, progress: Progress):
         progress.show(f"{trainer.name}: {done}")
 
     begun = time.monotonic()
-    prefix = prefix_loss(model, text.dev, progress=show)
+    prefix = prefix_loss(model, text.dev, run.training.batch_size, show)
     middle = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(

@@ -13,6 +13,12 @@ from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
 from reprt.training.workers import several_workers
 
+# Each replica has a dataset of its own, read on the host.
+PER_REPLICA = tf.distribute.InputOptions(
+    experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
+    experimental_fetch_to_device=False,
+)
+
 
 class WorkerLost(ConnectionError):
     """Another of the processes that share a training has gone."""
@@ -127,8 +133,21 @@ class OnTensorFlow:
 
     def batches(self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
         """Returns what `train` and `evaluate` take; see `data.pipeline.batches`."""
-        dataset = batches(split, batch_size, order, skip)
-        return self._strategy.experimental_distribute_dataset(dataset)
+        whole = batches(split, batch_size, order, skip)
+        if several_workers():
+            return self._strategy.experimental_distribute_dataset(whole)
+
+        def share(context):
+            first, step = context.input_pipeline_id, context.num_input_pipelines
+            return whole.map(
+                lambda *batch: tf.nest.map_structure(
+                    lambda rows: rows[first::step], batch
+                )
+            )
+
+        # The iterators of a distributed dataset tune themselves whatever its options
+        # say, and so one that ends may wait for as long as an epoch took.
+        return self._strategy.distribute_datasets_from_function(share, PER_REPLICA)
 
     def train(self, batch) -> tuple[int, float, int, int]:
         """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""

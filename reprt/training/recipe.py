@@ -59,7 +59,8 @@ class TrainingSettings:
             bits each time.
         checkpoint_minutes: time between checkpoints within an epoch.
         tensorboard: whether to log for TensorBoard as well.
-        bleu: whether the trained model translates the test split.
+        bleu: whether the trained model is made to search: the prefix loss, and BLEU on
+            the test split.
     """
 
     epochs: int = 10
@@ -89,7 +90,7 @@ class TrainingSettings:
                 f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
                 f"Received: {self.precision!r}."
             )
-        if self.checkpoint_minutes < 0 or self.seed < 0:
+        if not self.checkpoint_minutes >= 0 or self.seed < 0:  # nan is not, either
             raise ValueError(
                 "Expected checkpoint_minutes and seed in [training] not to be "
                 f"negative. Received: {self.checkpoint_minutes} and {self.seed}."
@@ -127,6 +128,11 @@ class TrialSettings:
 
     def __post_init__(self):
         _check_tables(self.schedules, tuple(self.schedules), "[trials.schedules]")
+        if self.schedules and not self.seeds:
+            raise ValueError(
+                "Expected [trials] to have seeds where it has schedules, for a run is "
+                "called MODEL.SCHEDULE.SEED; seeds = [0] will do. Received none."
+            )
         if not all(isinstance(pair, str) for pair in self.pairs):
             raise ValueError(
                 f"Expected the pairs of [trials] to be strings. Received: {self.pairs}."
@@ -175,10 +181,13 @@ class Recipe:
     Args:
         name: the file's name without its ending.
         settings: the file's tables, with whatever was set over them.
+        overrides: what was set over them alone. It holds for every text, and so takes
+            precedence over `[embedded]` as well.
     """
 
     name: str
     settings: Mapping[str, Any]
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def text(self) -> TextSettings:
@@ -209,7 +218,7 @@ class Recipe:
 
         There is one for each model, or, with `[trials]`, one for each model, schedule
         and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
-        model, the first stands for both.
+        model, the first stands for both; models of different names are all trained.
 
         Args:
             embedded: whether the text is the embedded corpus, for which the table
@@ -223,7 +232,10 @@ class Recipe:
         """
         table = self.settings.get("embedded", {}) if embedded else {}
         special = from_settings(EmbeddedSettings, table, "[embedded]")
-        shared = {**self.settings.get("training", {}), **special.training}
+        shared = {
+            **self.settings.get("training", {}),
+            **_without(special.training, self.overrides.get("training", {})),
+        }
         models = self.settings.get("models", {})
         _check_tables(models, tuple(models), "[models]")
         if not models:
@@ -231,7 +243,8 @@ class Recipe:
         text = dataclasses.replace(self.text, pair=pair or self.pairs[0])
         seeds = [{"seed": seed} for seed in self.trials.seeds] or [{}]
         schedules = self.trials.schedules or {"": {}}
-        found: dict[RunSettings, RunSettings] = {}
+        by_hand = self.overrides.get("models", {})
+        found: dict[tuple[str, RunSettings], RunSettings] = {}
         for seed, (schedule, settings), (name, model) in itertools.product(
             seeds, schedules.items(), models.items()
         ):
@@ -245,14 +258,19 @@ class Recipe:
             run = self._run(
                 ".".join(filter(None, parts)),
                 f"[models.{name}]",
-                {**model, **special.model},
+                {**model, **_without(special.model, by_hand.get(name, {}))},
                 shared,
                 {**settings, **seed},
                 text,
             )
-            found.setdefault(run.work, run)
+            found.setdefault((name, run.work), run)
         runs = list(found.values())
-        for each in only:
+        if len({run.training.deterministic for run in runs}) > 1:
+            raise ValueError(
+                "Expected 'deterministic' to be the same for all models of a recipe, "
+                "since TensorFlow has it for the whole process. Received both."
+            )
+        for each in (*only, *special.leave_out):
             if not _chosen(runs, [each]):
                 raise ValueError(
                     f"The recipe {self.name!r} has the runs "
@@ -261,7 +279,13 @@ class Recipe:
         if only:
             return _chosen(runs, only)
         left_out = _chosen(runs, special.leave_out)
-        return [run for run in runs if run not in left_out]
+        kept = [run for run in runs if run not in left_out]
+        if not kept:
+            raise ValueError(
+                f"Expected 'leave_out' in [embedded] to leave some of the models "
+                f"{', '.join(models)}. Received: {special.leave_out}."
+            )
+        return kept
 
     def _run(self, name, where, table, shared, trial, text) -> RunSettings:
         overrides = dict(table)
@@ -273,15 +297,26 @@ class Recipe:
                 f"Expected 'preset' in {where} to be one of {tuple(PRESETS)}. "
                 f"Received: {preset_name!r}."
             )
+        model = preset(preset_name, **overrides)
+        if text.max_tokens > model.max_length:
+            raise ValueError(
+                f"Expected 'max_tokens' in [text] to be at most the {model.max_length} "
+                f"positions of {where}, its 'max_length'. Received: {text.max_tokens}."
+            )
         return RunSettings(
             name=name,
             preset=preset_name,
-            model=preset(preset_name, **overrides),
+            model=model,
             text=text,
             training=from_settings(
                 TrainingSettings, {**shared, **own, **trial}, f"[training] of {where}"
             ),
         )
+
+
+def _without(table, others):
+    """The entries of a table that another does not have."""
+    return {name: value for name, value in table.items() if name not in others}
 
 
 def _chosen(runs, beginnings):
@@ -311,8 +346,10 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"The recipe {path} is not valid TOML: {error}.") from error
+    by_hand: dict[str, Any] = {}
     for override in overrides:
         _override(settings, override)
+        _override(by_hand, override)
     tables = ("text", "training", "trials", "models", "embedded")
     page = settings.get("page", PAGES[0])
     if page not in PAGES:
@@ -324,7 +361,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         tables,
         str(path),
     )
-    recipe = Recipe(name=path.stem, settings=settings)
+    recipe = Recipe(name=path.stem, settings=settings, overrides=by_hand)
     # A mistake anywhere in the file is told before any work is done.
     for embedded in (False, True):
         recipe.runs(embedded)
@@ -338,21 +375,15 @@ def _override(settings, override: str):
         raise ValueError(
             f"Expected an override such as training.epochs=2. Received: {override!r}."
         )
-    table = _subtable(settings, tables, key)
+    table = settings
+    for each in tables:
+        table = table.setdefault(each, {})
+        if not isinstance(table, dict):
+            raise ValueError(f"Cannot set {key.strip()}: {each} is not a table.")
     try:
         table[name] = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         table[name] = value.strip()  # a bare word is a string
-    if tables == ["training"]:  # whoever sets something means it for every text
-        _subtable(settings, ["embedded", "training"], key).pop(name, None)
-
-
-def _subtable(settings, names, key):
-    for name in names:
-        settings = settings.setdefault(name, {})
-        if not isinstance(settings, dict):
-            raise ValueError(f"Cannot set {key.strip()}: {name} is not a table.")
-    return settings
 
 
 def _check_tables(settings, known, where):

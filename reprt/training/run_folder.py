@@ -150,7 +150,7 @@ class RunFolder:
     def _check_same(self, config, identity):
         saved = flat(self.settings())
         manifest = self.manifest()
-        saved |= {name: manifest[name] for name in identity}
+        saved |= {name: manifest.get(name) for name in identity}
         asked = flat(config) | identity
         # The same text may be found in another place; its sha256 is what counts.
         differing = [

@@ -143,15 +143,18 @@ class Trainer:
             f"epoch {self.state.epoch}, step {self.state.step_in_epoch}, text "
             f"{text.digest()}, {settings.work}"
         )
-        # Epochs that ended after the checkpoint will be done again.
+        # Epochs that ended after the checkpoint will be done again, and a kill may have
+        # come between a checkpoint and what is written after it.
         folder.write_log(self.state.rows)
+        if self.state.epoch and not self.state.step_in_epoch:
+            folder.save_model(self.model)
         folder.add_start(self._backend.devices, self._backend.accelerators)
         self._backend.compile(self.model, self._optimizer, text.dev)
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()
         self._tensorboard = None
-        if settings.training.tensorboard:
+        if settings.training.tensorboard and folder.writable:
             import tensorflow as tf
 
             self._tensorboard = tf.summary.create_file_writer(
@@ -230,6 +233,8 @@ class Trainer:
             change = (seconds - self._seconds_per_step) / self._steps_timed
             self._seconds_per_step += change
             self._show(seconds_left_elsewhere())
+            if state.step_in_epoch == self.steps_per_epoch:
+                break  # an epoch that is done counts, whatever time is left
             if self._seconds_of_budget_left() <= 0:
                 state.out_of_time = True
                 self.checkpoint()
@@ -238,7 +243,7 @@ class Trainer:
                     f"not count; {self.settings.training.hours} hours are over"
                 )
                 return
-            if self._checkpoint_is_due() and state.step_in_epoch < self.steps_per_epoch:
+            if self._checkpoint_is_due():
                 self.checkpoint()
             begun = time.monotonic()
         self._end_epoch()
@@ -298,9 +303,9 @@ class Trainer:
         state.epoch += 1
         state.step_in_epoch, state.seconds_in_epoch = 0, 0.0
         state.tally = Tally()
+        self.checkpoint()
         self.folder.write_log(state.rows)
         self.folder.save_model(self.model)
-        self.checkpoint()
         if self._tensorboard:
             import tensorflow as tf
 

@@ -19,7 +19,8 @@ WRITTEN = {
     "' s": "' s",  # there is no word before it
     "at 9 : 30": "at 9:30",
     "1 , 000 . 5 or 1 , 2": "1,000.5 or 1,2",
-    "1 : 2 : 3": "1:2: 3",  # of three in a row
+    "1 : 2 : 3 : 4": "1:2:3:4",
+    "a - b - c - d": "a-b-c-d",
     "well - known": "well-known",
     "so - - he said - - no": "so -- he said -- no",
     "- first": "- first",

@@ -143,6 +143,7 @@ def test_masks_are_made_from_ids():
             r"`key_mask`.*\(batch, sources\).*shape=\(2, 1, 6\)",
         ),
         (lambda: PMHA(0, 3), "num_heads"),
+        (lambda: PMHA(1, 3, value_dim=0), "value_dim"),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),
         (lambda: padding_mask(np.array([3, 0])), r"\(batch, length\).*shape=\(2,\)"),
     ],

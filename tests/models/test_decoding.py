@@ -282,11 +282,21 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
             {"length_penalty": -0.1},
             "`length_penalty` not to be negative. Received: length_penalty=-0.1",
         ),
+        ({"start_id": 0}, "`start_id` to be above 0, which is padding"),
+        ({"end_id": 1000}, "below the model's .* target pieces. Received: end_id=1000"),
     ],
 )
 def test_bad_settings_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        BeamSearch(model_of("baseline"), START, END, **options)
+        options = {"start_id": START, "end_id": END, **options}
+        BeamSearch(model_of("baseline"), **options)
+
+
+def test_a_source_longer_than_the_model_can_read_is_refused():
+    search = BeamSearch(model_of("baseline"), START, END)
+    longest = search.model.config.max_length
+    with pytest.raises(ValueError, match=f"at most {longest} tokens.*: {longest + 1}"):
+        search(np.full((1, longest + 1), 5))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

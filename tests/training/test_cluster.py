@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import tiny_run
 
 pytest.importorskip("ray")
-RECIPE = tiny_run.RECIPE.replace("batch_size = 16", "batch_size = 2") + """
+RECIPE = tiny_run.RECIPE.replace("batch_size = 4", "batch_size = 2") + """
 [trials]
 seeds = [0, 1]
 """
@@ -85,11 +86,25 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     for run in runs:
         metrics = json.loads((run / "metrics.json").read_text())
         assert metrics["epochs"] == 40
+        for start in starts(run):  # the user's command, and not Ray's
+            assert start["command"] == shlex.join(["reprt", *command[3:]])
     # What was killed began again, and not from the beginning.
     assert max(len(starts(run)) for run in runs) >= 2
     begun = re.findall(r"from epoch (\d+), step", text)
     assert max(map(int, begun)) > 1
     assert (out / "comparison.md").exists()
+
+
+def test_runs_of_ray_are_no_workers_of_one_run(monkeypatch, tmp_path):
+    from reprt.training.cluster import run_on_ray
+    from reprt.training.recipe import load_recipe
+
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(tiny_run.RECIPE)
+    workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker"}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(workers))
+    with pytest.raises(ValueError, match="Expected no TF_CONFIG with --ray"):
+        run_on_ray(load_recipe(recipe))
 
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch, tmp_path):

@@ -81,8 +81,8 @@ def test_runs_are_chosen_by_the_beginning_of_their_names(write):
         ("seeds = 3", "'seeds' in .* of type list"),
         ("seed = [0]", "'seed' in .*'seeds'"),
         ("seeds = [-1]", "not to be negative"),
-        ('schedules."a/b" = {}', "letters, digits"),
-        ("schedules.a = {warmup = 1}", "'warmup'.*'warmup_steps'"),
+        ('seeds = [0]\nschedules."a/b" = {}', "letters, digits"),
+        ("seeds = [0]\nschedules.a = {warmup = 1}", "'warmup'.*'warmup_steps'"),
         ("schedules.a = 1", "to be a table"),
     ],
 )
@@ -183,6 +183,16 @@ def test_a_page_can_be_written_before_any_trial_has_finished(add):
     assert "Not finished: repe.text.0." in write_comparison(folder).read_text()
 
 
+def test_trials_that_did_not_search_have_their_losses(add):
+    folder = add("repe.equal.0", 1.0, 3.0, 4.0)
+    files = RunFolder(folder / "repe.equal.0")
+    measured = files.metrics()
+    files.write_metrics({n: measured[n] for n in ("parameters", "finished")})
+    page = write_comparison(folder).read_text()
+    assert "| 1.000 | not run | – | – | not run |" in page
+    assert "Not finished" not in page and (folder / "comparison.png").exists()
+
+
 def test_notes_survive_the_next_writing(add):
     folder = add("repe.text.0", 1.0, 3.0, 4.0)
     (folder / "notes.md").write_text("What a person has to say.\n")
@@ -221,7 +231,9 @@ with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
 
 
 @pytest.mark.slow
-def test_trials_are_trained_one_after_the_other_and_compared(tmp_path, monkeypatch):
+def test_trials_are_trained_one_after_the_other_and_compared(
+    tmp_path, monkeypatch, capsys
+):
     from reprt.cli import main
 
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
@@ -249,12 +261,17 @@ def test_trials_are_trained_one_after_the_other_and_compared(tmp_path, monkeypat
     out = tmp_path / "out"
     asked = ["train", str(recipe), "--text", "embedded", "--out", str(out)]
     with RunFolder(out / "repe.1").claimed():
-        assert main(asked) == 0
+        assert main(asked) == 2
+    said = capsys.readouterr().err.splitlines()[-2:]
+    assert said == [
+        "reprt: diverges.0: the loss is nan.",
+        "diverges.1: the loss is nan.",
+    ]
     page = (out / "comparison.md").read_text()
     assert "| repe | **yes** | 1 |" in page
     assert "Not finished: diverges.0, diverges.1." in page
     assert not (out / "repe.1").exists()  # it was another's
-    assert main(asked) == 0
+    assert main(asked) == 2
     assert "| repe | **yes** | 2 |" in (out / "comparison.md").read_text()
     metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
     assert metrics["val_prefix_loss_per_token"] > 0

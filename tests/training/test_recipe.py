@@ -127,6 +127,16 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[training]\nprecision = 'half'", "'precision' .*'mixed_bfloat16'.*'half'"),
         ("[training]\nseed = -1", "seed in [training] not to be negative"),
         ("[training]\nschedule_dim = 0", "'schedule_dim' in [training] to be positive"),
+        ("[training]\ncheckpoint_minutes = nan", "checkpoint_minutes .* not to be neg"),
+        ("[text]\nmax_tokens = 3000", "at most the 2048 .* 'max_length'.*: 3000"),
+        ("[trials]\nschedules.a = {}", "[trials] to have seeds where it has sched"),
+        ("[embedded]\nleave_out = ['rope']", "has the runs repe. Asked for: rope"),
+        ("[embedded]\nleave_out = ['repe']", "'leave_out' .* to leave some .* repe"),
+        (
+            "[models.a]\npreset = 'repe'\ntraining.deterministic = false\n"
+            "[models.b]\npreset = 'repe'",
+            "'deterministic' to be the same for all",
+        ),
         ("[text]\nvocabulary = 1", "Unknown key 'vocabulary' .*is 'vocab_size'"),
         ("[text]\npair = 1", "'pair' in [text] to be of type str"),
         ("[embedded]\nepochs = 1", "Unknown key 'epochs' in [embedded]"),
@@ -204,6 +214,18 @@ def test_what_is_set_by_hand_holds_for_the_embedded_corpus_too(write):
     assert plain.runs(embedded=True)[0].training.epochs == 7
     assert changed.runs(embedded=True)[0].training.epochs == 2
     assert changed.runs(embedded=True)[0].training.seed == 3
+    path = write(f"{MODEL}[embedded.model]\ndropout = 0.0\nnum_blocks = 1")
+    changed = load_recipe(path, ["models.baseline.dropout=0.3"])
+    assert load_recipe(path).runs(embedded=True)[0].model.dropout == 0.0
+    assert changed.runs(embedded=True)[0].model.dropout == 0.3
+    assert changed.runs(embedded=True)[0].model.num_blocks == 1
+
+
+def test_what_is_alike_under_two_names_is_trained_twice_but_not_in_two_schedules(write):
+    same = '[models.mine]\npreset = "baseline"\n'
+    trials = "[trials]\nseeds = [0]\nschedules.a = {}\nschedules.b.schedule_dim = 128"
+    runs = load_recipe(write(MODEL + same + trials)).runs(embedded=False)
+    assert [run.name for run in runs] == ["baseline.a.0", "mine.a.0"]
 
 
 def test_models_left_out_on_the_embedded_corpus_can_be_asked_for(write):

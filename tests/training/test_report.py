@@ -36,7 +36,8 @@ def test_official_results_stand_beside_the_papers_with_the_difference(add):
     assert lines(text, "| repe |") == [
         "| repe | paper | 2,809,634 (on pt_to_en) | 10 | 1.22 | 1.53 | 1,345 "
         "| 3.01 | – |",
-        "| repe | ours | 1,234,567 | 2 | 1.250 | 1.500 | 60.0 ± 0.0 | 2.00 | 31.2 |",
+        "| repe | ours | 1,234,567 | 2 | 1.250 | 1.500 | 60.0 (60.0 to 60.0) |"
+        " 2.00 | 31.2 |",
         "| repe | ours − paper | | | +0.03 | -0.03 | | | |",
     ]
     assert lines(text, "| repe, ours, validation |") == [
@@ -176,7 +177,7 @@ def test_runs_on_different_texts_are_not_put_side_by_side(add, tmp_path, text):
         write_report(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["az_to_en", "embedded_corpus"])
+@pytest.mark.parametrize("name", ["embedded_corpus"])
 def test_committed_reports_are_made_again_from_the_files_beside_them(name, tmp_path):
     """Also when a setting of theirs has gone since."""
     folder = tmp_path / name

@@ -114,6 +114,26 @@ def test_epochs_that_ended_after_the_checkpoint_are_done_again(trainer):
     assert again.state.epoch == 0 and again.folder.log() == []
 
 
+def test_a_kill_between_the_checkpoint_and_the_model_is_made_good(trainer, monkeypatch):
+    run = trainer("run")
+    run.train_epoch()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    for file in ("write_log", "save_model"):
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, file, killed)
+            with pytest.raises(KeyboardInterrupt):
+                run.train_epoch()
+        run = trainer("run")
+        assert len(run.folder.log()) == run.state.epoch
+        saved = run.folder.load_model()
+        for this, that in zip(saved.weights, run.model.weights, strict=True):
+            np.testing.assert_array_equal(this, that)
+    assert run.state.epoch == 3
+
+
 def test_a_damaged_checkpoint_ends_the_command_and_loses_nothing(trainer):
     run = trainer("run")
     run.checkpoint()

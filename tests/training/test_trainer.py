@@ -247,6 +247,12 @@ def test_out_of_time_only_finished_epochs_count(trainer):
     assert trainer("run", epochs=3).finished
 
 
+def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
+    ours = trainer("run", epochs=2, batch_size=64, hours=1e-9)  # a step is an epoch
+    ours.train_epoch()
+    assert ours.state.epoch == 1 and not ours.state.out_of_time
+
+
 @pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_training(trainer):
     ours = trainer("run")
