@@ -57,6 +57,13 @@ class TransformerConfig:
     Raises:
         ValueError: for a size that is not positive, an unknown choice, or settings
             that contradict one another; the message gives the reason.
+
+    Example:
+
+    >>> from reprt.config import preset
+    >>> repe = preset("repe", decoder_statistics="prefix")
+    >>> repe.position, repe.value, repe.num_blocks
+    ('concat', 'tokens', 2)
     """
 
     num_blocks: int

@@ -338,6 +338,9 @@ def more_room(tokens: int, most: int) -> int:
     """Returns for how many tokens more there should be room, after so many.
 
     Half as many as there are, so that a long sentence is not copied at every step.
+
+    >>> more_room(100, 2048)
+    50
     """
     return min(max(MORE_ROOM, tokens // 2), most - tokens)
 
@@ -394,7 +397,19 @@ def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
 
 
 def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
-    """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`."""
+    """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
+
+    Args:
+        hypotheses: one for each row.
+        start_id: the id that every row begins with.
+        end_id: the id that ends one which the model has ended.
+
+    Example:
+
+    >>> found = Hypothesis((7, 8), True, -1.0, -1.0), Hypothesis((7,), True, -2.0, -2.0)
+    >>> as_array(found, 2, 3).tolist()
+    [[2, 7, 8, 3], [2, 7, 3, 0]]
+    """
     rows = [
         [start_id, *found.ids, *([end_id] if found.ended else [])]
         for found in hypotheses

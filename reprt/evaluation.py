@@ -47,6 +47,18 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
         model: a `reprt.models.Transformer`.
         split: the sentences, in the order in which they make batches.
         batch_size: sentences a batch. It matters with `padding_in_statistics`.
+
+    Example:
+
+    >>> import numpy as np, reprt
+    >>> from reprt.data.pipeline import EncodedSplit
+    >>> model = reprt.models.build("baseline", 9, 9)
+    >>> split = EncodedSplit([np.array([2, 5, 3])], [np.array([2, 6, 7, 3])])
+    >>> forced, prefix = teacher_forced_loss(model, split), prefix_loss(model, split)
+    >>> forced.tokens  # 6, 7 and [END]
+    3
+    >>> abs(forced.per_token - prefix.per_token) < 1e-4  # it cannot look ahead
+    True
     """
     crossentropy = MaskedCrossentropy()
 
@@ -85,6 +97,8 @@ def prefix_loss(
         split: the sentences.
         batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
         progress: called with how far the work is.
+
+    Example: see `teacher_forced_loss`.
     """
     crossentropy = MaskedCrossentropy()
 

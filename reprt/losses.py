@@ -79,11 +79,25 @@ class MaskedCrossentropy(keras.losses.Loss):
         """Returns the total loss and the number of real tokens, two scalars.
 
         Whoever adds up batches or replicas adds these, and divides once.
+
+        Args:
+            y_true: integer labels `(batch, length)`, 0 for padding.
+            y_pred: logits `(batch, length, vocab_size)`.
         """
         weight = real_tokens(y_true)
         return ops.sum(self.call(y_true, y_pred) * weight), ops.sum(weight)
 
 
 def real_tokens(y_true):
-    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32."""
+    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
+
+    Args:
+        y_true: integer labels of any shape, 0 for padding.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
     return ops.cast(ops.not_equal(y_true, PAD_ID), "float32")

@@ -46,6 +46,20 @@ class TokenAccuracy(keras.metrics.Metric):
 
 
 def correct_tokens(y_true, y_pred):
-    """Returns 1.0 where the most likely token is the label, else 0.0, in float32."""
+    """Returns 1.0 where the most likely token is the label, else 0.0, in float32.
+
+    Args:
+        y_true: integer labels `(batch, length)`; padding is compared like any other.
+        y_pred: logits `(batch, length, vocab_size)`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> logits = keras.ops.one_hot([[3, 2]], 4)
+    >>> correct = reprt.metrics.correct_tokens([[3, 1]], logits)
+    >>> keras.ops.convert_to_numpy(correct).tolist()
+    [[1.0, 0.0]]
+    """
+    y_true = ops.convert_to_tensor(y_true)
     predicted = ops.argmax(y_pred, axis=-1)
     return ops.cast(ops.equal(predicted, ops.cast(y_true, predicted.dtype)), "float32")

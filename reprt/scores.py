@@ -42,6 +42,12 @@ def scores(
         translations: words joined by spaces.
         references_as_words: the references, made of the same words.
         references: the references as the corpus has them.
+
+    Example:
+
+    >>> found = scores(["a house ."], ["a house ."], ["A house."])
+    >>> [f"{each.metric} of {each.text}" for each in found[:2]]
+    ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
     from sacrebleu.metrics import BLEU, CHRF
 

@@ -1,5 +1,6 @@
 """Every example in a docstring and in the README does what it shows."""
 
+import dataclasses
 import doctest
 import importlib
 import pkgutil
@@ -28,6 +29,24 @@ def test_docstring_examples(name):
         warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
         results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    "layers models losses metrics schedules linear_crossentropy decoding audit".split(),
+)
+def test_what_is_used_from_python_has_an_example(name):
+    module = importlib.import_module(f"reprt.{name}")
+    public = [
+        found
+        for each, found in vars(module).items()
+        if getattr(found, "__module__", "").startswith(module.__name__)
+        and each[0] != "_"
+        and not dataclasses.is_dataclass(found)  # what comes out, and needs none
+        and not issubclass(found if isinstance(found, type) else object, tuple)
+    ]
+    assert public
+    assert [one for one in public if ">>>" not in (one.__doc__ or "")] == []
 
 
 @pytest.mark.slow

@@ -41,6 +41,13 @@ class Corpus:
         train: the training split.
         dev: the validation split.
         test: the test split.
+
+    Example:
+
+    >>> few = Split(["uma casa"], ["a house"])
+    >>> text = Corpus("mine", "pt_to_en", False, "written here", few, few, few)
+    >>> len(text.train)
+    1
     """
 
     name: str

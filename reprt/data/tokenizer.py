@@ -31,6 +31,16 @@ class WordPiece:
         ImportError: without tensorflow-text, from `encode` and `graph`.
         ValueError: if the vocabulary does not begin with the reserved tokens or
             holds a piece twice.
+
+    Example:
+
+    >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "the", "hous", "##es", "."]
+    >>> tokenizer = WordPiece(pieces)
+    >>> [ids] = tokenizer.encode(["The houses."])
+    >>> ids.tolist()  # from [START] to [END]
+    [2, 4, 5, 6, 7, 3]
+    >>> tokenizer.decode([ids])
+    ['the houses .']
     """
 
     def __init__(self, vocabulary: Sequence[str]):
@@ -109,6 +119,11 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
 
     Raises:
         ImportError: without tensorflow-text.
+
+    Example:
+
+    >>> learn_vocabulary(["the houses", "the house", "the mouse"], 100)[:4]
+    ['[PAD]', '[UNK]', '[START]', '[END]']
     """
     tf, _ = _tensorflow_text()
     from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset

@@ -336,6 +336,13 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     Raises:
         ValueError: for a file that is missing or not TOML, an unknown table or page,
             or an override that is not of the form KEY=VALUE.
+
+    Example:
+
+    >>> recipe = load_recipe(Path("experiments/pt_to_en.toml"), ["training.epochs=2"])
+    ... # doctest: +SKIP
+    >>> [run.name for run in recipe.runs(embedded=True)]  # doctest: +SKIP
+    ['baseline', 'repe']
     """
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
