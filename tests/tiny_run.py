@@ -24,7 +24,7 @@ RECIPE = f"""
 vocab_size = 150
 [training]
 epochs = 2
-batch_size = 4
+batch_size = 16
 warmup_steps = 4
 [models.baseline]
 preset = "baseline"

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+from reprt.progress import duration
+
 TIMEOUT = 20
 """Seconds to wait for a connection, and then for each piece of the body."""
 
@@ -88,8 +90,8 @@ class Progress:
         line = f"{self._name}: {share:4.0%} of {self._total / 1e6:,.1f} MB"
         if received > before and now > started:
             speed = (received - before) / (now - started)
-            minutes, seconds = divmod(round((self._total - received) / speed), 60)
-            line += f", {speed / 1e6:.1f} MB/s, ETA {minutes}:{seconds:02}"
+            left = duration((self._total - received) / speed)
+            line += f", {speed / 1e6:.1f} MB/s, ETA {left}"
         return line
 
 

@@ -12,7 +12,7 @@ from reprt.data.by_length import padded
 from reprt.data.corpus import Corpus, Split
 from reprt.data.rows import Rows, read_rows, write_rows
 from reprt.data.tokenizer import WordPiece, cached_vocabulary
-from reprt.training.progress import duration
+from reprt.progress import duration
 
 POOL = 100  # batches sorted by length together
 _IDS_VERSION = 1  # of how text becomes ids, and of their file

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from reprt.progress import Progress
 from reprt.training.job import train_work, write_page
 from reprt.training.plan import Plan, make_plan
-from reprt.training.progress import Progress
 from reprt.training.recipe import Recipe, RunSettings
 from reprt.training.run_folder import RunFolder, RunFolderError
 from reprt.training.work import Work, find_work

@@ -13,8 +13,8 @@ from reprt.pages.figure3 import write_figure3
 from reprt.pages.readings import write_readings
 from reprt.pages.report import write_report
 from reprt.pages.table1 import write_table1
+from reprt.progress import Progress, duration
 from reprt.training.plan import make_plan
-from reprt.training.progress import Progress, duration
 from reprt.training.recipe import Recipe
 from reprt.training.run_folder import RunFolder, RunFolderError, provenance
 from reprt.training.work import Work, find_work

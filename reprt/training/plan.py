@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpus import Corpus
-from reprt.training.progress import Progress, duration
+from reprt.progress import Progress, duration
 from reprt.training.run_folder import RunFolder
 from reprt.training.work import Work
 

@@ -16,10 +16,10 @@ from reprt.data.pipeline import (
     training_order,
 )
 from reprt.models import Transformer
+from reprt.progress import Progress, duration
 from reprt.schedules import WarmupSchedule
 from reprt.training.checkpoint import restore_checkpoint, save_checkpoint
 from reprt.training.plan import EVALUATION_COST
-from reprt.training.progress import Progress, duration
 from reprt.training.recipe import RunSettings
 from reprt.training.run_folder import RunFolder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reprt.data.corpus import Corpus
 from reprt.data.text import TextUnavailable, cache, find
-from reprt.training.progress import Progress
+from reprt.progress import Progress
 from reprt.training.recipe import PAGES_ON_TEXTS, Recipe, RunSettings
 
 

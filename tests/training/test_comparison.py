@@ -239,7 +239,8 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     recipe = tmp_path / "trials.toml"
     recipe.write_text(
-        "[text]\nvocab_size = 300\n[training]\nepochs = 1\n[trials]\nseeds = [0, 1]\n"
+        "[text]\nvocab_size = 300\n[training]\nepochs = 1\nbatch_size = 4\n[trials]\n"
+        "seeds = [0, 1]\n"
         f'[models.repe]\npreset = "repe"\n{tiny_run.MODEL}\n'
         '[models.diverges]\npreset = "repe"\ntraining.warmup_steps = 1\n'
         f"{tiny_run.MODEL}\n"
@@ -273,6 +274,11 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     assert not (out / "repe.1").exists()  # it was another's
     assert main(asked) == 2
     assert "| repe | **yes** | 2 |" in (out / "comparison.md").read_text()
+    # The same batches, of which there are two, and so the same mean of them.
     metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
-    assert metrics["val_prefix_loss_per_token"] > 0
+    assert main(["evaluate", str(out / "repe.0"), "--split", "dev"]) == 0
+    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())["prefix"]
+    assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
+    assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
+    assert found["per_token"] != pytest.approx(found["mean_of_batches"])
     assert len(metrics["test_scores"]) == 4

@@ -8,8 +8,8 @@ import tiny_run
 
 from reprt.cli import main
 from reprt.data import ted
+from reprt.progress import Progress
 from reprt.training.plan import Plan, Planned, make_plan
-from reprt.training.progress import Progress
 from reprt.training.recipe import load_recipe
 from reprt.training.run_folder import RunFolder
 from reprt.training.work import find_work

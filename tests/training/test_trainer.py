@@ -10,8 +10,8 @@ from reprt.data.pipeline import batches, training_order
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
+from reprt.progress import duration
 from reprt.schedules import WarmupSchedule
-from reprt.training.progress import duration
 from reprt.training.trainer import Tally, TrainingDiverged, train_side_by_side
 
 NAMES = ("baseline", "repe")
