@@ -225,7 +225,8 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
         bleu.plot(values, [place] * len(values), ".", color=colour)
     losses.plot([], [], "o", color="black", fillstyle="none", label="teacher-forced")
     losses.plot([], [], "o", color="black", label="prefix: what search sees")
-    losses.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=8)
+    below = (0.5, -0.58 / height)  # as many inches, whatever the height
+    losses.legend(loc="upper center", bbox_to_anchor=below, ncols=2, fontsize=8)
     losses.set_yticks(list(places), labels, fontsize=8)
     losses.set_xlabel("validation loss, nats per token")
     losses.set_title("a  losses; one dot a seed", loc="left", fontsize=10)
@@ -235,12 +236,13 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
     bleu.set_ylim(edges)
     bleu.set_xlabel("BLEU, test, greedy search")
     bleu.set_title("b  translations", loc="left", fontsize=10)
+    widest = max(each.schedule_dim for each in series)
     for each, label in zip(series, labels):
         if each.model not in HIGHLIGHTED:
             continue
         epochs = zip(*([row["val_loss_per_token"] for row in r.log] for r in each.runs))
         means = [statistics.mean(values) for values in epochs]
-        style = "-" if each.schedule != "text" or each.model == "baseline" else ":"
+        style = "-" if each.schedule_dim == widest else ":"
         curves.plot(
             range(1, len(means) + 1),
             means,
@@ -250,6 +252,7 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
             label=label,
         )
     curves.set_xlabel("epoch")
+    curves.xaxis.get_major_locator().set_params(integer=True)
     curves.set_ylabel("teacher-forced validation loss")
     curves.set_title("c  learning curves, means", loc="left", fontsize=10)
     if curves.lines:

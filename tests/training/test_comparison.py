@@ -106,6 +106,9 @@ def test_the_ablation_is_the_whole_grid():
     twins = {name.removesuffix("-prefix") for name in ahead if "prefix" in name}
     assert twins == {n for n in ahead if "prefix" not in n} - {"repe-padded"}
     assert {run.training.seed for run in runs} == {0, 1, 2}
+    # Every model has the baseline's rates, and RePE's.
+    rates = {(run.name.split(".")[0], run.schedule_dim) for run in runs}
+    assert rates == {(name, dim) for name in models for dim in (64, 128)}
 
 
 @pytest.fixture
