@@ -133,21 +133,7 @@ class OnTensorFlow:
 
     def batches(self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
         """Returns what `train` and `evaluate` take; see `data.pipeline.batches`."""
-        whole = batches(split, batch_size, order, skip)
-        if several_workers():
-            return self._strategy.experimental_distribute_dataset(whole)
-
-        def share(context):
-            first, step = context.input_pipeline_id, context.num_input_pipelines
-            return whole.map(
-                lambda *batch: tf.nest.map_structure(
-                    lambda rows: rows[first::step], batch
-                )
-            )
-
-        # The iterators of a distributed dataset tune themselves whatever its options
-        # say, and so one that ends may wait for as long as an epoch took.
-        return self._strategy.distribute_datasets_from_function(share, PER_REPLICA)
+        return shared(batches(split, batch_size, order, skip), self._strategy)
 
     def train(self, batch) -> tuple[int, float, int, int]:
         """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
@@ -156,6 +142,27 @@ class OnTensorFlow:
     def evaluate(self, batch) -> tuple[int, float, int, int]:
         """Returns the same sums without a step, and without dropout."""
         return _numbers(self._steps.evaluate(batch))
+
+
+def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
+    """Returns a dataset whose batches the replicas of a strategy share.
+
+    Args:
+        dataset: of tensors whose first axis is that of the rows.
+        strategy: each of its replicas gets every n-th row.
+    """
+    if several_workers():
+        return strategy.experimental_distribute_dataset(dataset)
+
+    def share(context):
+        first, step = context.input_pipeline_id, context.num_input_pipelines
+        return dataset.map(
+            lambda *batch: tf.nest.map_structure(lambda rows: rows[first::step], batch)
+        )
+
+    # The iterators of a distributed dataset tune themselves whatever its options say,
+    # and so one that ends may wait for as long as an epoch took.
+    return strategy.distribute_datasets_from_function(share, PER_REPLICA)
 
 
 def _numbers(sums) -> tuple[int, float, int, int]:

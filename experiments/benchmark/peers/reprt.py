@@ -16,7 +16,7 @@ from peers.settings import BATCH_SIZE
 import reprt
 from reprt.data import pack
 from reprt.data.pipeline import EncodedSplit, batches, bucketed_order
-from reprt.training.on_tensorflow import Steps, mirrored_strategy
+from reprt.training.on_tensorflow import Steps, mirrored_strategy, shared
 
 IDS = tf.TensorSpec((None, None), tf.int32)
 PACKAGES = ("reprt", *KerasPeer.packages)
@@ -112,7 +112,7 @@ class StepsPeer:
 
     def evaluate(self, pairs):
         sums = np.zeros(4)
-        for batch in self._distributed(batches(split(pairs), BATCH_SIZE)):
+        for batch in shared(batches(split(pairs), BATCH_SIZE), self.strategy):
             sums += np.array(self.steps.evaluate(batch))
         return sums[1] / sums[2]
 
@@ -121,7 +121,4 @@ class StepsPeer:
         if self.settings.variant == "bucketed":
             lengths = split(pairs).lengths
             order = bucketed_order(lengths, BATCH_SIZE, self.settings.seed, self.epochs)
-        return self._distributed(batches(split(pairs), BATCH_SIZE, order))
-
-    def _distributed(self, dataset):
-        return self.strategy.experimental_distribute_dataset(dataset)
+        return shared(batches(split(pairs), BATCH_SIZE, order), self.strategy)
