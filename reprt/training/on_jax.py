@@ -73,7 +73,7 @@ class OnJax:
         """Makes the steps of a built model and optimizer."""
         self._model, self._optimizer = model, optimizer
         # What was compiled once need not be compiled again by the next run.
-        if jax.config.read("jax_compilation_cache_dir") is None:
+        if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
             jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
         self._train = jax.jit(
             self._step, donate_argnums=0, out_shardings=self._everywhere

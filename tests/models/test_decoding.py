@@ -255,8 +255,11 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
     model = build(PADDED)
     rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
     options = {"beam_size": 2, "max_tokens": 8}
-    unused = WordPiece(RESERVED)
-    translator = Translator(model, unused, unused, search=options)
+    sides = [
+        WordPiece([*RESERVED, *map(str, range(size - len(RESERVED)))])
+        for size in (model.source_vocab_size, model.target_vocab_size)
+    ]
+    translator = Translator(model, *sides, search=options)
     said = []
     found = translator.search_all(rows, said.append)
     assert [line.split()[1] for line in said] == ["2/4", "4/4"]
