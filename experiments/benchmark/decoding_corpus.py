@@ -10,8 +10,7 @@ from text import Pairs, Text
 
 from reprt.data import text as texts
 from reprt.data.pipeline import encode
-from reprt.data.tokenizer import WordPiece
-from reprt.training.run_folder import RunFolder
+from reprt.translator import Translator
 
 MAX_TOKENS = 128
 
@@ -22,12 +21,8 @@ def of_test(corpus, run):
         ids = encode(corpus, 8000, MAX_TOKENS, texts.cache())
         sizes = len(ids.source_tokenizer), len(ids.target_tokenizer)
         return sizes, Pairs(list(ids.test.source), list(ids.test.target))
-    folder = RunFolder(run)
-    model = folder.load_model()
-    tokenizers = [
-        WordPiece(folder.vocabulary("source", model.source_vocab_size)),
-        WordPiece(folder.vocabulary("target", model.target_vocab_size)),
-    ]
+    translator = Translator.load(run)
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
     sides = [
         # The target has one more, since inputs and labels each drop one.
         [ids[:longest] for ids in tokenizer.encode(sentences)]
