@@ -33,6 +33,7 @@ HIGHLIGHTED = {
     "repe": "tab:blue",
     "repe-padded": "tab:cyan",
     "repe-prefix": "tab:green",
+    "concat-tokens": "tab:orange",
 }
 
 
