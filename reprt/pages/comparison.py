@@ -34,6 +34,7 @@ HIGHLIGHTED = {
     "repe-padded": "tab:cyan",
     "repe-prefix": "tab:green",
     "concat-tokens": "tab:orange",
+    "baseline-cut": "tab:pink",
 }
 
 
