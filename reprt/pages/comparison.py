@@ -239,7 +239,7 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
     bleu.set_xlabel("BLEU, test, greedy search")
     bleu.set_title("b  translations", loc="left", fontsize=10)
     widest = max(each.schedule_dim for each in series)
-    for each, label in zip(series, labels):
+    for each in series:
         if each.model not in HIGHLIGHTED:
             continue
         epochs = zip(*([row["val_loss_per_token"] for row in r.log] for r in each.runs))
@@ -251,14 +251,14 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
             style,
             marker=".",
             color=HIGHLIGHTED[each.model],
-            label=label,
+            label=f"{each.model}, m = {each.schedule_dim}",
         )
     curves.set_xlabel("epoch")
     curves.xaxis.get_major_locator().set_params(integer=True)
     curves.set_ylabel("teacher-forced validation loss")
     curves.set_title("c  learning curves, means", loc="left", fontsize=10)
     if curves.lines:
-        curves.legend(fontsize=7)
+        curves.legend(fontsize=7, ncols=2)
     for axis in (losses, bleu, curves):
         axis.grid(alpha=0.3)
     figure.suptitle(run.manifest["text"])
