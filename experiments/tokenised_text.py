@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nltk.tokenize import NLTKWordTokenizer
 
-from reprt.data import ted
+from reprt.data.corpora import ted
 
 
 def main():

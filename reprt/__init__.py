@@ -5,8 +5,9 @@ Importing the package registers its classes with Keras, so that
 training, reports) is imported where it is used.
 """
 
-from reprt import data, decoding, layers, losses, metrics, models, schedules
-from reprt.translator import Translator
+import importlib
+import sys
+from pathlib import Path
 
 __version__ = "0.1.0"
 
@@ -20,3 +21,18 @@ __all__ = [
     "models",
     "schedules",
 ]
+
+
+def __getattr__(name):
+    if name not in __all__:
+        raise AttributeError(f"module 'reprt' has no attribute {name!r}")
+    if name == "Translator":
+        return importlib.import_module("reprt.decoding.translator").Translator
+    return importlib.import_module(f"reprt.{name}")
+
+
+# The command answers questions about itself before Keras has loaded, and imports what
+# it needs. Everybody else is to find all classes registered.
+if Path(getattr(sys, "argv", ["-"])[0]).stem not in ("reprt", "-m"):
+    for _name in __all__:
+        __getattr__(_name)

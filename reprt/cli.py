@@ -346,7 +346,7 @@ def _add_out(parser, default):
 
 
 def _recipe(options, pairs):
-    from reprt.training.recipe import load_recipe
+    from reprt.runs.recipe import load_recipe
 
     overrides = list(options.set)
     if pairs:
@@ -357,7 +357,7 @@ def _recipe(options, pairs):
 
 
 def _prepare(options) -> int:
-    from reprt.training.job import prepare
+    from reprt.jobs.job import prepare
 
     recipe = _recipe(options, [options.pair] if options.pair else [])
     print(prepare(recipe, options.file))
@@ -369,13 +369,13 @@ def _train(options) -> int:
     if options.cpus is not None and not options.ray:
         raise ValueError("Expected --ray with --cpus, which is for its runs alone.")
     if options.ray and not options.plan:
-        from reprt.training.cluster import run_on_ray
+        from reprt.jobs.ray_executor import run_on_ray
 
         where = options.ray, 1 if options.cpus is None else options.cpus
         print(run_on_ray(recipe, options.only, options.out, *where))
         return 0
 
-    from reprt.training.job import run_job
+    from reprt.jobs.job import run_job
 
     print(run_job(recipe, options.only, options.out, plan_only=options.plan))
     return 0
@@ -387,8 +387,8 @@ def _quoted(text: str) -> str:
 
 
 def _report(options) -> int:
-    from reprt.pages.comparison import is_comparison, write_comparison
-    from reprt.pages.report import write_report
+    from reprt.reports.comparison import is_comparison, write_comparison
+    from reprt.reports.report import write_report
 
     write = write_comparison if is_comparison(options.folder) else write_report
     print(write(options.folder))
@@ -396,7 +396,7 @@ def _report(options) -> int:
 
 
 def _page(options) -> int:
-    module = importlib.import_module(f"reprt.pages.{options.page}")
+    module = importlib.import_module(f"reprt.reports.{options.page}")
     print(getattr(module, f"write_{options.page}")(options.folder))
     return 0
 
@@ -410,7 +410,7 @@ def _translate(options) -> int:
             "Expected --n-best to be at least 1 and at most --beam. Received: "
             f"{options.n_best} and {options.beam}."
         )
-    from reprt.translator import AHEAD, Translator
+    from reprt.decoding.translator import AHEAD, Translator
 
     translator = Translator.load(options.run, **_search(options))
     typed = not (options.sentences or options.file) and sys.stdin.isatty()
@@ -455,15 +455,15 @@ def _line(number, found, options):
 
 
 def _evaluate(options) -> int:
-    from reprt.training.job import evaluate_run
+    from reprt.jobs.job import evaluate_run
 
     print(evaluate_run(options.run, options.split, options.text, _search(options)))
     return 0
 
 
 def _attention(options) -> int:
-    from reprt.attention_maps import draw, write_page
-    from reprt.translator import Translator
+    from reprt.decoding.attention_maps import draw, write_page
+    from reprt.decoding.translator import Translator
 
     maps = Translator.load(options.run, **_search(options)).attention(options.sentence)
     folder = options.out or options.run
@@ -476,18 +476,18 @@ def _attention(options) -> int:
 
 
 def _export(options) -> int:
-    from reprt.translator import Translator
+    from reprt.decoding.translator import Translator
 
     translator = Translator.load(options.run, **_search(options))
 
-    from reprt.export import export
+    from reprt.decoding.export import export
 
     print(*export(translator, options.out or options.run / "export"), sep="\n")
     return 0
 
 
 def _audit(options) -> int:
-    from reprt.audit import audit
+    from reprt.analysis.audit import audit
 
     for module in options.module:
         _run_module(module)
@@ -504,10 +504,10 @@ def _audit(options) -> int:
 
 def _model(path):
     if path.is_dir():
-        from reprt.training.run_folder import RunFolder
+        from reprt.runs.run_folder import RunFolder
 
         return RunFolder(path).load_model()
-    from reprt.saving import load_model
+    from reprt.models.saving import load_model
 
     return load_model(path)
 

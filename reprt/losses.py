@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from reprt.layers.masks import PAD_ID
+from reprt.constants import PAD_ID
 
 
 @keras.saving.register_keras_serializable(package="reprt")

@@ -1,12 +1,44 @@
-"""Settings of every test process."""
+"""Settings of every test process; a tiny text, models, trainers and run folders."""
 
+import dataclasses
 import os
+import re
 
+import numpy as np
 import pytest
+from fake_runs import OFFICIAL
 
 # Before TensorFlow loads: no greeting, and no look for a GPU that tests do not use.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+
+from reprt.data.corpora import embedded  # noqa: E402
+from reprt.data.encoding import encode  # noqa: E402
+from reprt.presets import preset  # noqa: E402
+from reprt.runs.recipe import (  # noqa: E402
+    RunSettings,
+    TextSettings,
+    TrainingSettings,
+)
+from reprt.runs.run_folder import RunFolder  # noqa: E402
+
+TINY = {
+    "num_blocks": 1,
+    "embedding_dim": 8,
+    "num_heads": 2,
+    "key_dim": 4,
+    "value_dim": 4,
+    "feed_forward_dim": 16,
+}
+
+
+class Lines:
+    """A `Progress` that remembers."""
+
+    def __init__(self):
+        self.shown, self.said = [], []
+        self.show, self.say = self.shown.append, self.said.append
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -15,3 +47,94 @@ def no_determinism_is_left():
     from tensorflow.python.framework import config
 
     config.disable_op_determinism()
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory):
+    """33 training pairs, so that batches of 16 leave one over."""
+    corpus = embedded.load(train=33, dev=10, test=4)
+    return encode(corpus, 150, 24, tmp_path_factory.mktemp("vocabularies"))
+
+
+@pytest.fixture(scope="session")
+def settings():
+    """A function that returns the settings of a tiny run."""
+
+    def build(name="repe", model=None, **training):
+        architecture = preset(name, **{**TINY, **(model or {})})
+        # Few steps are taken, so the learning rate has to rise at once.
+        usual = {"batch_size": 16, "epochs": 2, "warmup_steps": 4, "bleu": False}
+        return RunSettings(
+            name=name,
+            preset=name,
+            model=architecture,
+            text=TextSettings(),
+            training=TrainingSettings(**{**usual, **training}),
+        )
+
+    return build
+
+
+@pytest.fixture
+def trainer(text, settings, tmp_path):
+    """A function that returns a tiny trainer; the same folder continues a run."""
+    from reprt.training.trainer import Trainer
+
+    def build(folder, *arguments, **keywords):
+        run = settings(*arguments, **keywords)
+        files = RunFolder(tmp_path / folder)
+        files.open(run, text)
+        return Trainer(run, text, files, Lines())
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def variables():
+    """A function that returns copies of all that a checkpoint holds of a trainer."""
+    return lambda trainer: [variable.numpy() for variable in trainer._variables]
+
+
+@pytest.fixture(scope="session")
+def assert_same():
+    """A function that compares lists of arrays, bit for bit or nearly so."""
+
+    def compare(these, those, tolerance=0.0):
+        for this, that in zip(these, those, strict=True):
+            np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
+
+    return compare
+
+
+@pytest.fixture
+def add(tmp_path, text, papers_settings):
+    """A function that writes the folder of one run; returns that of all runs."""
+
+    def add(name, rows=(), metrics=None, text_fields=OFFICIAL, under=".", **changes):
+        corpus = dataclasses.replace(text.corpus, **text_fields)
+        files = RunFolder(tmp_path / under / name)
+        run = papers_settings(name, **changes)
+        files.open(run, dataclasses.replace(text, corpus=corpus))
+        files.add_start(["CPU:0"])
+        files.write_log(rows)
+        if metrics is not None:
+            files.write_metrics({"parameters": 1234567, **metrics})
+        return tmp_path
+
+    return add
+
+
+@pytest.fixture
+def papers_settings(settings):
+    """A function that returns the paper's settings, with changes by table."""
+    def build(name, model=None, training=None, text=None):
+        of_paper = re.split("[-.]", name)[0]
+        return dataclasses.replace(
+            settings(of_paper),
+            name=name,
+            model=preset(of_paper, **(model or {})),
+            training=TrainingSettings(**(training or {})),
+            text=TextSettings(**(text or {})),
+        )
+
+    return build

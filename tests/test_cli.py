@@ -199,8 +199,8 @@ def test_an_interruption_is_status_130_and_told_what_goes_on(
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reprt.training.recipe.load_recipe", interrupt)
-    monkeypatch.setattr("reprt.translator.Translator.load", interrupt)
+    monkeypatch.setattr("reprt.runs.recipe.load_recipe", interrupt)
+    monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
     assert main([command, str(tmp_path)]) == 130
     told = capsys.readouterr().err
     assert "Interrupted." in told

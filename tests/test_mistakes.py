@@ -83,12 +83,12 @@ def test_a_pair_by_another_name(told):
 
 
 def test_no_ted(told, tmp_path, monkeypatch):
-    from reprt.data import text
+    from reprt.data.corpora import search
 
     def offline(*arguments, **keywords):
         raise OSError("no network")
 
-    monkeypatch.setattr(text, "download", offline)
+    monkeypatch.setattr(search, "download", offline)
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path))
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
     monkeypatch.delenv("REPRT_TED", raising=False)

@@ -8,7 +8,7 @@ import naive
 import pytest
 
 from reprt.cli import main
-from reprt.data import embedded
+from reprt.data.corpora import embedded
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 MODEL = """
@@ -78,7 +78,7 @@ def trained(base):
 @functools.cache
 def lively(base, name):
     """A copy of a run whose translations differ from sentence to sentence."""
-    from reprt.training.run_folder import RunFolder
+    from reprt.runs.run_folder import RunFolder
 
     run = base / "lively-run" / name
     shutil.copytree(trained(base) / "out" / name, run)

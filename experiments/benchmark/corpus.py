@@ -5,8 +5,8 @@ from pathlib import Path
 
 from text import Pairs, Text
 
-from reprt.data import text as texts
-from reprt.data.pipeline import encode
+from reprt.data.corpora import search as texts
+from reprt.data.encoding import encode
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

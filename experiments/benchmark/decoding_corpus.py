@@ -8,9 +8,9 @@ from pathlib import Path
 
 from text import Pairs, Text
 
-from reprt.data import text as texts
-from reprt.data.pipeline import encode
-from reprt.translator import Translator
+from reprt.data.corpora import search as texts
+from reprt.data.encoding import encode
+from reprt.decoding.translator import Translator
 
 MAX_TOKENS = 128
 

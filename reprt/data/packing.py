@@ -1,6 +1,6 @@
 """From padded batches to packed ones, so that little work is done on padding."""
 
-from reprt.layers.masks import PAD_ID
+from reprt.constants import PAD_ID
 from reprt.layers.packing import Packing
 
 GROUPS = 4

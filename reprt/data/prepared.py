@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from reprt.data.corpus import Corpus, Split
-from reprt.data.pipeline import EncodedCorpus, EncodedSplit
+from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.data.rows import Rows
-from reprt.data.tokenizer import WordPiece
-from reprt.data.whole_file import whole_file
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.files import whole_file
 
 ENDING = ".npz"
 FORMAT = "reprt prepared text 1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt.data.whole_file import whole_file
+from reprt.files import whole_file
 
 _SHA256_SIZE = hashlib.sha256().digest_size
 

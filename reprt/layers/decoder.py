@@ -4,9 +4,9 @@ import keras
 from keras import ops
 
 from reprt.layers.attention import PMHCA, PMMHA
+from reprt.layers.blocks import BlockStack, SizedLayer
 from reprt.layers.cache import BlockCache
 from reprt.layers.feed_forward import FeedForward
-from reprt.layers.stack import BlockStack, SizedLayer
 
 
 @keras.saving.register_keras_serializable(package="reprt")

@@ -3,9 +3,8 @@
 import keras
 from keras import ops
 
+from reprt.constants import SCALES
 from reprt.layers.masks import check_ids
-
-SCALES = ("sqrt", "inverse_sqrt", "none")
 
 
 @keras.saving.register_keras_serializable(package="reprt")

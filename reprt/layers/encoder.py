@@ -3,8 +3,8 @@
 import keras
 
 from reprt.layers.attention import PMHA
+from reprt.layers.blocks import BlockStack, SizedLayer
 from reprt.layers.feed_forward import FeedForward
-from reprt.layers.stack import BlockStack, SizedLayer
 
 
 @keras.saving.register_keras_serializable(package="reprt")

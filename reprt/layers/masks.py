@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-PAD_ID = 0
+from reprt.constants import PAD_ID
 
 
 def check_ids(ids):

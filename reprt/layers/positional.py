@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-TABLES = ("tutorial", "paper")
+from reprt.constants import TABLES
 
 
 def sinusoidal_table(length, depth, table="tutorial"):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-STATISTICS = ("sequence", "prefix")
+from reprt.constants import STATISTICS
 
 
 class RunningStatistics(NamedTuple):

@@ -7,7 +7,8 @@
 10184162
 """
 
-from reprt.config import PRESETS, TransformerConfig
 from reprt.models.transformer import Memory, Transformer, build
+from reprt.presets import PRESETS
+from reprt.settings import TransformerConfig
 
 __all__ = ["PRESETS", "Memory", "Transformer", "TransformerConfig", "build"]

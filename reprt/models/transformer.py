@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.config import TransformerConfig, from_settings, preset
 from reprt.layers import (
     AddPositional,
     ConcatPositional,
@@ -19,6 +18,8 @@ from reprt.layers import (
 from reprt.layers.packing import PackedHeads, Packing
 from reprt.layers.token_norm import RunningStatistics
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
+from reprt.presets import preset
+from reprt.settings import TransformerConfig, from_settings
 
 
 class Memory(NamedTuple):

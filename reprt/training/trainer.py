@@ -9,19 +9,15 @@ from collections.abc import Callable, Sequence
 
 import keras
 
-from reprt.data.pipeline import (
-    EncodedCorpus,
-    EncodedSplit,
-    bucketed_order,
-    training_order,
-)
+from reprt.data.batching import bucketed_order, training_order
+from reprt.data.encoding import EncodedCorpus, EncodedSplit
+from reprt.jobs.plan import EVALUATION_COST
 from reprt.models import Transformer
 from reprt.progress import Progress, duration
+from reprt.runs.checkpoint import restore_checkpoint, save_checkpoint
+from reprt.runs.recipe import RunSettings
+from reprt.runs.run_folder import RunFolder
 from reprt.schedules import WarmupSchedule
-from reprt.training.checkpoint import restore_checkpoint, save_checkpoint
-from reprt.training.plan import EVALUATION_COST
-from reprt.training.recipe import RunSettings
-from reprt.training.run_folder import RunFolder
 
 CALIBRATION_STEPS = 3
 
@@ -80,11 +76,11 @@ def backend(deterministic: bool):
     """
     match keras.backend.backend():
         case "tensorflow":
-            from reprt.training.on_tensorflow import OnTensorFlow
+            from reprt.training.tensorflow_backend import OnTensorFlow
 
             return OnTensorFlow(deterministic)
         case "jax":
-            from reprt.training.on_jax import OnJax
+            from reprt.training.jax_backend import OnJax
 
             return OnJax()
         case other:

@@ -13,8 +13,14 @@ from concurrent import futures
 
 import pytest
 
-from reprt.data import download as module
-from reprt.data.download import ArchiveError, DownloadError, check, download, unpack
+from reprt.data.corpora import download as module
+from reprt.data.corpora.download import (
+    ArchiveError,
+    DownloadError,
+    check,
+    download,
+    unpack,
+)
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

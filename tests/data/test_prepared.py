@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from reprt.cli import main
-from reprt.data import embedded
-from reprt.data.pipeline import encode
+from reprt.data.corpora import embedded
+from reprt.data.corpora.search import TextUnavailable, find
+from reprt.data.encoding import encode
 from reprt.data.prepared import read_prepared, write_prepared
-from reprt.data.text import TextUnavailable, find
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,10 @@ import random
 import pytest
 import tensorflow as tf
 
-from reprt.data import embedded
-from reprt.data.spacing import RULES, detokenised
-from reprt.data.tokenizer import RESERVED, WordPiece
+from reprt.constants import RESERVED
+from reprt.data.corpora import embedded
+from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.wordpiece import WordPiece
 
 WRITTEN = {
     "": "",

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from reprt.decoding import BeamSearch
+from reprt.decoding.beam_search import BeamSearch
 from reprt.layers import FeedForward, TokenNorm
 from reprt.layers.token_norm import RunningStatistics
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from formula import array_by_formula
 
-from reprt.linear_crossentropy import CHUNKS, linear_crossentropy
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
+from reprt.training.linear_crossentropy import CHUNKS, linear_crossentropy
 
 WIDTH, VOCABULARY = 6, 11
 KERNEL = array_by_formula((WIDTH, VOCABULARY), 1, scale=2)

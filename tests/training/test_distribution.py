@@ -25,12 +25,12 @@ tf.config.set_logical_device_configuration(cpu, logical)
 
 import conftest
 from reprt.data import embedded, pack
-from reprt.data.pipeline import encode
+from reprt.data.encoding import encode
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
-from reprt.training.run_folder import RunFolder
-from reprt.training.checkpoint import restore_checkpoint
-from reprt.training.on_tensorflow import mirrored_strategy
+from reprt.runs.run_folder import RunFolder
+from reprt.runs.checkpoint import restore_checkpoint
+from reprt.training.tensorflow_backend import mirrored_strategy
 from reprt.training.trainer import State, Trainer
 
 text = encode(embedded.load(train=33, dev=9, test=4), 150, 24, folder)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import tiny_run
 
-from reprt.training.checkpoint import CheckpointError
-from reprt.training.run_folder import RunFolder
+from reprt.runs.checkpoint import CheckpointError
+from reprt.runs.run_folder import RunFolder
 
 RECIPE = f"""
 [text]

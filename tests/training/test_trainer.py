@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from reprt.data.pipeline import batches, training_order
+from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer

@@ -13,9 +13,9 @@ from keras import ops
 from text import END, START
 
 import reprt
-from reprt.data.by_length import by_length, padded
-from reprt.decoding import BeamSearch
-from reprt.training.run_folder import RunFolder
+from reprt.data.batching import by_length, padded
+from reprt.decoding.beam_search import BeamSearch
+from reprt.runs.run_folder import RunFolder
 
 VARIANTS = {
     "": ("baseline", {}),

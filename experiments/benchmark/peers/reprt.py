@@ -15,8 +15,9 @@ from peers.settings import BATCH_SIZE
 
 import reprt
 from reprt.data import pack
-from reprt.data.pipeline import EncodedSplit, batches, bucketed_order
-from reprt.training.on_tensorflow import Steps, mirrored_strategy, shared
+from reprt.data.batching import batches, bucketed_order
+from reprt.data.encoding import EncodedSplit
+from reprt.training.tensorflow_backend import Steps, mirrored_strategy, shared
 
 IDS = tf.TensorSpec((None, None), tf.int32)
 PACKAGES = ("reprt", *KerasPeer.packages)
@@ -33,7 +34,7 @@ Peer.packages = PACKAGES
 
 def build(settings):
     precision = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
-    config = reprt.config.preset(settings.model, dropout=settings.dropout)
+    config = reprt.presets.preset(settings.model, dropout=settings.dropout)
     model = reprt.models.Transformer(*settings.vocab_sizes, config, dtype=precision)
     model.build()
     return model

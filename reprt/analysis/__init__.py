@@ -1,0 +1,1 @@
+"""What a trained model knows: losses, scores, and whether it looks ahead."""

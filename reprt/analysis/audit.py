@@ -1,0 +1,457 @@
+"""Does a model's output at a target position depend on later target tokens?"""
+
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from unittest import mock
+
+import keras
+import numpy as np
+from keras import ops
+
+METHODS = {
+    "perturbation": "one later token replaced",
+    "truncation": "the later tokens cut off",
+    "gradient": "derivative with respect to a later token's embedding",
+}
+# What counts, as a part of the largest |logit| or of the largest derivative.
+CHANGE = 1e-5
+DERIVATIVE = 1e-6
+# A target of another length is computed in another order, which rounds otherwise:
+# what counts in truncation, by the coarsest precision that the model computes in.
+CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
+CUT_FLOAT32 = 1e-4
+# Padding, unknown, start and end, as in `reprt.data`; other vocabularies have as many.
+RESERVED_IDS = 4
+REPLACEMENTS = 3
+SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Audit:
+    """What `audit` found. Printed, it is a report in plain words.
+
+    Indices count from 0, in the report from 1. A model looks ahead if for any
+    `t < u` an entry `[t, u]`, or any `truncation[t]`, is above its tolerance.
+
+    Attributes:
+        name: the model's name.
+        largest_logit: the largest |logit|, which changes are to be held against.
+        perturbation: `[t, u]` is the largest change of the logits at position t when
+            token u alone is replaced.
+        truncation: `[t]` is the largest change of the logits at position t when the
+            target ends there, as it does in search; None if not available.
+        gradient: `[t, u]` is the largest derivative of a random mix of the logits at
+            position t with respect to the embedding of token u; None if not available.
+        tolerance: for each method that was available, what counts as no dependence.
+        unavailable: for each other method, the reason.
+        notes: what else a reader should know.
+    """
+
+    name: str
+    largest_logit: float
+    perturbation: np.ndarray
+    truncation: np.ndarray | None
+    gradient: np.ndarray | None
+    tolerance: Mapping[str, float]
+    unavailable: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether any method found a dependence on a later token."""
+        return any(self.first_offending.values())
+
+    @property
+    def first_offending(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """For each method the first few `(t, u)`, ordered by t, then u.
+
+        For truncation, u is t + 1: the first of the tokens that are cut off.
+        """
+        return {method: self._offending(method)[:SHOWN] for method in self.tolerance}
+
+    def _later(self, method) -> np.ndarray:
+        """The method's findings as a matrix, with zeros where u <= t."""
+        found = getattr(self, method)
+        # Of the tokens cut off, the first stands for all.
+        return np.diag(found[:-1], 1) if method == "truncation" else np.triu(found, 1)
+
+    def _offending(self, method) -> tuple[tuple[int, int], ...]:
+        found = np.argwhere(self._later(method) > self.tolerance[method])
+        return tuple((int(t), int(u)) for t, u in found)
+
+    def report(self) -> str:
+        """Returns the verdict, and what each method found."""
+        if self.looks_ahead:
+            verdict = (
+                f"{self.name} looks ahead: outputs depend on target tokens after their "
+                "own position.\nIts teacher-forced loss is not what search will see."
+            )
+        else:
+            verdict = (
+                f"{self.name} does not look ahead: no output was found to depend on a "
+                "target token after its own position.\n"
+                "Its teacher-forced loss is what search will see."
+            )
+        lines = [
+            f"- {method} ({meaning}): {self._finding(method)}."
+            for method, meaning in METHODS.items()
+        ]
+        counted = (
+            "Positions and tokens are counted from 1. The largest logit is "
+            f"{self.largest_logit:.2g}."
+        )
+        return "\n".join([verdict, *lines, *self.notes, counted])
+
+    def __str__(self):
+        return self.report()
+
+    def _finding(self, method) -> str:
+        if method in self.unavailable:
+            return f"not available: {self.unavailable[method]}"
+        sizes, offending = self._later(method), self._offending(method)
+        tolerance = self.tolerance[method]
+        if not offending:
+            return f"at most {sizes.max():.2g}, where {tolerance:.2g} may be rounding"
+        later = " or later" if method == "truncation" else ""
+        shown = ", ".join(
+            f"position {t + 1} depends on token {u + 1}{later} (by {sizes[t, u]:.2g})"
+            for t, u in offending[:SHOWN]
+        )
+        more = len(offending) - SHOWN
+        return f"{shown} and {more} more" if more > 0 else shown
+
+
+def audit(
+    model, source_vocab_size=None, target_vocab_size=None, length=12, seed=0
+) -> Audit:
+    """Finds out whether a model sees target tokens that search has yet to produce.
+
+        depends(t, u) = logits[t] change with target token u, for u > t
+
+    Asked in three ways, on one pair of random sentences without padding and outside
+    training: each token is replaced by others; the target is cut after each position,
+    which is what search sees; and the logits are differentiated with respect to what
+    the model's `keras.layers.Embedding` layers looked up for the target (TensorFlow
+    backend only).
+
+    Rounding does not count: changes up to 1e-5 of the largest |logit| and derivatives
+    up to 1e-6 of the largest one. Cut targets are computed in another order, so that
+    truncation allows for changes up to 1e-4 of the largest |logit|, 1e-2 in float16 or
+    on a GPU and 8e-2 in bfloat16.
+
+    What this cannot see: a dependence behind weights that are zero, as some are
+    before training, and one that other sentences would show, or longer ones. Audit a
+    trained model.
+
+    Args:
+        model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
+            sources)` and `(batch, targets)`, that returns logits `(batch, targets,
+            vocabulary)`. One that is built for fixed lengths is given those.
+        source_vocab_size: number of source ids, padding (0) included. Defaults to the
+            model's attribute of that name.
+        target_vocab_size: the same for the target. Defaults to the model's attribute
+            or else the number of logits.
+        length: number of target tokens, at least 3. Defaults to 12.
+        seed: of the random sentences.
+
+    Returns:
+        An `Audit`.
+
+    Raises:
+        ValueError: if the model cannot be called so or returns something else; if its
+            logits are not finite, differ from call to call or depend on no target
+            token; if a vocabulary's size is unknown, or the target's too small for
+            `length` different tokens.
+
+    Example: the published model sees ahead, its variant with prefix statistics does
+    not.
+
+    >>> import reprt
+    >>> from reprt.analysis.audit import audit
+    >>> audit(reprt.models.build("repe", 30, 30)).looks_ahead
+    True
+    >>> prefix = reprt.models.build("repe", 30, 30, decoder_statistics="prefix")
+    >>> audit(prefix).looks_ahead
+    False
+    """
+    if not isinstance(model, keras.Layer):
+        raise ValueError(
+            "Expected a Keras model called on (source_ids, target_ids). "
+            f"Received: {model!r}, of type {type(model).__name__}."
+        )
+    sources, targets = _lengths(model, length)
+    if targets < 3:
+        raise ValueError(
+            f"Expected a target of at least 3 tokens. Received: length={targets}."
+        )
+    source_vocab_size = source_vocab_size or getattr(model, "source_vocab_size", None)
+    target_vocab_size = target_vocab_size or getattr(model, "target_vocab_size", None)
+    if source_vocab_size is None:
+        raise ValueError(
+            "Expected `source_vocab_size`, as the model has no attribute of that name. "
+            "Give it as an argument: the number of source ids, padding included."
+        )
+    if target_vocab_size is None:
+        # Any vocabulary has an id 1.
+        ones = np.ones((1, sources), "int32"), np.ones((1, targets), "int32")
+        target_vocab_size = _logits(model, *ones).shape[-1]
+
+    generator = np.random.default_rng(seed)
+    ids = generator.permutation(_real_ids(target_vocab_size, 1 + targets))
+    if len(ids) <= targets:
+        raise ValueError(
+            f"Expected a target vocabulary of at least {2 + targets} ids: padding, "
+            f"{targets} tokens that all differ and one to put in their place. Received "
+            f"{target_vocab_size}; give a smaller `length`, at least 3."
+        )
+    target, others = ids[:targets], ids[targets:][:REPLACEMENTS]
+    # No id of the target's where possible: its lookups are told apart by their ids.
+    ids = _real_ids(source_vocab_size, 1 + targets)
+    source = generator.choice(
+        ids if np.isin(ids, target).all() else np.setdiff1d(ids, target), sources
+    )
+
+    logits = _steady_logits(model, source, target)
+    largest = float(np.abs(logits).max())
+    perturbation = _perturbation(model, source, target, others, logits)
+    tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
+    if perturbation.max() <= tolerance["perturbation"]:
+        raise ValueError(
+            "Expected logits that depend on the target. Received some that change by "
+            f"{perturbation.max():.2g} at most, whichever token is replaced, and are "
+            f"themselves up to {largest:.2g}: are they multiplied by weights of zero?"
+        )
+
+    truncation, gradient = None, None
+    try:
+        truncation = _truncation(model, source, target)
+        tolerance["truncation"] = _cut_rounding(model) * largest
+    except _Unavailable as reason:
+        unavailable["truncation"] = str(reason)
+    try:
+        gradient = _gradient(model, source, target, generator)
+        tolerance["gradient"] = DERIVATIVE * float(gradient.max())
+    except _Unavailable as reason:
+        unavailable["gradient"] = str(reason)
+
+    idle = 1 + np.flatnonzero(perturbation.max(1) <= tolerance["perturbation"])
+    note = (
+        "Independent of the target, even of the tokens before: the logits at "
+        f"position{'s' * (len(idle) > 1)} {', '.join(map(str, idle))}."
+    )
+    return Audit(
+        model.name,
+        largest,
+        perturbation,
+        truncation,
+        gradient,
+        tolerance,
+        unavailable,
+        (note,) if len(idle) else (),
+    )
+
+
+class _Unavailable(Exception):
+    """Why a method cannot be used on a model."""
+
+
+def _lengths(model, length):
+    """Sources and targets: those that the model is built for, or `length`'s."""
+    inputs = getattr(model, "_inputs_struct", None)  # a functional model's
+    if isinstance(inputs, dict):
+        raise ValueError(
+            "Expected a model called on the pair (source_ids, target_ids). Received "
+            f"{model.name!r}, called on a dictionary of {', '.join(inputs)}: wrap it "
+            "in a model that takes the pair."
+        )
+    # Different from each other, so that inputs in the wrong order are noticed.
+    lengths = [length + 2, length]
+    if isinstance(inputs, list | tuple) and len(inputs) == 2:
+        for side, ids in enumerate(inputs):
+            if len(ids.shape) == 2 and ids.shape[1] is not None:
+                lengths[side] = ids.shape[1]
+    return lengths
+
+
+def _real_ids(vocab_size, enough):
+    """Ids that stand for words; if those are too few, all but padding."""
+    ids = np.arange(1, vocab_size, dtype="int32")
+    words = ids[RESERVED_IDS - 1 :]
+    return words if len(words) >= enough else ids
+
+
+def _in_short(error):
+    """An error's type and first line: those of models can go on for pages."""
+    first, _, _ = str(error).strip().partition("\n")
+    return f"{type(error).__name__}: {first}"
+
+
+def _call(model, sources, targets):
+    """Calls the model, and explains a failure."""
+    try:
+        with warnings.catch_warnings():
+            # Keras wonders at attention over one token, the shortest truncation.
+            warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
+            logits = model(
+                (ops.convert_to_tensor(sources), ops.convert_to_tensor(targets)),
+                training=False,
+            )
+    except Exception as error:  # whatever a model of the user's may raise
+        raise ValueError(
+            "Expected a model called on (source_ids, target_ids). Received "
+            f"{model.name!r}, which for shapes {sources.shape} and {targets.shape} "
+            f"raises {_in_short(error)}"
+        ) from error
+    shape = tuple(getattr(logits, "shape", ()))
+    if len(shape) != 3 or shape[:2] != targets.shape:
+        batch, length = targets.shape
+        raise ValueError(
+            f"Expected logits of shape ({batch}, {length}, vocabulary) for sources "
+            f"{sources.shape} and targets {targets.shape}. Received: "
+            f"{f'shape={shape}' if shape else type(logits).__name__}."
+        )
+    return logits
+
+
+def _logits(model, sources, targets):
+    logits = _call(model, sources, targets)
+    return ops.convert_to_numpy(ops.cast(logits, "float32"))
+
+
+def _change(logits, others):
+    """The largest over the vocabulary; from finite to not is the largest of all."""
+    with np.errstate(invalid="ignore"):
+        change = np.abs(logits - others).max(-1)
+    return np.where(np.isfinite(change), change, np.inf)
+
+
+def _steady_logits(model, source, target):
+    """The pair's logits, in the batch of one row for each token that is replaced."""
+    batch = [np.tile(ids, (len(target), 1)) for ids in (source, target)]
+    logits, again = _logits(model, *batch), _logits(model, *batch)
+    if not np.isfinite(logits).all():
+        raise ValueError(
+            f"Expected finite logits. Received {np.sum(~np.isfinite(logits[0]))} of "
+            f"{logits[0].size} that are infinite or not a number."
+        )
+    if _change(logits, again).max() > CHANGE * np.abs(logits).max():
+        raise ValueError(
+            "Expected the same logits whenever the model is called on the same ids. "
+            f"Received some that differ by {_change(logits, again).max():.2g}: is "
+            "something random, or kept from call to call?"
+        )
+    return logits
+
+
+def _perturbation(model, source, target, others, logits):
+    # Each row is held against the same row of a batch of the same shape, so that only
+    # the tokens differ and not the order of any sum.
+    batch = np.tile(source, (len(target), 1))
+    found = np.zeros((len(target), len(target)), "float32")
+    for other in others:
+        replaced = np.tile(target, (len(target), 1))
+        np.fill_diagonal(replaced, other)
+        change = _change(_logits(model, batch, replaced), logits)
+        np.maximum(found, change.T, out=found)
+    return found
+
+
+def _truncation(model, source, target):
+    whole = _logits(model, source[None], target[None])[0]
+    try:
+        cut = [
+            _logits(model, source[None], target[None, : t + 1])[0, t]
+            for t in range(len(target))
+        ]
+    except ValueError as error:
+        raised = _in_short(error.__cause__ or error)
+        raise _Unavailable(f"the model takes no shorter target ({raised})") from error
+    return _change(np.stack(cut), whole)
+
+
+def _cut_rounding(model):
+    kinds = {layer.compute_dtype for layer in model._flatten_layers()}
+    if not all(name.startswith("cpu") for name in keras.distribution.list_devices()):
+        # What GPUs make of float32 in products, unless told otherwise.
+        kinds.add("tensorfloat32")
+    return max(CUT.get(kind, CUT_FLOAT32) for kind in kinds)
+
+
+def _gradient(model, source, target, generator):
+    """Derivatives at what was looked up, not of the tables.
+
+    A row of a table may act in other places than where its token stands: as the
+    weights of a tied output, or as a position whose number is the token's id.
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise _Unavailable("it takes Keras' TensorFlow backend")
+    import tensorflow as tf
+
+    length = len(target)
+    lookups: list[tuple[np.ndarray, tf.Tensor]] = []
+
+    def recorded(look_up):
+        def call(ids, *args, **kwargs):
+            vectors = look_up(ids, *args, **kwargs)
+            # Inside a tf.function there is nothing to look at.
+            if not tf.is_symbolic_tensor(vectors):
+                tape.watch(vectors)
+                lookups.append((ops.convert_to_numpy(ids), vectors))
+            return vectors
+
+        return call
+
+    with contextlib.ExitStack() as stack:
+        tape = stack.enter_context(tf.GradientTape(watch_accessed_variables=False))
+        for layer in model._flatten_layers():
+            if isinstance(layer, keras.layers.Embedding):
+                stack.enter_context(
+                    mock.patch.object(layer, "call", recorded(layer.call))
+                )
+        batch = [np.tile(ids, (length, 1)) for ids in (source, target)]
+        logits = tf.cast(_call(model, *batch), tf.float32)
+        # Row t of the batch is asked for position t alone: one pass for all. A random
+        # mix has no derivative of zero but where all logits have.
+        mix = generator.normal(size=logits.shape[-1]).astype("float32")
+        total = tf.reduce_sum(tf.einsum("ttv->tv", logits) * mix)
+
+    found = np.zeros((length, length), "float32")
+    known = [(_places(ids, target), vectors) for ids, vectors in lookups]
+    known = [(places, vectors) for places, vectors in known if places]
+    if not known:
+        raise _Unavailable(
+            "no keras.layers.Embedding layer was seen looking up the target"
+        )
+    try:
+        gradients = tape.gradient(total, [vectors for _, vectors in known])
+    except Exception as error:  # someone else's operation may fail in any way
+        raise _Unavailable(f"{type(error).__name__}: {error}") from error
+    for (places, _), gradient in zip(known, gradients, strict=True):
+        if gradient is None:
+            continue
+        sizes = np.abs(tf.cast(tf.convert_to_tensor(gradient), tf.float32)).max(-1)
+        for column, u in places.items():
+            np.maximum(found[:, u], sizes[:, column], out=found[:, u])
+    if not np.isfinite(found).all():
+        raise _Unavailable("some derivatives are infinite or not a number")
+    if not found.any():
+        raise _Unavailable("no derivative reaches the target's embeddings")
+    return found
+
+
+def _places(ids, target) -> dict[int, int]:
+    """Which token stands in which column of the ids; nothing if it is not the target.
+
+    It may be shifted by one or stand beside the source. Its random order tells it
+    from positions, which are ids too.
+    """
+    if ids.ndim != 2 or len(ids) != len(target):
+        return {}
+    token = {int(id): u for u, id in enumerate(target)}
+    places = {
+        column: token[int(id)] for column, id in enumerate(ids[0]) if int(id) in token
+    }
+    ordered = np.diff(list(places.values())) == 1
+    return places if len(places) >= len(target) - 1 and ordered.all() else {}

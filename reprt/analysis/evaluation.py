@@ -1,0 +1,245 @@
+"""How well a trained model predicts, with and without sight of what is to come."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from reprt.analysis.scores import Score, scores
+from reprt.compilation import IDS, compiled, length_with_room, with_room
+from reprt.data.batching import arrays, by_length, padded
+from reprt.data.encoding import EncodedSplit
+from reprt.decoding.beam_search import more_room
+from reprt.decoding.translator import Translator
+from reprt.losses import MaskedCrossentropy, real_tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """A loss over a split, in nats.
+
+    Attributes:
+        total: the sum over all real tokens.
+        tokens: their number.
+        mean_of_batches: the mean over batches of each batch's token mean, as Keras
+            and the paper report it.
+    """
+
+    total: float
+    tokens: int
+    mean_of_batches: float
+
+    @property
+    def per_token(self) -> float:
+        return self.total / self.tokens
+
+
+def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Loss:
+    """Returns the loss when the decoder is given the whole right target at once.
+
+    A model that looks ahead sees in it what it has yet to predict.
+
+    Args:
+        model: a `reprt.models.Transformer`.
+        split: the sentences, in the order in which they make batches.
+        batch_size: sentences a batch. It matters with `padding_in_statistics`.
+
+    Example:
+
+    >>> import numpy as np, reprt
+    >>> from reprt.data.encoding import EncodedSplit
+    >>> model = reprt.models.build("baseline", 9, 9)
+    >>> split = EncodedSplit([np.array([2, 5, 3])], [np.array([2, 6, 7, 3])])
+    >>> forced, prefix = teacher_forced_loss(model, split), prefix_loss(model, split)
+    >>> forced.tokens  # 6, 7 and [END]
+    3
+    >>> abs(forced.per_token - prefix.per_token) < 1e-4  # it cannot look ahead
+    True
+    """
+    crossentropy = MaskedCrossentropy()
+
+    @functools.partial(compiled, model=model, signature=[IDS] * 3)
+    def sums(source, target, labels):
+        return crossentropy.sum_and_count(labels, model((source, target)))
+
+    total, tokens, means = 0.0, 0, 0.0
+    length = None
+    if not model.config.padding_in_statistics:
+        length = functools.partial(length_with_room, most=model.config.max_length)
+    for start in range(0, len(split), batch_size):
+        chosen = range(start, min(start + batch_size, len(split)))
+        (source, target), labels = arrays(split, chosen, length=length)
+        loss, count = (float(each) for each in sums(source, target, labels))
+        total, tokens = total + loss, tokens + int(count)
+        means += len(labels) * loss / max(count, 1)
+    return Loss(total, tokens, means / len(split))
+
+
+def prefix_loss(
+    model,
+    split: EncodedSplit,
+    batch_size: int = 64,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Loss:
+    """Returns the loss when the decoder is given only the tokens before each position.
+
+        − log P(y_t | x, y_1 … y_{t−1}), from a decoder that was given y_1 … y_{t−1}
+
+    It is what search sees. For a model that cannot look ahead it equals the
+    teacher-forced loss; the difference between the two is what looking ahead is worth.
+
+    Args:
+        model: a `reprt.models.Transformer`.
+        split: the sentences.
+        batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
+        progress: called with how far the work is.
+
+    Example: see `teacher_forced_loss`.
+    """
+    crossentropy = MaskedCrossentropy()
+
+    @functools.partial(compiled, model=model)
+    def step(ids, labels, position, prefixes):
+        logits, prefixes = model.step(ids, position, prefixes)
+        labels, logits = ops.expand_dims(labels, 1), ops.expand_dims(logits, 1)
+        losses = crossentropy.call(labels, logits) * real_tokens(labels)
+        return losses[:, 0], prefixes
+
+    encode = compiled(lambda ids: model.encode(ids, training=False), model, [IDS])
+    most = model.config.max_length
+    losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
+    # As in a translation, a source is never padded where padding would count.
+    equal = model.config.padding_in_statistics
+    side = split.source if equal else split.target
+    done = 0
+    for chosen in by_length([len(row) for row in side], batch_size, equal):
+        target = padded([split.target[index] for index in chosen])
+        source = padded([split.source[index] for index in chosen])
+        if not equal:
+            source = with_room(source, most)
+        memory = encode(source)
+        prefixes = model.start(memory, 1, more_room(0, most))
+        for position in range(target.shape[1] - 1):
+            if position == prefixes.capacity:
+                prefixes = prefixes.extended(more_room(position, most))
+            ids, labels = target[:, position], target[:, position + 1]
+            here = ops.convert_to_tensor(position, "int32")
+            loss, prefixes = step(ids, labels, here, prefixes)
+            losses[chosen] += ops.convert_to_numpy(loss)
+            counts[chosen] += labels != 0
+        done += len(chosen)
+        progress(f"prefix loss of {done}/{len(split)} sentences")
+    means = sum(
+        len(losses[start : start + batch_size])
+        * losses[start : start + batch_size].sum()
+        / counts[start : start + batch_size].sum()
+        for start in range(0, len(split), batch_size)
+    )
+    return Loss(float(losses.sum()), int(counts.sum()), float(means / len(split)))
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredTranslations:
+    """A translated split.
+
+    Attributes:
+        translations: in the order of the split, words joined by spaces.
+        references: what they are compared with, made of the same words.
+        scores: BLEU and chrF.
+    """
+
+    translations: Sequence[str]
+    references: Sequence[str]
+    scores: Sequence[Score]
+
+
+def translation_scores(
+    translator: Translator,
+    source: Sequence[np.ndarray],
+    words: Sequence[str],
+    references: Sequence[str],
+    progress: Callable[[str], None] = lambda text: None,
+) -> ScoredTranslations:
+    """Translates a split and compares it with its references.
+
+    Args:
+        translator: the model with its vocabularies and its search.
+        source: the ids of the split's source sentences.
+        words: its target sentences as `WordPiece.words` has them, so that both sides
+            are made of the same words.
+        references: its target sentences.
+        progress: called with how far the work is.
+    """
+    found = translator.search_all(source, progress)
+    translations = translator.target_tokenizer.decode([best.ids for best, *_ in found])
+    return ScoredTranslations(
+        translations, words, scores(translations, words, references)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found on one split.
+
+    Attributes:
+        sentences: their number.
+        teacher_forced, prefix: the two losses.
+        scores: of the translations.
+        seconds: of each part.
+    """
+
+    sentences: int
+    teacher_forced: Loss
+    prefix: Loss
+    scores: Sequence[Score]
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all of it, for a file."""
+        kept = dataclasses.asdict(self)
+        for name in ("teacher_forced", "prefix"):
+            kept[name]["per_token"] = getattr(self, name).per_token
+        return kept
+
+
+def evaluate(
+    translator: Translator,
+    split: EncodedSplit,
+    references: Sequence[str],
+    batch_size: int = 64,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Evaluation:
+    """Measures a model on one split, as training, search and readers see it.
+
+    Args:
+        translator: the model with its vocabularies and its search.
+        split: the sentences' ids.
+        references: the target sentences.
+        batch_size: of the teacher-forced loss.
+        progress: called with how far the work is.
+    """
+    seconds = {}
+
+    def timed(what, function, *arguments):
+        begun = time.monotonic()
+        result = function(*arguments)
+        seconds[what] = round(time.monotonic() - begun, 3)
+        return result
+
+    model = translator.model
+    teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
+    prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
+    found = timed(
+        "translation",
+        translation_scores,
+        translator,
+        split.source,
+        translator.target_tokenizer.words(references),
+        references,
+        progress,
+    )
+    return Evaluation(len(split), teacher, prefix, found.scores, seconds)

@@ -1,0 +1,67 @@
+"""BLEU and chrF, by sacrebleu, with what was compared said beside each number."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from reprt.data.tokenizers.spacing import detokenised
+
+TOKENS = "corpus tokens"
+PLAIN = "detokenised"
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """One number of a metric.
+
+    Attributes:
+        metric: `"BLEU"` or `"chrF"`.
+        text: `"corpus tokens"` or `"detokenised"`.
+        value: from 0 to 100.
+        signature: sacrebleu's.
+    """
+
+    metric: str
+    text: str
+    value: float
+    signature: str
+
+
+def scores(
+    translations: Sequence[str],
+    references_as_words: Sequence[str],
+    references: Sequence[str],
+) -> list[Score]:
+    """Returns BLEU and chrF of translations, twice.
+
+    On corpus tokens both sides are words as WordPiece sees them (lower-cased, without
+    accents, split at punctuation), so sacrebleu splits no further. Detokenised, the
+    translation is written as people write, and compared with the corpus' own sentence
+    without regard to case; accents, which WordPiece drops, count as errors.
+
+    Args:
+        translations: words joined by spaces.
+        references_as_words: the references, made of the same words.
+        references: the references as the corpus has them.
+
+    Example:
+
+    >>> found = scores(["a house ."], ["a house ."], ["A house."])
+    >>> [f"{each.metric} of {each.text}" for each in found[:2]]
+    ['BLEU of corpus tokens', 'chrF of corpus tokens']
+    """
+    from sacrebleu.metrics import BLEU, CHRF
+
+    plain = [detokenised(text) for text in translations]
+    found = []
+    for text, ours, theirs, bleu in (
+        (TOKENS, translations, references_as_words, {"tokenize": "none"}),
+        (PLAIN, plain, references, {"tokenize": "13a", "lowercase": True}),
+    ):
+        lowercase = "lowercase" in bleu
+        # Tokenised text is given on purpose: no warning is wanted.
+        for metric in (BLEU(force=True, **bleu), CHRF(lowercase=lowercase)):
+            value = metric.corpus_score(list(ours), [list(theirs)])
+            name = type(metric).__name__.replace("CHRF", "chrF")
+            signature = str(metric.get_signature())
+            found.append(Score(name, text, value.score, signature))
+    return found

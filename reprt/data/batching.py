@@ -1,0 +1,158 @@
+"""Which sentences share a batch, in which order, and how they are padded."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from reprt.constants import PAD_ID
+from reprt.data.encoding import EncodedSplit
+from reprt.data.rows import Rows
+
+POOL = 100  # batches sorted by length together
+
+
+def by_length(
+    lengths: Sequence[int], batch_size: int, equal: bool = False
+) -> Iterator[np.ndarray]:
+    """Yields the indices of batches, the shortest sentences first.
+
+    Args:
+        lengths: the sentences' lengths.
+        batch_size: the most sentences of a batch.
+        equal: whether the sentences of a batch have the very same length.
+    """
+    order = np.argsort(lengths, kind="stable")
+    groups = [order]
+    if equal:
+        steps = np.diff(np.asarray(lengths)[order])
+        groups = np.split(order, np.flatnonzero(steps) + 1)
+    for group in groups:
+        for start in range(0, len(group), batch_size):
+            yield group[start : start + batch_size]
+
+
+def padded(
+    rows: Sequence[Sequence[int] | np.ndarray], shape: tuple[int, int] | None = None
+) -> np.ndarray:
+    """Returns rows of ids as one array, with 0 after the shorter ones.
+
+    Args:
+        rows: the rows.
+        shape: of the array; None for as many rows and columns as there have to be.
+    """
+    if shape is None:
+        shape = len(rows), max(map(len, rows), default=0)
+    ids = np.full(shape, PAD_ID, dtype="int32")
+    for into, row in zip(ids, rows):
+        into[: len(row)] = row
+    return ids
+
+
+def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
+    """Returns the order of one epoch: a function of the seed and the epoch alone.
+
+    A run that was interrupted can therefore go on in the middle of an epoch.
+
+    Example:
+
+    >>> sorted(training_order(4, seed=0, epoch=0).tolist())
+    [0, 1, 2, 3]
+    """
+    return np.random.default_rng((seed, epoch)).permutation(count)
+
+
+def bucketed_order(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int
+) -> np.ndarray:
+    """Returns an order of one epoch in which like lengths share a batch.
+
+    This saves padding, and changes training: sentences no longer meet by chance alone.
+    As with `training_order` the order is a function of the arguments alone.
+
+    Args:
+        lengths: the length of each sentence, such as `EncodedSplit.lengths`.
+        batch_size: sentences a batch. One that is not full stays the last, for
+            `batches` cuts the order into consecutive runs.
+        seed: the training's seed.
+        epoch: the epoch.
+    """
+    generator = np.random.default_rng((seed, epoch))
+    order = generator.permutation(len(lengths))
+    full = len(order) - len(order) % batch_size
+    pools = np.split(order[:full], range(POOL * batch_size, full, POOL * batch_size))
+    by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+    mixed = generator.permutation(np.concatenate(by_length).reshape(-1, batch_size))
+    return np.concatenate([mixed.ravel(), order[full:]])
+
+
+def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
+    """Returns chosen sentences for teacher forcing, as NumPy arrays padded with 0.
+
+    Args:
+        split: the sentences.
+        chosen: their indices.
+        rows: of the arrays; None for as many as are chosen.
+        length: returns the length of both sides from the longest there is; None for
+            each side's own.
+
+    Returns:
+        `(source, target_inputs), labels`, as `batches` has them.
+    """
+    target = [split.target[index] for index in chosen]
+    sides = (
+        [split.source[index] for index in chosen],
+        [row[:-1] for row in target],
+        [row[1:] for row in target],
+    )
+    longest = [max(map(len, side), default=0) for side in sides]
+    if length is not None:
+        longest = [length(max(longest))] * 3
+    rows = len(chosen) if rows is None else rows
+    source, inputs, labels = (
+        padded(side, (rows, columns)) for side, columns in zip(sides, longest)
+    )
+    return (source, inputs), labels
+
+
+def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
+    """Returns batches for teacher forcing, each padded to its longest sentence.
+
+    Args:
+        split: the sentences.
+        batch_size: sentences a batch; the last batch may have fewer.
+        order: indices of the sentences; None for the order of the text.
+        skip: number of batches to leave out at the start.
+
+    Returns:
+        A `tf.data.Dataset` of `((source, target_inputs), labels)`, int32 tensors with
+        0 for padding, as `model.fit` takes it. Labels are the inputs moved by one.
+
+    Raises:
+        ValueError: if `batch_size` is less than 1.
+
+    Example:
+
+    >>> rows = [np.array([2, 5, 3], "int32"), np.array([2, 5, 6, 3], "int32")]
+    >>> [((source, inputs), labels)] = batches(EncodedSplit(rows, rows), batch_size=2)
+    >>> labels.numpy().tolist()  # the inputs moved by one
+    [[5, 3, 0], [5, 6, 3]]
+    """
+    import tensorflow as tf
+
+    if batch_size < 1:
+        raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
+    order = np.arange(len(split)) if order is None else np.asarray(order)
+    source, target = Rows.of(split.source).ragged, Rows.of(split.target).ragged
+
+    def batch(indices):
+        rows = tf.gather(target, indices)
+        inputs, labels = rows[:, :-1].to_tensor(), rows[:, 1:].to_tensor()
+        return (tf.gather(source, indices).to_tensor(), inputs), labels
+
+    dataset = tf.data.Dataset.from_tensor_slices(order[skip * batch_size :])
+    dataset = dataset.batch(batch_size)
+    # One worker keeps the order, and is far faster than any training step. There is
+    # nothing to tune then, and a tuner that sleeps keeps the iterator's end waiting.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.map(batch).prefetch(2).with_options(options)

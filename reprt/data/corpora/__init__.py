@@ -1,0 +1,1 @@
+"""Texts: where they come from and how they are read."""

@@ -1,0 +1,202 @@
+"""The search for the text to train on: given, prepared, cached, downloaded or built in.
+
+The transcripts of TED-HRLR may not be distributed with the package (CC BY-NC-ND), so
+they are looked for where they may be. That the package falls back on its built-in text
+is said aloud, and written into the name of the corpus.
+"""
+
+import functools
+import os
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+from reprt.data.corpora import ted
+from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.download import check, download, sha256_of, unpack
+from reprt.files import cache
+
+
+class TextUnavailable(ValueError):
+    """The text that was asked for cannot be had, or cannot be used."""
+
+
+def find(text: str, pair: str) -> Corpus:
+    """Finds the text of a pair.
+
+    The search takes the first of these that is there:
+
+    1. the folder or archive that the environment variable `REPRT_TED` names,
+    2. what TFDS has prepared, in `TFDS_DATA_DIR` or `~/tensorflow_datasets`,
+    3. the archive in the cache, `REPRT_CACHE` or `~/.cache/reprt`,
+    4. the archive from its original address,
+    5. the archive from its copy in the Internet Archive.
+
+    Args:
+        text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
+            the search alone; `"embedded"` for the built-in text; else the path of a
+            folder or archive laid out as the official one, or of a file that `reprt
+            prepare` made.
+        pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
+            archive may hold other pairs, named alike. The built-in text is
+            Portuguese-English whatever the pair.
+
+    Returns:
+        The corpus, whose name and origin tell what was found.
+
+    Raises:
+        TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
+            the search for `"ted"` fails.
+        ValueError: if the pair is unknown.
+
+    Example:
+
+    >>> corpus = find("auto", "pt_to_en")  # doctest: +SKIP
+    >>> corpus.name  # doctest: +SKIP
+    'TED-HRLR pt_to_en'
+    """
+    ted.any_pair(pair)
+    if text == "embedded":
+        corpus = _embedded()
+        if corpus.pair != pair:
+            _announce(f"The built-in text is {corpus.pair}, whereas {pair} was wanted.")
+        return corpus
+    if text not in ("auto", "ted"):
+        setting = "the text (none of 'auto', 'ted', 'embedded', hence a path)"
+        return _given(text, pair, setting)
+    if from_environment := os.environ.get("REPRT_TED"):
+        return _given(from_environment, pair, "REPRT_TED")
+    ted.find_pair(pair)  # nothing else can be searched for
+
+    tried = []
+    for name, source in _sources():
+        try:
+            return source(pair)
+        except (ImportError, OSError, ValueError) as error:
+            tried.append(f"- {name}: {error}")
+    report = _report(pair, tried)
+    if text == "ted":
+        raise TextUnavailable(report)
+    corpus = _embedded()
+    _announce(
+        f"{report}\n\nUNTIL THEN THE BUILT-IN TEXT IS USED, WHICH IS NOT TED: "
+        f"{corpus.name}, from and to the languages of {corpus.pair}"
+        f"{'' if corpus.pair == pair else f', whereas {pair} was wanted'}. "
+        "Its results do not reproduce the paper's."
+    )
+    return corpus
+
+
+def _sources() -> list[tuple[str, Callable[[str], Corpus]]]:
+    downloads = [
+        ("by download", functools.partial(_downloaded, address))
+        for address in ted.ARCHIVE.addresses
+    ]
+    return [("prepared by TFDS", _prepared), ("in the cache", _cached), *downloads]
+
+
+def _given(path: str, pair: str, setting: str) -> Corpus:
+    """Reads the text that the user names; there is no other that would do instead."""
+    place = Path(path).expanduser()
+    try:
+        if not place.exists():
+            raise FileNotFoundError("there is no such folder or archive.")
+        if place.suffix == ".npz":
+            return _prepared_file(place, pair)
+        if place.is_file():
+            place = unpack(place, _unpacked(place.name, sha256_of(place)))
+        return ted.read(place, pair)
+    except (OSError, ValueError) as error:
+        raise TextUnavailable(
+            f"{path}, given as {setting}, cannot be used for {pair}: {error}"
+        ) from error
+
+
+def _prepared_file(path: Path, pair: str) -> Corpus:
+    from reprt.data.prepared import read_prepared
+
+    corpus = read_prepared(path)
+    if corpus.pair != pair:
+        raise ValueError(f"it holds {corpus.pair}.")
+    return corpus
+
+
+def _prepared(pair: str) -> Corpus:
+    data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    folder = Path(data).expanduser() / "ted_hrlr_translate" / pair / "1.0.0"
+    # TFDS takes seconds to import, so it is asked only if there is something to read.
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no {folder}.")
+    try:
+        return ted.read_prepared(folder, pair)
+    except ImportError as error:
+        raise ImportError(
+            f"{folder} is there, but reading it needs tensorflow-datasets: {error}."
+        ) from error
+    except Exception as error:  # TFDS and TensorFlow have no common base of errors.
+        raise ValueError(f"{folder} cannot be read: {error}") from error
+
+
+def _cached(pair: str) -> Corpus:
+    archive = cache() / ted.ARCHIVE.name
+    folder = _unpacked(archive.name, ted.ARCHIVE.sha256)
+    if not folder.is_dir():
+        if not archive.is_file():
+            raise FileNotFoundError(f"there is no {archive}.")
+        check(archive, ted.ARCHIVE.size, ted.ARCHIVE.sha256)
+        unpack(archive, folder)
+    return ted.read(folder, pair)
+
+
+def _downloaded(address: str, pair: str) -> Corpus:
+    archive = ted.ARCHIVE
+    download(address, cache() / archive.name, archive.size, archive.sha256)
+    return _cached(pair)
+
+
+def _unpacked(archive: str, sha256: str) -> Path:
+    """Returns the folder for an archive's content: another content, another folder."""
+    return cache() / f"{archive}@{sha256[:16]}"
+
+
+def _embedded() -> Corpus:
+    # Imported here because whoever has the real text never needs it.
+    from reprt.data.corpora import embedded
+
+    return embedded.load()
+
+
+def _report(pair: str, tried: list[str]) -> str:
+    archive = ted.ARCHIVE
+    ways = (
+        "1. Put the archive, or a folder unpacked from it, anywhere and name it: "
+        "REPRT_TED=PATH or --text PATH.",
+        f"2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at "
+        f"{cache() / archive.name}.",
+        f"3. Be online and run this again, which downloads {archive.addresses[-1]} "
+        f"({archive.size:,} bytes, checked by sha256 {archive.sha256}).",
+    )
+    return "\n".join(
+        (
+            f"THE TED-HRLR TEXT OF {pair} COULD NOT BE HAD. Tried:",
+            *tried,
+            "",
+            "Three ways to get it:",
+            *ways,
+        )
+    )
+
+
+@functools.cache
+def _announce(message: str):
+    """Prints a framed notice to stderr, each one once in a process."""
+    frame = "=" * 80
+    lines = []
+    for paragraph in message.split("\n"):
+        # Addresses, paths and hashes stay whole, so that they can be copied.
+        lines += textwrap.wrap(
+            paragraph, 76, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    body = "\n".join(f"| {line}" for line in lines)
+    print(f"\n{frame}\n{body}\n{frame}\n", file=sys.stderr, flush=True)

@@ -1,0 +1,347 @@
+"""TED-HRLR (Qi et al., 2018): its fourteen pairs, and how its files are read."""
+
+import dataclasses
+import difflib
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from reprt.data.corpora.corpus import Corpus, Split
+
+SPLITS = ("train", "dev", "test")
+# A file beside `datasets` that says in what form the text is, if it was changed.
+FORM = "FORM.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A pair of languages of TED-HRLR.
+
+    Where the source is two languages, the training split mixes both while the others
+    hold the first only.
+
+    Args:
+        source: the source language, or two of them, by ISO 639-1 code.
+        target: the target language.
+        train: how many sentence pairs the official training split has; None for a
+            pair that is not of TED-HRLR.
+        dev: how many the official validation split has.
+        witnesses: fingerprints of sentences in the target sides of the official
+            training and validation splits, for the pairs where some are known.
+
+    Example:
+
+    >>> pair = PAIRS["aztr_to_en"]
+    >>> pair.folder, pair.files("train"), pair.files("dev")
+    ('az_tr_to_en', ('az-tr.train', 'en.train'), ('az.dev', 'en.dev'))
+    """
+
+    source: tuple[str, ...]
+    target: str
+    train: int | None = None
+    dev: int | None = None
+    witnesses: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name that TFDS gives to the pair."""
+        return f"{''.join(self.source)}_to_{self.target}"
+
+    @property
+    def folder(self) -> str:
+        """The name of the pair's folder in the official archive."""
+        return f"{'_'.join(self.source)}_to_{self.target}"
+
+    def files(self, split: str) -> tuple[str, str]:
+        """Returns the names of the source and target file of a split."""
+        source = "-".join(self.source) if split == "train" else self.source[0]
+        return f"{source}.{split}", f"{self.target}.{split}"
+
+
+# The counts are those of the paper's Table 1.
+PAIRS = {
+    pair.name: pair
+    for pair in (
+        Pair(
+            ("az",),
+            "en",
+            train=5946,
+            dev=671,
+            witnesses=(
+                "6460d77b7a93ab36",
+                "a635cdf5c6b9a69f",
+                "e1ac5e3bc331c8e8",
+                "a061d9028c8cc08b",
+            ),
+        ),
+        Pair(("az", "tr"), "en", train=188396, dev=671),
+        Pair(("be",), "en", train=4509, dev=248),
+        Pair(("be", "ru"), "en", train=212614, dev=248),
+        Pair(("es",), "pt", train=44938, dev=1016),
+        Pair(("fr",), "pt", train=43873, dev=1131),
+        Pair(("gl",), "en", train=10017, dev=682),
+        Pair(("gl", "pt"), "en", train=61802, dev=682),
+        Pair(("he",), "pt", train=48511, dev=1145),
+        Pair(("it",), "pt", train=46259, dev=1162),
+        Pair(
+            ("pt",),
+            "en",
+            train=51785,
+            dev=1193,
+            witnesses=(
+                "77e78dd43cda4fc7",
+                "554ba0f6ba5ba4a9",
+                "9e0472e4dfb648c4",
+                "6bcc4a6203926e55",
+            ),
+        ),
+        Pair(("ru",), "en", train=208106, dev=4805),
+        Pair(("ru",), "pt", train=47278, dev=1184),
+        Pair(("tr",), "en", train=182450, dev=4045),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Archive:
+    """The one file that holds all pairs.
+
+    Args:
+        name: its file name.
+        size: its size in bytes.
+        sha256: its sha256, in hexadecimal digits.
+        addresses: where it is, or was, to be had.
+    """
+
+    name: str
+    size: int
+    sha256: str
+    addresses: tuple[str, ...]
+
+
+ARCHIVE = Archive(
+    name="qi18naacl-dataset.tar.gz",
+    size=131_005_909,
+    sha256="216a86c3df4d4f522856fe9b920ff5be6b394d769cc88974ae8f9f5546953bbc",
+    addresses=(
+        # The original address, and its copy in the Internet Archive: the former has
+        # not answered since about February 2026.
+        "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
+        "https://web.archive.org/web/20240301220426if_/"
+        "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
+    ),
+)
+
+
+def find_pair(name: str) -> Pair:
+    """Returns the pair of that name.
+
+    Args:
+        name: the name that TFDS gives to the pair, e.g. `"pt_to_en"`.
+
+    Raises:
+        ValueError: if there is no such pair.
+    """
+    if name in PAIRS:
+        return PAIRS[name]
+    near = difflib.get_close_matches(name, PAIRS, n=1, cutoff=0.0)[0]
+    raise ValueError(
+        f"Expected one of the pairs of TED-HRLR: {', '.join(PAIRS)}. "
+        f"Received: {name!r}. Did you mean {near!r}?"
+    )
+
+
+def any_pair(name: str) -> Pair:
+    """Returns the pair of that name, even if TED-HRLR has none of it.
+
+    Args:
+        name: as TFDS would name it: `"de_to_en"`, or `"deda_to_en"` for a training text
+            of two source languages.
+
+    Raises:
+        ValueError: if the name is not of that form.
+    """
+    form = r"([a-z]{2})([a-z]{2})_to_([a-z]{2})|([a-z]{2,3})_to_([a-z]{2,3})"
+    parts = re.fullmatch(form, name)
+    if name in PAIRS or not parts:
+        return find_pair(name)
+    *source, target = filter(None, parts.groups())
+    return Pair(tuple(source), target)
+
+
+def read(folder: str | os.PathLike, pair: str) -> Corpus:
+    """Reads a pair from files laid out as in the official archive.
+
+    Line by line, the files of both sides make the sentence pairs; a pair with an empty
+    side is dropped, as TFDS does.
+
+    Args:
+        folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
+            itself, or the folder above. Two source languages may be written
+            `az_tr_to_en`, as in the archive, or `aztr_to_en`, as in TFDS.
+        pair: the name that TFDS gives to the pair, or would give to a new one.
+
+    Returns:
+        The corpus. It is official, and named so, only if it can be told from the
+        number of its sentence pairs, and from known sentences if there are some.
+
+    Raises:
+        FileNotFoundError: if the folder, the pair or a file is missing.
+        ValueError: if the pair is no name of one, is there more than once, or its
+            files are not UTF-8, not aligned or without any sentence pair.
+
+    Example:
+
+    >>> read("qi18naacl-dataset", "pt_to_en").name  # doctest: +SKIP
+    'TED-HRLR pt_to_en'
+    """
+    known = any_pair(pair)
+    place = _locate(Path(folder), known)
+    splits = [
+        _read_split(*(place / name for name in known.files(split))) for split in SPLITS
+    ]
+    root = place.resolve().parent
+    if root.name == "datasets":
+        root = root.parent
+    form = root / FORM
+    return _label(
+        known,
+        splits,
+        place,
+        root.name,
+        form.read_text(encoding="utf-8").strip() if form.exists() else "",
+    )
+
+
+def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
+    """Reads a pair that TFDS has prepared.
+
+    The sentence pairs are those of the files, in the order that TFDS stored them in.
+
+    Args:
+        folder: the folder of the version, `.../ted_hrlr_translate/<pair>/1.0.0`.
+        pair: the name that TFDS gives to the pair.
+
+    Returns:
+        The corpus, labelled as by `read`.
+
+    Raises:
+        ImportError: if tensorflow_datasets is not installed.
+        ValueError: if the pair is unknown or a split has no sentence pair.
+    """
+    import tensorflow_datasets as tfds
+
+    known = find_pair(pair)
+    builder = tfds.builder_from_directory(folder)
+    sides = "_".join(known.source), known.target
+    splits = []
+    for name in ("train", "validation", "test"):
+        sentences: tuple[list[str], list[str]] = [], []
+        # By the batch, since one by one takes a minute for the largest pairs.
+        for batch in builder.as_dataset(split=name).batch(1024).as_numpy_iterator():
+            for language, side in zip(sides, sentences):
+                side.extend(sentence.decode() for sentence in batch[language])
+        splits.append(Split(*sentences))
+    return _label(known, splits, Path(folder), "TFDS")
+
+
+def _locate(folder: Path, pair: Pair) -> Path:
+    """Returns the folder of the pair in `folder`."""
+    found = _candidates(folder, pair)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(
+            f"Expected {pair.name} once in {folder}. Received: "
+            f"{', '.join(map(str, found))}. Name the folder above the one to be read."
+        )
+    if not folder.is_dir():
+        raise FileNotFoundError(f"Expected a folder with TED-HRLR. Received: {folder}.")
+    others = sorted(
+        {place.name for parent in _parents(folder) for place in parent.glob("*_to_*")}
+    )
+    raise FileNotFoundError(
+        f"Expected the folder datasets/{pair.folder} in {folder}. "
+        f"Pairs that are there: {', '.join(others) or 'none'}."
+    )
+
+
+def _candidates(folder: Path, pair: Pair) -> list[Path]:
+    names = dict.fromkeys((pair.folder, pair.name))
+    places = [parent / name for parent in _parents(folder) for name in names]
+    return [place for place in places if place.is_dir()]
+
+
+def _parents(folder: Path) -> list[Path]:
+    """Where the pairs' folders may stand."""
+    return [folder, folder / "datasets", *sorted(folder.glob("*/datasets"))]
+
+
+def _read_split(source: Path, target: Path) -> Split:
+    lines = _read_lines(source), _read_lines(target)
+    if len(lines[0]) != len(lines[1]):
+        raise ValueError(
+            "Both sides need the same number of lines, counting what follows the last "
+            f"line break. Received: {len(lines[0])} in {source} and {len(lines[1])} in "
+            f"{target}. Line i of one is translated by line i of the other, so one of "
+            "them has lost or gained a line."
+        )
+    pairs = [pair for pair in zip(*lines) if all(pair)]
+    if not pairs:
+        raise ValueError(
+            "Expected at least one line with text on both sides. Received: none in "
+            f"{source} and {target}."
+        )
+    return Split(*map(list, zip(*pairs)))
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files "
+            "each, a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
+        ) from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path} should be UTF-8. Received: the byte 0x{data[error.start]:02x} at "
+            f"offset {error.start}, in line {line}."
+        ) from None
+    # Not `splitlines`, which also breaks at characters that occur within sentences.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _label(pair, splits: list[Split], origin: Path, found_in, form="") -> Corpus:
+    train, dev, test = splits
+    official = (len(train), len(dev)) == (pair.train, pair.dev) and _is_witnessed(
+        pair, train, dev
+    )
+    name = (
+        f"TED-HRLR {pair.name}{form and f', {form}'}"
+        if official
+        else f"{pair.name} from {found_in} (not the official TED-HRLR split)"
+    )
+    return Corpus(name, pair.name, official, str(origin), train, dev, test)
+
+
+def _is_witnessed(pair: Pair, train: Split, dev: Split) -> bool:
+    """Tells whether the known sentences are there.
+
+    Another text can be cut to the official counts, e.g. to compare models at the same
+    scale, and must not pass for the official one.
+    """
+    if not pair.witnesses:
+        return True
+    there = {_fingerprint(sentence) for sentence in (*train.target, *dev.target)}
+    return there.issuperset(pair.witnesses)
+
+
+def _fingerprint(sentence: str) -> str:
+    # Letters alone, because copies differ in case and in how they are tokenised.
+    letters = "".join(filter(str.isalnum, sentence.casefold()))
+    return hashlib.sha256(letters.encode()).hexdigest()[:16]

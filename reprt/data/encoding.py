@@ -1,0 +1,151 @@
+"""From a corpus to ids."""
+
+import dataclasses
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.rows import Rows, read_rows, write_rows
+from reprt.data.tokenizers.wordpiece import WordPiece, cached_vocabulary
+from reprt.progress import duration
+
+_IDS_VERSION = 1  # of how text becomes ids, and of their file
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedSplit:
+    """Aligned sentences as ids, `[START]` to `[END]`, in the order of the text."""
+
+    source: Sequence[np.ndarray]
+    target: Sequence[np.ndarray]
+
+    def __len__(self):
+        return len(self.source)
+
+    def steps(self, batch_size: int) -> int:
+        """Returns the number of batches in one pass, the last one perhaps smaller."""
+        return -(-len(self) // batch_size)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Returns the number of tokens of each pair's longer input."""
+        # Of a target the inputs and the labels each drop one.
+        return np.maximum(
+            Rows.of(self.source).lengths, Rows.of(self.target).lengths - 1
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedCorpus:
+    """A corpus with its two vocabularies and the ids of its three splits.
+
+    Attributes:
+        corpus: the text.
+        source_tokenizer, target_tokenizer: its vocabularies.
+        train, dev, test: the ids.
+        test_words: the targets of the test split, made of the words that a translation
+            can be made of: lower-cased, split at punctuation, unknown ones as `[UNK]`.
+    """
+
+    corpus: Corpus
+    source_tokenizer: WordPiece
+    target_tokenizer: WordPiece
+    train: EncodedSplit
+    dev: EncodedSplit
+    test: EncodedSplit
+    test_words: Sequence[str]
+
+    def digest(self) -> str:
+        """Returns the sha256 of text and vocabularies together."""
+        parts = self.corpus, self.source_tokenizer, self.target_tokenizer
+        return hashlib.sha256("".join(p.digest() for p in parts).encode()).hexdigest()
+
+
+def encode(
+    corpus: Corpus,
+    vocab_size: int,
+    max_tokens: int,
+    cache: Path,
+    progress: Callable[[str], None] = lambda text: None,
+) -> EncodedCorpus:
+    """Learns both vocabularies on the training text and encodes every split.
+
+    As in TensorFlow's tutorial the source keeps at most `max_tokens` ids and the
+    target one more, since its inputs and its labels each drop one. A sentence that is
+    cut loses its `[END]`.
+
+    Args:
+        corpus: the text.
+        vocab_size: the size aimed at, for each vocabulary.
+        max_tokens: longest input of either side.
+        cache: folder in which vocabularies and ids are kept, so that a text is learnt
+            and tokenised once.
+        progress: called with what is being done, and how far it is.
+    """
+
+    def tokenizer(which, sentences):
+        vocabulary = cached_vocabulary(
+            sentences,
+            vocab_size,
+            cache / "vocabularies",
+            lambda how: progress(f"vocabulary of the {which}: {how}"),
+        )
+        return WordPiece(vocabulary)
+
+    source = tokenizer("source", corpus.train.source)
+    target = tokenizer("target", corpus.train.target)
+
+    def rows(which, sentences, tokenizer, longest=None):
+        return _cached_rows(
+            sentences,
+            tokenizer,
+            longest,
+            cache / "ids",
+            lambda done: progress(f"tokenising {which}: {done}"),
+        )
+
+    def encoded(name: str):
+        split: Split = getattr(corpus, name)
+        return EncodedSplit(
+            rows(f"{name} source", split.source, source, max_tokens),
+            rows(f"{name} target", split.target, target, max_tokens + 1),
+        )
+
+    return EncodedCorpus(
+        corpus=corpus,
+        source_tokenizer=source,
+        target_tokenizer=target,
+        train=encoded("train"),
+        dev=encoded("dev"),
+        test=encoded("test"),
+        test_words=target.decode(rows("test", corpus.test.target, target)),
+    )
+
+
+def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
+    """Returns the sentences' ids, from a file named by all that they depend on."""
+    sha = hashlib.sha256(f"{_IDS_VERSION} {tokenizer.digest()} {longest}\n".encode())
+    for sentence in sentences:
+        data = sentence.encode()
+        sha.update(b"%d:%b" % (len(data), data))
+    path = folder / f"{sha.hexdigest()}.ids"
+    try:
+        return read_rows(path)
+    except (FileNotFoundError, ValueError):  # not there yet, or damaged
+        chunks = tokenizer.encode_chunks(sentences, longest)
+        write_rows(_counted(chunks, len(sentences), progress), path)
+    return read_rows(path)
+
+
+def _counted(chunks: Iterable[Rows], total, progress) -> Iterator[Rows]:
+    """Passes the rows on, and tells how many have been used and when all will be."""
+    begun, done = time.monotonic(), 0
+    for rows in chunks:
+        yield rows
+        done += len(rows)
+        left = (time.monotonic() - begun) * (total - done) / done
+        progress(f"{done:,}/{total:,} sentences, {duration(left)} left")

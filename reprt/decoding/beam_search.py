@@ -1,0 +1,418 @@
+"""From a trained model to translations: greedy and beam search."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from keras import ops
+
+from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
+from reprt.constants import PAD_ID
+from reprt.data.batching import padded
+from reprt.layers.masks import check_ids
+
+EXTRA_TOKENS = 50  # as in the original Transformer
+MORE_ROOM = 16  # tokens, at least, that room is made for at a time
+MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """A translation, or one of several.
+
+    Attributes:
+        ids: its tokens, without start and end.
+        ended: whether the model ended it; False where the limit did.
+        log_probability: the sum over its tokens, the end included.
+        score: the same divided by the length penalty: what hypotheses are ranked by.
+    """
+
+    ids: tuple[int, ...]
+    ended: bool
+    log_probability: float
+    score: float
+
+
+class _Beams(NamedTuple):
+    """The hypotheses of a batch: `beam_size` that go on, and as many that have ended.
+
+    Attributes:
+        last: `(sentences, beams)`, the last token of each that goes on.
+        log_probabilities: `(sentences, beams)`, -inf where there is none.
+        tokens: `(sentences, beams, capacity)`, what follows the start.
+        ended_scores: `(sentences, beams)`, -inf where there is none, best first.
+        ended_tokens: `(sentences, beams, capacity)`, then zeros.
+        limits: `(sentences,)`, the most tokens of each.
+        live: `(sentences,)`, whether the search goes on.
+    """
+
+    last: Any
+    log_probabilities: Any
+    tokens: Any
+    ended_scores: Any
+    ended_tokens: Any
+    limits: Any
+    live: Any
+
+
+class BeamSearch:
+    """Searches for the most likely translations; with one beam, greedily.
+
+    Each step extends `beam_size` hypotheses of every sentence by a token. One that
+    ends among the best `beam_size` extensions is put aside, and a sentence is done as
+    soon as that many have been. Hypotheses are ranked by
+
+        log P(Y | X) / ((5 + |Y|) / 6)^length_penalty
+
+    with |Y| counting the end. A model that cannot look ahead is decoded with a cache,
+    in which each step costs one token. RePE as published cannot: each new token
+    changes the mean and variance of the target, and with them every earlier position,
+    so that each step decodes the whole prefix again.
+
+    Results do not depend on what else is in the batch, nor on padding, except with
+    `padding_in_statistics=True`: give such a model sources of one length.
+
+    Args:
+        model: a `reprt.models.Transformer`.
+        start_id: the id that every translation begins with.
+        end_id: the id that ends one.
+        beam_size: hypotheses of each sentence. Defaults to 1.
+        length_penalty: the exponent above. Defaults to 0.6, as in the original
+            Transformer; 0 ranks by probability alone.
+        max_tokens: longest translation, its end included. Defaults to the sentence's
+            own length plus 50, as in the original Transformer.
+
+    Raises:
+        ValueError: for a beam size or limit below 1, a negative length penalty, or a
+            start or end that is padding or no piece of the target; when called, for
+            sources longer than the model's `max_length`.
+        ArithmeticError: when called, if the model's weights are not finite.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> model = reprt.models.build("repe", source_vocab_size=9, target_vocab_size=9)
+    >>> search = reprt.decoding.BeamSearch(model, 2, 3, beam_size=2, max_tokens=4)
+    >>> best, second = search(keras.ops.array([[2, 5, 3]]))[0]
+    >>> best.ended >= second.ended  # what the limit cut short comes last
+    True
+    """
+
+    def __init__(
+        self,
+        model,
+        start_id,
+        end_id,
+        beam_size=1,
+        length_penalty=0.6,
+        max_tokens=None,
+    ):
+        for name, number in (("beam_size", beam_size), ("max_tokens", max_tokens)):
+            if number is not None and number < 1:
+                raise ValueError(
+                    f"Expected `{name}` to be at least 1. Received: {name}={number}."
+                )
+        if length_penalty < 0:
+            raise ValueError(
+                "Expected `length_penalty` not to be negative. Received: "
+                f"length_penalty={length_penalty}."
+            )
+        for name, token in (("start_id", start_id), ("end_id", end_id)):
+            if not PAD_ID < token < model.target_vocab_size:
+                raise ValueError(
+                    f"Expected `{name}` to be above {PAD_ID}, which is padding, and "
+                    f"below the model's {model.target_vocab_size} target pieces. "
+                    f"Received: {name}={token}."
+                )
+        self.model = model
+        self.start_id = start_id
+        self.end_id = end_id
+        self.beam_size = beam_size
+        self.length_penalty = length_penalty
+        self.max_tokens = max_tokens
+        never = np.zeros(model.target_vocab_size, "float32")
+        never[[PAD_ID, start_id]] = -np.inf
+        self._never = never
+        self._encode = compiled(
+            lambda ids: model.encode(ids, training=False), model, [IDS]
+        )
+        self._step = compiled(self.step, model)
+
+    def __call__(self, source_ids) -> list[list[Hypothesis]]:
+        """Returns each sentence's hypotheses, `beam_size` at most, the best first.
+
+        Args:
+            source_ids: integer array `(sentences, sources)`, 0 for padding.
+        """
+        found: list[list[Hypothesis]] = [[] for _ in range(len(source_ids))]
+        if not found:
+            return found
+        source_ids = ops.convert_to_tensor(source_ids)
+        check_ids(source_ids)
+        source_ids = ops.cast(source_ids, "int32")
+        most = self.model.config.max_length
+        if source_ids.shape[1] > most:
+            raise ValueError(
+                f"Expected sources of at most {most} tokens, the model's max_length. "
+                f"Received: {source_ids.shape[1]}."
+            )
+        if not self.model.config.padding_in_statistics:
+            source_ids = with_room(source_ids, most)
+        beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
+        # Fewer rows are another shape.
+        most_live = 0.0 if shapes_are_dear() else MOST_LIVE
+        rows = np.arange(len(found))  # the sentences that are in the batch
+        position = 0
+        while len(rows):
+            if position == prefixes.capacity:
+                more = more_room(position, most)
+                beams, prefixes = _extended(beams, more), prefixes.extended(more)
+            beams, prefixes = self._step(
+                beams, prefixes, ops.convert_to_tensor(position, "int32")
+            )
+            position += 1
+            live = np.flatnonzero(ops.convert_to_numpy(beams.live))
+            if len(live) > most_live * len(rows):
+                continue
+            for row, best in self._found(beams, rows, position):
+                found[row] = best
+            rows = rows[live]
+            if len(live):
+                beams, prefixes = self._of_sentences(beams, prefixes, live)
+        return found
+
+    def most_tokens(self, source_tokens):
+        """Returns the most tokens that translations of so long sources may have."""
+        limits = source_tokens + EXTRA_TOKENS
+        if self.max_tokens is not None:
+            limits = ops.full_like(source_tokens, self.max_tokens)
+        return ops.minimum(limits, self.model.config.max_length)
+
+    def start(self, source_ids, capacity, encode=None):
+        """Returns beams and prefixes of an encoded source, before the first step.
+
+        Args:
+            source_ids: integer tensor `(sentences, sources)`.
+            capacity: how many tokens there is room for.
+            encode: in the place of the model's own.
+        """
+        source_ids = ops.convert_to_tensor(source_ids)
+        memory = (encode or self.model.encode)(source_ids)
+        sentences = ops.shape(source_ids)[0]
+        own = ops.sum(ops.cast(source_ids != PAD_ID, "int32"), axis=1)
+        shape = (sentences, self.beam_size)
+        none = ops.full(shape, -math.inf, "float32")
+        beams = _Beams(
+            last=ops.full(shape, self.start_id, "int32"),
+            # One hypothesis to begin with, lest all beams be the same.
+            log_probabilities=ops.where(ops.arange(self.beam_size) == 0, 0.0, none),
+            tokens=ops.zeros((*shape, capacity), "int32"),
+            ended_scores=none,
+            ended_tokens=ops.zeros((*shape, capacity), "int32"),
+            limits=self.most_tokens(own),
+            live=ops.ones((sentences,), "bool"),
+        )
+        prefixes = self.model.start(memory, self.beam_size, capacity)
+        return beams, prefixes
+
+    def step(self, beams: _Beams, prefixes, position):
+        """Extends every hypothesis by a token.
+
+        Args:
+            beams: the hypotheses.
+            prefixes: what the model keeps of them.
+            position: scalar tensor, the number of steps before.
+
+        Returns:
+            The new beams and prefixes.
+        """
+        logits, prefixes = self.model.step(
+            ops.reshape(beams.last, (-1,)), position, prefixes
+        )
+        k, words = self.beam_size, logits.shape[-1]
+        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
+        log_probabilities = log_probabilities + ops.convert_to_tensor(self._never)
+        log_probabilities = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
+            log_probabilities, (-1, k, words)
+        )
+        # Twice as many as needed, for as many as there are beams may end here.
+        best, index = ops.top_k(
+            ops.reshape(log_probabilities, (-1, k * words)), min(2 * k, k * words)
+        )
+        index = ops.cast(index, "int32")
+        parent, token = index // words, index % words
+        ends = token == self.end_id
+        here = ops.arange(ops.shape(beams.tokens)[2]) == position
+        tokens = ops.where(
+            here, ops.expand_dims(token, 2), _rows(beams.tokens, parent, k)
+        )
+
+        # What ends is put aside, if it stands among the first.
+        penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty
+        scores = ops.where(
+            ends & (ops.arange(best.shape[1]) < k), best / penalty, -math.inf
+        )
+        ended_scores, kept = ops.top_k(
+            ops.concatenate([beams.ended_scores, scores], axis=1), k
+        )
+        ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
+        ended_tokens = _rows(ended_tokens, kept, ended_tokens.shape[1])
+
+        # The best of the others go on.
+        going, kept = ops.top_k(ops.where(ends, -math.inf, best), k)
+        parent, token = _columns(parent, kept), _columns(token, kept)
+        new = _Beams(
+            last=token,
+            log_probabilities=going,
+            tokens=_rows(tokens, kept, tokens.shape[1]),
+            ended_scores=ended_scores,
+            ended_tokens=ended_tokens,
+            limits=beams.limits,
+            live=ops.logical_and(
+                ops.any(ops.isinf(ended_scores), axis=1), position + 1 < beams.limits
+            ),
+        )
+        # A sentence that is done stays as it is until it is taken out.
+        new = _Beams(*map(lambda n, o: _where(beams.live, n, o), new, beams))
+        if k > 1:
+            sentences = ops.arange(ops.shape(parent)[0])[:, None]
+            prefixes = prefixes.of_hypotheses(
+                ops.reshape(sentences * k + parent, (-1,))
+            )
+        return new, prefixes
+
+    def best(self, beams: _Beams):
+        """Returns the tokens of each sentence's best hypothesis, then zeros."""
+        ended = ops.isfinite(beams.ended_scores[:, :1])
+        return ops.where(ended, beams.ended_tokens[:, 0], beams.tokens[:, 0])
+
+    def _of_sentences(self, beams, prefixes, chosen):
+        hypotheses = chosen[:, None] * self.beam_size + np.arange(self.beam_size)
+        hypotheses = ops.convert_to_tensor(hypotheses.reshape(-1), "int32")
+        chosen = ops.convert_to_tensor(chosen, "int32")
+        beams = _Beams(*(ops.take(each, chosen, axis=0) for each in beams))
+        return beams, prefixes.of_sentences(chosen, hypotheses)
+
+    def _found(self, beams, rows, position):
+        """The hypotheses of each sentence that is done."""
+        arrays = _Beams(*map(ops.convert_to_numpy, beams))
+        for number in np.flatnonzero(~arrays.live):
+            length = min(position, arrays.limits[number])
+            ended = [
+                self._hypothesis(ids, True, score=score)
+                for ids, score in zip(
+                    arrays.ended_tokens[number], arrays.ended_scores[number]
+                )
+                if np.isfinite(score)
+            ]
+            # The limit came first: what had no time to end counts for less.
+            going = [
+                self._hypothesis(ids[:length], False, log_probability=value)
+                for ids, value in zip(
+                    arrays.tokens[number], arrays.log_probabilities[number]
+                )
+                if np.isfinite(value)
+            ]
+            if not (best := (ended + going)[: self.beam_size]):
+                raise ArithmeticError(
+                    "Expected the model to give each word a probability. Received "
+                    "numbers that are not finite: are its weights?"
+                )
+            yield rows[number], best
+
+    def _hypothesis(self, ids, ended, score=None, log_probability=None):
+        ids = ids[ids != PAD_ID]
+        penalty = ((5 + len(ids)) / 6) ** self.length_penalty
+        if score is None:
+            score = log_probability / penalty
+        return Hypothesis(
+            tuple(ids[: len(ids) - ended].tolist()),
+            ended,
+            float(score * penalty),
+            float(score),
+        )
+
+
+def more_room(tokens: int, most: int) -> int:
+    """Returns for how many tokens more there should be room, after so many.
+
+    Half as many as there are, so that a long sentence is not copied at every step.
+
+    >>> more_room(100, 2048)
+    50
+    """
+    return min(max(MORE_ROOM, tokens // 2), most - tokens)
+
+
+def _extended(beams, tokens):
+    room = ((0, 0), (0, 0), (0, tokens))
+    return beams._replace(
+        tokens=ops.pad(beams.tokens, room),
+        ended_tokens=ops.pad(beams.ended_tokens, room),
+    )
+
+
+def _rows(x, chosen, count):
+    """Of each sentence's `count` rows in `(sentences, count, length)`, the chosen."""
+    chosen = ops.cast(chosen, "int32")
+    first = ops.arange(ops.shape(x)[0], dtype="int32")[:, None] * count
+    rows = ops.take(ops.reshape(x, (-1, ops.shape(x)[2])), first + chosen, axis=0)
+    return rows
+
+
+def _columns(x, chosen):
+    return ops.take_along_axis(x, ops.cast(chosen, "int32"), axis=1)
+
+
+def _where(live, new, old):
+    return ops.where(ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old)
+
+
+def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
+    """Takes the most likely token, again and again, until every sentence has ended.
+
+    Args:
+        model: a `reprt.models.Transformer`.
+        source_ids: integer array `(batch, sources)`, 0 for padding.
+        start_id: the id that every translation begins with.
+        end_id: the id that ends one.
+        max_tokens: longest translation, as in `BeamSearch`.
+
+    Returns:
+        int32 array `(batch, targets)` that begins with `start_id`; 0 follows
+        `end_id`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> model = reprt.models.build("repe", source_vocab_size=9, target_vocab_size=9)
+    >>> source = keras.ops.array([[2, 5, 3]])
+    >>> ids = reprt.decoding.greedy_search(model, source, 2, 3, max_tokens=4)
+    >>> ids[0, 0].item()
+    2
+    """
+    search = BeamSearch(model, start_id, end_id, max_tokens=max_tokens)
+    return as_array([best for best, *_ in search(source_ids)], start_id, end_id)
+
+
+def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
+    """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
+
+    Args:
+        hypotheses: one for each row.
+        start_id: the id that every row begins with.
+        end_id: the id that ends one which the model has ended.
+
+    Example:
+
+    >>> found = Hypothesis((7, 8), True, -1.0, -1.0), Hypothesis((7,), True, -2.0, -2.0)
+    >>> as_array(found, 2, 3).tolist()
+    [[2, 7, 8, 3], [2, 7, 3, 0]]
+    """
+    rows = [
+        [start_id, *found.ids, *([end_id] if found.ended else [])]
+        for found in hypotheses
+    ]
+    return padded(rows)

@@ -1,0 +1,119 @@
+"""A trained model for use without this package: strings in, strings out."""
+
+import tempfile
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+
+from reprt.constants import END_ID, PAD_ID, START_ID
+from reprt.data.tokenizers.spacing import RULES
+from reprt.decoding.translator import Translator
+
+# Anything but space, as Python's `str.strip` knows it.
+SOMETHING = r"(?s).*[^\s\v\x1c-\x1f\x{85}\pZ].*"
+
+
+class ExportedTranslator(tf.Module):
+    """A `Translator` as one graph, for a SavedModel.
+
+    Empty strings stay empty; a sentence that is too long is cut.
+
+    Args:
+        translator: the model, its vocabularies and its search.
+    """
+
+    def __init__(self, translator: Translator):
+        super().__init__()
+        self._model = translator.model
+        self._search = translator.search
+        self._max_tokens = translator.max_tokens
+        # Kept, and so saved: their tables.
+        self._source = translator.source_tokenizer.graph
+        self._target = translator.target_tokenizer.graph
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "sentences")])
+    def __call__(self, sentences):
+        """Returns the best translation of each sentence, `(sentences,)` strings."""
+        # Bytes that are not UTF-8 become a sign that no vocabulary knows.
+        sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
+        words = tf.strings.regex_full_match(sentences, SOMETHING)
+        given = tf.boolean_mask(sentences, words)
+        if self._model.config.padding_in_statistics:
+            # One by one, for there must be no padding that could count.
+            found = tf.map_fn(lambda one: self._translated(one[None])[0], given)
+        else:
+            found = self._translated(given)
+        places = tf.where(words)
+        return tf.tensor_scatter_nd_update(
+            tf.fill(tf.shape(sentences), ""), places, found
+        )
+
+    def _translated(self, sentences):
+        ids = self._source.tokenize(sentences).merge_dims(-2, -1)
+        edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
+        ids = tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
+        ids = tf.cast(ids[:, : self._max_tokens].to_tensor(), tf.int32)
+        best = self._best(ids)
+        # What follows the end is padding, which has no words.
+        kept = tf.logical_and(best != END_ID, best != PAD_ID)
+        words = self._target.detokenize(
+            tf.ragged.boolean_mask(tf.cast(best, tf.int64), kept)
+        )
+        text = tf.strings.reduce_join(words, separator=" ", axis=-1)
+        for pattern, written in RULES:
+            text = tf.strings.regex_replace(text, pattern, written)
+        return text
+
+    def _best(self, ids):
+        search = self._search
+        capacity = search.most_tokens(tf.shape(ids)[1])
+        beams, prefixes = search.start(ids, capacity)
+        state = (beams, prefixes, tf.constant(0))
+        # Only the sizes of a batch are left open.
+        shapes = tf.nest.map_structure(lambda x: x.shape, state)
+
+        def step(beams, prefixes, position):
+            new = (*search.step(beams, prefixes, position), position + 1)
+            tf.nest.map_structure(lambda x, shape: x.set_shape(shape), new, shapes)
+            return new
+
+        beams, _, _ = tf.while_loop(
+            lambda beams, prefixes, position: tf.reduce_any(beams.live),
+            step,
+            state,
+            shape_invariants=shapes,
+        )
+        return search.best(beams)
+
+
+def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
+    """Writes a SavedModel and a `.keras` file.
+
+    Args:
+        translator: the model, its vocabularies and its search.
+        folder: where they are to stand, made if need be.
+
+    Returns:
+        The paths of both: `saved_model`, which takes strings and needs nothing but
+        TensorFlow and tensorflow-text, and `model.keras`, which takes ids and needs
+        this package.
+
+    Raises:
+        ValueError: if the folder has such files already.
+    """
+    saved_model, model = folder / "saved_model", folder / "model.keras"
+    for path in (saved_model, model):
+        if path.exists():
+            raise ValueError(
+                f"Expected a folder without {path.name}. Received {folder}, which has "
+                "one. Choose another --out, or remove it."
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        made = Path(unfinished)
+        tf.saved_model.save(ExportedTranslator(translator), str(made / "saved_model"))
+        keras.saving.save_model(translator.model, made / "model.keras")
+        (made / "saved_model").rename(saved_model)
+        (made / "model.keras").rename(model)
+    return saved_model, model

@@ -1,0 +1,264 @@
+"""From sentences to sentences: a trained model with its vocabularies and its search."""
+
+import dataclasses
+import itertools
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reprt.constants import END_ID, START, START_ID, UNKNOWN_ID
+from reprt.data.batching import by_length, padded
+from reprt.data.tokenizers.spacing import detokenised
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding.attention_maps import AttentionMaps
+from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
+
+ROWS = 256  # hypotheses in a batch
+AHEAD = 1024  # sentences that are read before the first of them is translated
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternative:
+    """One translation of a sentence.
+
+    Attributes:
+        text: as people write it, though without capitals and accents.
+        tokens: the pieces that the model wrote.
+        score: what alternatives are ranked by, see `reprt.decoding.BeamSearch`.
+        log_probability: the sum over the tokens, the end included.
+        ended: False where the limit cut it short.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    score: float
+    log_probability: float
+    ended: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """A sentence and its translations, the best first.
+
+    Attributes:
+        source: the sentence as it was given.
+        alternatives: at least one, unless the sentence was empty.
+        notes: what a reader should know: the sentence was cut, say.
+    """
+
+    source: str
+    alternatives: tuple[Alternative, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The best translation; empty for an empty sentence."""
+        return self.alternatives[0].text if self.alternatives else ""
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return self.alternatives[0].tokens if self.alternatives else ()
+
+    @property
+    def score(self) -> float:
+        """The best translation's score; 0 for an empty sentence."""
+        return self.alternatives[0].score if self.alternatives else 0.0
+
+
+class Translator:
+    """Translates sentences.
+
+    Empty sentences stay empty. One longer than the model was trained for is cut, and
+    words of which the vocabulary has no piece become `[UNK]`; the translation's notes
+    say so.
+
+    Args:
+        model: a `reprt.models.Transformer`.
+        source_tokenizer, target_tokenizer: its vocabularies.
+        max_tokens: the longest source, in tokens. Defaults to 128.
+        search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
+
+    Raises:
+        ValueError: for a tokenizer that is no `WordPiece` or not of the model's size,
+            or as `BeamSearch`.
+
+    Example:
+
+    >>> import reprt
+    >>> translator = reprt.Translator.load("runs/mine", beam_size=4)  # doctest: +SKIP
+    >>> translator("uma frase").text  # doctest: +SKIP
+    'a sentence'
+    """
+
+    def __init__(
+        self,
+        model,
+        source_tokenizer: WordPiece,
+        target_tokenizer: WordPiece,
+        max_tokens: int = 128,
+        search: Mapping[str, Any] = types.MappingProxyType({}),
+    ):
+        for side, tokenizer in (
+            ("source", source_tokenizer),
+            ("target", target_tokenizer),
+        ):
+            if not isinstance(tokenizer, WordPiece):
+                raise ValueError(
+                    f"Expected `{side}_tokenizer` to be a WordPiece of reprt.data."
+                    "tokenizers, which a vocabulary makes: WordPiece(vocabulary). "
+                    f"Received: {type(tokenizer).__name__}."
+                )
+            pieces = getattr(model, f"{side}_vocab_size")
+            if len(tokenizer) != pieces:
+                raise ValueError(
+                    f"Expected `{side}_tokenizer` to have the {pieces} pieces of the "
+                    f"model's {side}. Received: {len(tokenizer)}."
+                )
+        self.model = model
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.max_tokens = max_tokens
+        self.search = BeamSearch(model, START_ID, END_ID, **search)
+
+    @classmethod
+    def load(cls, run: Path | str, **search) -> "Translator":
+        """Reads the model of a run folder, as `reprt train` leaves it.
+
+        Args:
+            run: the folder.
+            **search: arguments of `reprt.decoding.BeamSearch`.
+
+        Raises:
+            RunFolderError: if it is not a run folder or has no model yet.
+        """
+        from reprt.runs.run_folder import RunFolder
+
+        folder = RunFolder(Path(run))
+        text = folder.settings()["text"]
+        model = folder.load_model()
+        source = folder.vocabulary("source", model.source_vocab_size)
+        target = folder.vocabulary("target", model.target_vocab_size)
+        return cls(
+            model, WordPiece(source), WordPiece(target), text["max_tokens"], search
+        )
+
+    def __call__(self, sentences: str | Sequence[str]):
+        """Returns the `Translation` of a sentence, or a list of those of several."""
+        if isinstance(sentences, str):
+            return next(self.stream([sentences]))
+        return list(self.stream(sentences))
+
+    def stream(
+        self, sentences: Iterable[str], ahead: int = AHEAD
+    ) -> Iterator[Translation]:
+        """Yields translations in order, while sentences are still being read.
+
+        Args:
+            sentences: the sentences.
+            ahead: how many are read before the first of them is translated.
+        """
+        rest = iter(sentences)
+        while read := list(itertools.islice(rest, ahead)):
+            written = [index for index, text in enumerate(read) if text.strip()]
+            ids = self.source_tokenizer.encode([read[index] for index in written])
+            found = self.search_all([self._cut(row) for row in ids])
+            alternatives = self._alternatives(found)
+            done = dict(zip(written, zip(ids, alternatives)))
+            for index, text in enumerate(read):
+                if index in done:
+                    yield self._translation(text, *done[index])
+                else:
+                    yield Translation(text, ())
+
+    def search_all(
+        self,
+        source: Sequence[np.ndarray],
+        progress: Callable[[str], None] = lambda text: None,
+    ) -> list[list[Hypothesis]]:
+        """Searches for the translations of ids, those of like length together.
+
+        Args:
+            source: each sentence's ids.
+            progress: called with how far the work is.
+        """
+        found: list[list[Hypothesis]] = [[]] * len(source)
+        batch_size = max(1, ROWS // self.search.beam_size)
+        # Where padding counts, a translation must not depend on what it met in its
+        # batch.
+        equal = self.model.config.padding_in_statistics
+        done = 0
+        for chosen in by_length([len(ids) for ids in source], batch_size, equal):
+            ids = padded([source[index] for index in chosen])
+            for index, hypotheses in zip(chosen, self.search(ids), strict=True):
+                found[index] = hypotheses
+            done += len(chosen)
+            progress(f"translated {done}/{len(source)} sentences")
+        return found
+
+    def attention(self, sentence: str) -> AttentionMaps:
+        """Translates a sentence and returns what every head attended to.
+
+        The weights are those with which the finished translation is read again. While
+        a model that looks ahead was still searching, its weights were others.
+
+        Raises:
+            ValueError: for an empty sentence.
+        """
+        if not sentence.strip():
+            raise ValueError("Expected a sentence. Received an empty one.")
+        ids = self._cut(self.source_tokenizer.encode([sentence])[0])
+        best = self.search(ids[None])[0][0]
+        target = as_array([best], START_ID, END_ID)[:, : 1 + len(best.ids)]
+        with warnings.catch_warnings():
+            # Keras wonders at attention over a single word, which an empty one is.
+            warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
+            weights = self.model.attention_weights(ids[None], target)
+        pieces = self.source_tokenizer.vocabulary
+        return AttentionMaps(
+            source=[pieces[index] for index in ids],
+            target=[START, *self._pieces(best)],
+            **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
+            translation=self._alternatives([[best]])[0][0].text,
+            model=self.model.name,
+        )
+
+    def _cut(self, ids):
+        """As in training, a sentence that is cut loses its end."""
+        return ids[: self.max_tokens]
+
+    def _translation(self, text, ids, alternatives):
+        notes = []
+        if len(ids) > self.max_tokens:
+            notes.append(
+                f"{len(ids)} tokens, of which the first {self.max_tokens} were read"
+            )
+        if unknown := int(np.sum(ids == UNKNOWN_ID)):
+            notes.append(f"{unknown} words or signs unknown to the vocabulary")
+        if not alternatives[0].ended:
+            notes.append("the translation did not end within the limit")
+        return Translation(text, alternatives, tuple(notes))
+
+    def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
+        """The hypotheses of several sentences as text; all at once, being faster so."""
+        flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
+        words = iter(self.target_tokenizer.decode([each.ids for each in flat]))
+        return [
+            tuple(
+                Alternative(
+                    text=detokenised(next(words)),
+                    tokens=self._pieces(each),
+                    score=each.score,
+                    log_probability=each.log_probability,
+                    ended=each.ended,
+                )
+                for each in hypotheses
+            )
+            for hypotheses in found
+        ]
+
+    def _pieces(self, found):
+        return tuple(self.target_tokenizer.vocabulary[index] for index in found.ids)

@@ -1,0 +1,181 @@
+"""What a job will cost, said before it begins."""
+
+import dataclasses
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.data.corpora.corpus import Corpus
+from reprt.jobs.work import Work
+from reprt.progress import Progress, duration
+from reprt.runs.run_folder import RunFolder
+
+EVALUATION_COST = 0.4  # of a training step's time
+# Settings that decide most of what a step costs.
+COSTLY = (
+    "num_blocks",
+    "embedding_dim",
+    "num_heads",
+    "key_dim",
+    "value_dim",
+    "feed_forward_dim",
+    "position",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """One run, and what is left to do of it.
+
+    Attributes:
+        pair: its pair of languages.
+        run: its name.
+        sentences: those of its training text.
+        epochs: how many it is to have.
+        done: how many it has.
+        finished: whether its results are there.
+        steps: those that are left, if its budget of time allows.
+        seconds: what they will take, about, validation included.
+    """
+
+    pair: str
+    run: str
+    sentences: int
+    epochs: int
+    done: int
+    finished: bool
+    steps: int
+    seconds: float
+
+    @property
+    def state(self) -> str:
+        if self.finished:
+            return "finished"
+        return f"{self.done} of {self.epochs} epochs" if self.done else "to do"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The runs of a job, in the order in which they will be trained.
+
+    Attributes:
+        runs: the runs.
+        at_once: how many of them are trained at a time.
+    """
+
+    runs: Sequence[Planned]
+    at_once: int = 1
+
+    def __str__(self):
+        rows = [("pair", "run", "sentences", "state", "steps left", "about")]
+        rows += [
+            (
+                run.pair,
+                run.run,
+                f"{run.sentences:,}",
+                run.state,
+                f"{run.steps:,}",
+                duration(run.seconds),
+            )
+            for run in self.runs
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        steps = sum(run.steps for run in self.runs)
+        hours = sum(run.seconds for run in self.runs) / 3600 / self.at_once
+        each = "one run after the other"
+        if self.at_once > 1:
+            each = f"{self.at_once} runs at a time"
+        return "\n".join(
+            [
+                *lines,
+                f"Together {steps:,} steps, about {hours:.1f} hours, {each} (measured "
+                "here on a few steps, and on runs that are under way; what is done "
+                "once a run is trained, prefix loss and translations, is not counted)",
+            ]
+        )
+
+
+def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
+    """Finds out what is left to do, and measures a few steps of what was not begun.
+
+    A step's time is taken from the epochs that a run has had. Of models that have had
+    none a few steps are measured, once for models of the same size, and for other
+    texts scaled by the words of a sentence.
+
+    Args:
+        texts: the runs on each text.
+        progress: where it is said what is being measured.
+    """
+    measured: dict[tuple, float] = {}  # seconds a step and word
+
+    def seconds_a_step(work, run):
+        key = (
+            *(getattr(run.model, name) for name in COSTLY),
+            run.training.batch_size,
+            run.training.precision,
+        )
+        words = _words(work.corpus)
+        if key not in measured:
+            progress.show(f"measuring steps of {run.name} on {work.corpus.pair}")
+            measured[key] = _measured(run, work.encoded(progress), progress) / words
+        return measured[key] * words
+
+    planned = []
+    for work in texts:
+        corpus = work.corpus
+        for run in work.runs:
+            files, training = RunFolder(work.folder / run.name), run.training
+            epoch = -(-len(corpus.train) // training.batch_size)
+            log, finished = files.log(), files.metrics() is not None
+            used = [row["train_seconds"] for row in log]
+            steps = 0 if finished else (training.epochs - len(log)) * epoch
+            seconds = 0.0
+            if steps:
+                each = (
+                    statistics.mean(used) / epoch
+                    if used
+                    else seconds_a_step(work, run)
+                )
+                budget = max(0.0, training.hours * 3600 - sum(used))
+                steps = min(steps, int(budget / each))
+                # The budget is one of training alone.
+                validation = -(-len(corpus.dev) // training.batch_size) / epoch
+                seconds = steps * each * (1 + EVALUATION_COST * validation)
+            planned.append(
+                Planned(
+                    corpus.pair,
+                    run.name,
+                    len(corpus.train),
+                    training.epochs,
+                    len(log),
+                    finished,
+                    steps,
+                    seconds,
+                )
+            )
+    return Plan(planned)
+
+
+def _measured(run, text, progress) -> float:
+    """Returns the seconds of a step, measured in a run that leaves nothing behind."""
+    from reprt.training.trainer import Trainer, forget_models
+
+    with tempfile.TemporaryDirectory() as place:
+        folder = RunFolder(Path(place) / run.name)
+        folder.open(run, text)
+        trainer = Trainer(run, text, folder, progress)
+        trainer.calibrate()
+    seconds = trainer.seconds_per_step
+    del trainer
+    forget_models()
+    return seconds
+
+
+def _words(corpus: Corpus) -> float:
+    """Returns the mean number of words of a training pair, both sides together."""
+    sides = (corpus.train.source, corpus.train.target)
+    return statistics.mean(sum(len(s.split()) for s in side) for side in sides) * (
+        2 / len(corpus.train)
+    )

@@ -1,0 +1,167 @@
+"""Many runs at once, one a device, on this machine or on many: Ray hands them out.
+
+Ray is what does it because one mechanism covers both: it gives each run a device of its
+own, on one machine as on a hundred, starts it again where a process or machine is lost,
+and runs by itself, within Slurm or in a cloud. Runs share nothing but the folder of the
+results, which has to be the same on all machines.
+"""
+
+import dataclasses
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.jobs.job import train_work, write_page
+from reprt.jobs.plan import Plan, make_plan
+from reprt.jobs.work import Work, find_work
+from reprt.progress import Progress
+from reprt.runs.recipe import Recipe, RunSettings
+from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.training.workers import several_workers
+
+HERE = "here"
+RETRIES = 10  # of a run whose process was lost; each goes on from its last checkpoint
+PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
+
+
+class RunsFailed(ChildProcessError):
+    """Some runs of a job did not end; the others did."""
+
+
+def run_on_ray(
+    recipe: Recipe,
+    only: Sequence[str] = (),
+    out: Path | None = None,
+    address: str = HERE,
+    cpus: int = 1,
+) -> Path:
+    """Trains a recipe's runs as `run_job` does, but several at once.
+
+    Args:
+        recipe, only, out: as in `run_job`.
+        address: of a running Ray cluster; `"auto"` for the one that this machine is
+            part of, `"here"` to start one here for this job.
+        cpus: cores of each run. A run has a GPU too, if there are any.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        ImportError: without Ray.
+        RunsFailed: if runs failed, once the others have ended.
+        ValueError: where TF_CONFIG names several workers, or as `run_job`.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(
+            "Training on Ray needs it: pip install '.[train,cluster]'. Importing "
+            f"it failed with: {error}"
+        ) from error
+    if cpus < 1:
+        raise ValueError(f"Expected --cpus to be at least 1. Received: {cpus}.")
+    if several_workers():
+        raise ValueError(
+            "Expected no TF_CONFIG with --ray: the runs would take each other for the "
+            "workers of one run, and wait. Received both."
+        )
+    progress = Progress()
+    work = [
+        dataclasses.replace(each, folder=each.folder.resolve())
+        for each in find_work(recipe, only, out, progress)
+    ]
+    ray.init(
+        address="local" if address == HERE else address,
+        runtime_env={"env_vars": _environment(cpus)},
+        include_dashboard=False if address == HERE else None,
+        logging_level=logging.WARNING,
+    )
+    try:
+        slots, gpus = _slots(ray, cpus)
+        # Each task has a process of its own, whose memory goes with it, and so has the
+        # plan: what measures holds on to a device.
+        remote = ray.remote(
+            max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
+        )
+        texts = [ray.put(each) for each in work]
+        plan = ray.get(remote(_plan).remote(*texts))
+        progress.say(str(dataclasses.replace(plan, at_once=slots)))
+        train, names = remote(_train_one), {}
+        for each, text in zip(work, texts):
+            for run in each.runs:
+                if RunFolder(each.folder / run.name).metrics() is None:
+                    task = train.remote(sys.argv, text, run, recipe)
+                    names[task] = f"{each.corpus.pair} {run.name}"
+        failed = _results(ray, names, progress)
+    finally:
+        ray.shutdown()
+    if failed:
+        raise RunsFailed(
+            f"These runs failed: {'; '.join(failed)}. The same command tries them "
+            "again, and leaves alone what has finished."
+        )
+    for each in work:
+        page = write_page(recipe.page, each.folder)
+    return page
+
+
+def _environment(cpus) -> dict[str, str]:
+    """What workers are to know of this process's settings."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(PASSED_ON)
+    }
+    # TensorFlow would take all cores for each run.
+    environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
+    return environment
+
+
+def _slots(ray, cpus) -> tuple[int, int]:
+    """How many runs there is room for at a time, and how many GPUs each takes."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = 1 if any(node.get("GPU") for node in nodes) else 0
+    room = 0
+    for node in nodes:
+        of_cpus = int(node.get("CPU", 0)) // cpus
+        room += min(of_cpus, int(node.get("GPU", 0))) if gpus else of_cpus
+    if not room:
+        raise ValueError(
+            f"Expected a machine with {cpus} cores"
+            f"{' and a GPU' if gpus else ''} for a run. Received: {nodes}."
+        )
+    return room, gpus
+
+
+def _plan(*work: Work) -> Plan:
+    return make_plan(work, Progress())
+
+
+def _train_one(
+    arguments: Sequence[str], work: Work, run: RunSettings, recipe: Recipe
+):
+    """What a worker does, for the command whose arguments these are."""
+    sys.argv = list(arguments)  # the run's manifest names the command
+    for error in train_work(dataclasses.replace(work, runs=[run]), recipe, Progress()):
+        raise error
+    if RunFolder(work.folder / run.name).metrics() is None:
+        raise RunFolderError("another process works on it")
+
+
+def _results(ray, names, progress) -> list[str]:
+    """Waits for all runs; returns those that failed, and why."""
+    failed, pending = [], list(names)
+    while pending:
+        (done,), pending = ray.wait(pending)
+        name = names[done]
+        try:
+            ray.get(done)
+            progress.say(f"{name}: finished; {len(pending)} runs are left")
+        except ray.exceptions.RayError as error:
+            # A worker's own error comes with its traceback; the last line is the error.
+            reason = str(error).strip().splitlines()[-1]
+            failed.append(f"{name} ({reason})")
+            progress.say(f"{name}: failed: {reason}")
+    return failed

@@ -1,0 +1,265 @@
+"""Trials of many models: what is left of a gain when the decoder cannot see ahead."""
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.reports.runs import Run, Series, provenance_lines, read_runs
+
+COLUMNS = (
+    "run",
+    "model",
+    "schedule",
+    "schedule_dim",
+    "seed",
+    "looks_ahead",
+    "parameters",
+    "epochs",
+    "train_loss_per_token",
+    "val_loss_per_token",
+    "val_prefix_loss_per_token",
+    "test_bleu",
+    "seconds_an_epoch",
+    "commit",
+    "finished",
+)
+PREFIX = "val_prefix_loss_per_token"
+HIGHLIGHTED = {
+    "baseline": "tab:brown",
+    "repe": "tab:blue",
+    "repe-padded": "tab:cyan",
+    "repe-prefix": "tab:green",
+    "concat-tokens": "tab:orange",
+    "baseline-cut": "tab:pink",
+}
+
+
+def is_comparison(folder: Path) -> bool:
+    """Returns whether the runs in a folder are trials, named MODEL.SCHEDULE.SEED."""
+    return any("." in run.name for run in read_runs(folder))
+
+
+def write_comparison(folder: Path) -> Path:
+    """Writes `comparison.md`, `.csv` and `.png` on the trials in a folder.
+
+    A file `notes.md` in the folder becomes part of the page, so that what a person has
+    to say survives the next writing.
+
+    Args:
+        folder: a folder with the run folders of a recipe with `[trials]`.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RunFolderError: as `reprt.reports.runs.read_runs`.
+    """
+    runs = read_runs(folder)
+    finished = [run for run in runs if run.metrics is not None and run.log]
+    series = _series(finished)
+    write_text(folder / "comparison.csv", _table_of_runs(finished))
+    write_text(folder / "comparison.md", _page(runs, finished, series, notes(folder)))
+    if series:
+        _draw(series, runs[0], folder / "comparison.png")
+    return folder / "comparison.md"
+
+
+def _series(runs) -> list[Series]:
+    found: dict[tuple, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.name):
+        found.setdefault((run.model, run.schedule), []).append(run)
+    series = map(Series, found.values())
+    return sorted(series, key=lambda each: _mean(each, PREFIX, math.inf))
+
+
+def _mean(series: Series, name: str, otherwise: float) -> float:
+    return series.mean(name) if series.values(name) else otherwise
+
+
+def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
+    """Series that can be set side by side: those of each schedule."""
+    groups: list[tuple[str, list[Series]]] = []
+    for name in sorted({each.schedule for each in series}, reverse=True):
+        own = [each for each in series if each.schedule == name]
+        dims = {each.schedule_dim for each in own}
+        # A model whose own schedule is the common one was trained but once.
+        group = [
+            each
+            for each in series
+            if each in own or len(dims) == 1 and each.schedule_dim in dims
+        ]
+        if not any(set(map(id, group)) <= set(map(id, other)) for _, other in groups):
+            if len(dims) == 1:
+                title = f"All on one schedule, m = {dims.pop()}"
+            else:
+                title = "Each on its own schedule, m = the width of its embedding"
+            groups.append((title, group))
+    return groups
+
+
+def _table_of_runs(runs) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for run in sorted(runs, key=lambda run: run.name):
+        of_run = {
+            **run.numbers,
+            "run": run.name,
+            "model": run.model,
+            "schedule": run.schedule,
+            "schedule_dim": run.schedule_dim,
+            "seed": run.seed,
+            "looks_ahead": run.looks_ahead,
+            "commit": run.manifest["starts"][-1]["commit"],
+            "finished": run.results["finished"],
+        }
+        cells = [of_run.get(name, "") for name in COLUMNS]
+        writer.writerow([f"{c:.5f}" if isinstance(c, float) else c for c in cells])
+    return text.getvalue()
+
+
+def _page(runs, finished, series, notes) -> str:
+    manifest = runs[0].manifest
+    name, official = manifest["text"], manifest["official_text"]
+    warning = [] if official else [
+        f"> Every number on this page is on the {name}, none on TED-HRLR.",
+        "",
+    ]
+    unfinished = sorted({run.name for run in runs} - {run.name for run in finished})
+    return "\n".join(
+        [
+            f"# What the gain is made of: {name}",
+            "",
+            *warning,
+            f"{len(finished)} runs; each row below gives mean ± standard deviation "
+            "over its seeds. Losses are in nats per token, on the validation split "
+            "after the last epoch: *teacher-forced*, with the decoder given the whole "
+            "right target at once, and *prefix*, with the decoder given only the "
+            "tokens before each position, as search gives them. Their difference is "
+            "what looking ahead is worth. BLEU is that of greedy search on the test "
+            "split.",
+            "",
+            "![Losses, BLEU and learning curves](comparison.png)",
+            "",
+            *notes,
+            *(line for group in _groups(series) for line in _table(*group)),
+            *(
+                [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
+            ),
+            "## How it was run",
+            "",
+            "Each run is a row of [comparison.csv](./comparison.csv). Seconds an epoch "
+            "are the median of a run's epochs, as it found the machine, which may have "
+            "had other work to do. The commands, each with the number of times that a "
+            "run was started by it:",
+            "",
+            *_starts(finished),
+        ]
+    )
+
+
+def _table(title, group) -> list[str]:
+    lines = [
+        f"## {title}",
+        "",
+        "| model | looks ahead | seeds | parameters | teacher-forced | prefix | "
+        "prefix − teacher-forced | prefix − baseline's | BLEU, test | "
+        "seconds an epoch |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    baseline = next((each for each in group if each.model == "baseline"), None)
+    for each in group:
+        prefix = _mean(each, PREFIX, math.nan)
+        gap = prefix - each.mean("val_loss_per_token")
+        behind = prefix - _mean(baseline, PREFIX, math.nan) if baseline else math.nan
+        lines.append(
+            f"| {each.model} | {'**yes**' if each.looks_ahead else 'no'} | "
+            f"{len(each.runs)} | {each.mean('parameters'):,.0f} | "
+            f"{each.cell('val_loss_per_token', 3)} | "
+            f"{each.cell(PREFIX, 3)} | {_signed(gap)} | "
+            f"{_signed(behind)} | {each.cell('test_bleu', 2)} | "
+            f"{each.cell('seconds_an_epoch', 1)} |"
+        )
+    return [*lines, ""]
+
+
+def _signed(number: float) -> str:
+    return "–" if math.isnan(number) else f"{number:+.3f}"
+
+
+def _starts(runs) -> list[str]:
+    """Each way in which runs were started, once, with how many there were of it."""
+    counts: dict[str, int] = {}
+    for run in runs:
+        for line in provenance_lines(run, with_time=False):
+            counts[line] = counts.get(line, 0) + 1
+    return [f"- {count} × {line}" for line, count in sorted(counts.items())] + [""]
+
+
+def _draw(series: Sequence[Series], run: Run, path: Path):
+    height = max(3.6, 1.2 + 0.26 * len(series))
+    figure, (losses, bleu, curves) = new_figure(
+        1, 3, figsize=(13, height), width_ratios=(2.2, 1.2, 2)
+    )
+    labels = [
+        f"{each.model}, schedule m = {each.schedule_dim}" for each in series
+    ]
+    places = range(len(series), 0, -1)
+    for place, each in zip(places, series):
+        colour = HIGHLIGHTED.get(each.model, "grey")
+        forced, prefix = (
+            each.values(f"val_{kind}_per_token") for kind in ("loss", "prefix_loss")
+        )
+        ends = [statistics.mean(values) for values in (forced, prefix) if values]
+        losses.plot(
+            ends, [place] * len(ends), "-", color=colour, alpha=0.5, linewidth=3
+        )
+        losses.plot(
+            forced, [place] * len(forced), "o", color=colour, fillstyle="none"
+        )
+        losses.plot(prefix, [place] * len(prefix), "o", color=colour)
+        values = each.values("test_bleu")
+        bleu.barh(place, _mean(each, "test_bleu", 0.0), color=colour, alpha=0.5)
+        bleu.plot(values, [place] * len(values), ".", color=colour)
+    losses.plot([], [], "o", color="black", fillstyle="none", label="teacher-forced")
+    losses.plot([], [], "o", color="black", label="prefix: what search sees")
+    below = (0.5, -0.58 / height)  # as many inches, whatever the height
+    losses.legend(loc="upper center", bbox_to_anchor=below, ncols=2, fontsize=8)
+    losses.set_yticks(list(places), labels, fontsize=8)
+    losses.set_xlabel("validation loss, nats per token")
+    losses.set_title("a  losses; one dot a seed", loc="left", fontsize=10)
+    bleu.set_yticks(list(places), [])
+    edges = (0.4, len(series) + 0.6)
+    losses.set_ylim(edges)
+    bleu.set_ylim(edges)
+    bleu.set_xlabel("BLEU, test, greedy search")
+    bleu.set_title("b  translations", loc="left", fontsize=10)
+    widest = max(each.schedule_dim for each in series)
+    for each in series:
+        if each.model not in HIGHLIGHTED:
+            continue
+        epochs = zip(*([row["val_loss_per_token"] for row in r.log] for r in each.runs))
+        means = [statistics.mean(values) for values in epochs]
+        style = "-" if each.schedule_dim == widest else ":"
+        curves.plot(
+            range(1, len(means) + 1),
+            means,
+            style,
+            marker=".",
+            color=HIGHLIGHTED[each.model],
+            label=f"{each.model}, m = {each.schedule_dim}",
+        )
+    curves.set_xlabel("epoch")
+    curves.xaxis.get_major_locator().set_params(integer=True)
+    curves.set_ylabel("teacher-forced validation loss")
+    curves.set_title("c  learning curves, means", loc="left", fontsize=10)
+    if curves.lines:
+        curves.legend(fontsize=7, ncols=2)
+    for axis in (losses, bleu, curves):
+        axis.grid(alpha=0.3)
+    figure.suptitle(run.manifest["text"])
+    save_figure(figure, path)

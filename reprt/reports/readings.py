@@ -1,0 +1,98 @@
+"""Which reading of the paper comes nearest to the numbers that it reports."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt import paper
+from reprt.reports.files import notes, write_text
+from reprt.reports.runs import Series, by_settings, provenance_lines, read_texts
+from reprt.runs.run_folder import RunFolderError
+
+LOSSES = ("train_loss", "val_loss")
+
+
+def write_readings(folder: Path) -> Path:
+    """Writes `readings.md` from runs on one pair, each a reading of the paper.
+
+    A file `notes.md` in the folder becomes part of the page.
+
+    Args:
+        folder: a folder with a folder for each form of the text, or of one text, with
+            the run folders in it.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RunFolderError: if there is no run, or the paper has no such pair.
+    """
+    texts = read_texts(folder)
+    runs = [run for text in texts for run in text]
+    pairs = sorted({run.settings["text"]["pair"] for run in runs})
+    if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
+        raise RunFolderError(
+            "Expected runs on one pair of Table 1. Received, in "
+            f"{folder}: {', '.join(pairs)}."
+        )
+    finished = [[run for run in text if run.metrics and run.log] for text in texts]
+    series = [each for text in finished for each in by_settings(text)]
+    unfinished = [run.name for run in runs if not (run.metrics and run.log)]
+    others = sorted(
+        {run.manifest["text"] for run in runs if not run.manifest["official_text"]}
+    )
+    warning = [f"> **Not comparable with the paper:** {', '.join(others)}.", ""]
+    lines = [
+        f"# Readings of the paper: {pairs[0]}",
+        "",
+        *(warning if others else []),
+        "What the paper leaves open, tried out. Losses are teacher-forced, as Keras "
+        "reports them, after the last epoch; the distance is that of both losses from "
+        "the paper's two, in nats. The nearest comes first.",
+        "",
+        *notes(folder),
+    ]
+    for model, result in paper.TABLE_1[pairs[0]].items():
+        own = [each for each in series if each.runs[0].preset == model]
+        lines += _table(model, result, own)
+    if unfinished:
+        lines += [f"Not finished: {', '.join(sorted(unfinished))}.", ""]
+    lines += ["## How it was run", ""]
+    for each in series:
+        for run in each.runs:
+            lines.append(f"- **{run.name}** on {run.manifest['text']}")
+            lines += [f"  - {line}" for line in provenance_lines(run)]
+    page = folder / "readings.md"
+    write_text(page, "\n".join([*lines, ""]))
+    return page
+
+
+def distance(series: Series, result: paper.Result) -> float:
+    """Returns how far the mean losses are from the paper's."""
+    return math.hypot(
+        *(series.mean(name) - getattr(result, name) for name in LOSSES)
+    )
+
+
+def _table(model, result, series: Sequence[Series]) -> list[str]:
+    lines = [
+        f"## {model}",
+        "",
+        "| run | text | what departs from this package's defaults | seeds | training "
+        "loss | validation loss | training − paper | validation − paper | distance |",
+        "|---|---|---|--:|--:|--:|--:|--:|--:|",
+        f"| paper | | | 1 | {result.train_loss:.2f} | {result.val_loss:.2f} | | | |",
+    ]
+    for each in sorted(series, key=lambda each: distance(each, result)):
+        differences = [each.mean(name) - getattr(result, name) for name in LOSSES]
+        cells = [
+            each.runs[0].name.removesuffix(f".{each.runs[0].seed}"),
+            each.runs[0].manifest["text"],
+            ", ".join(each.departures) or "nothing",
+            str(len(each.runs)),
+            *(each.cell(name, 3) for name in LOSSES),
+            *(f"{difference:+.3f}" for difference in differences),
+            f"{distance(each, result):.3f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]

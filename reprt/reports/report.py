@@ -1,0 +1,326 @@
+"""The report on a few runs: a page and a picture."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt import paper
+from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.reports.runs import Run, provenance_lines, read_runs
+
+COLOURS = ("tab:blue", "tab:brown", "tab:green", "tab:purple", "tab:red", "tab:olive")
+
+
+def write_report(folder: Path) -> Path:
+    """Writes `report.md` and `report.png` on the runs in a folder.
+
+    A file `notes.md` in the folder becomes part of the page, so that what a person
+    has to say survives the next writing.
+
+    Args:
+        folder: a folder with run folders in it.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RunFolderError: as `read_runs`.
+    """
+    runs = read_runs(folder)
+    _draw(runs, folder / "report.png")
+    page = folder / "report.md"
+    write_text(page, _page(runs, notes(folder)))
+    return page
+
+
+def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
+    manifest, text = runs[0].manifest, runs[0].settings["text"]
+    official, name, pair = manifest["official_text"], manifest["text"], text["pair"]
+    pairs = manifest["sentence_pairs"]
+    theirs = f"the paper has none on {pair}."
+    if pair in paper.TABLE_1:
+        theirs = (
+            f"the paper's are on TED-HRLR {pair} and stand here for orientation alone."
+        )
+    warning = [] if official else [
+        f"> **Not comparable with the paper.** Every number of ours on this page is on "
+        f"the {name}; {theirs}",
+        "",
+    ]
+    title = f"# RePE and its baseline on the {name}" if not official else (
+        f"# RePE and its baseline on {name}"
+    )
+    return "\n".join(
+        [
+            title + ("" if official else ", not comparable with the paper"),
+            "",
+            *warning,
+            f"{pairs['train']:,} training, {pairs['dev']:,} validation and "
+            f"{pairs['test']:,} test pairs (sha256 `{manifest['text_sha256'][:16]}`). "
+            "Losses are teacher-forced, in nats per token: at each position the model "
+            "is given the right words before it.",
+            "",
+            "![Learning curves and seconds an epoch](report.png)",
+            "",
+            "## Beside the paper" if official else f"## The {name} beside the paper's",
+            "",
+            *_comparison(runs, official, name, pair),
+            "",
+            *_leak(runs),
+            *notes,
+            "## Epoch by epoch",
+            "",
+            *_epochs(runs, official, name, pair),
+            *_examples(runs, name),
+            "## How it was run",
+            "",
+            *_provenance(runs),
+        ]
+    )
+
+
+def _comparison(runs, official, name, pair) -> list[str]:
+    ours = "ours" if official else f"ours, {name}"
+    theirs = "paper" if official else f"paper, TED-HRLR {pair} (not comparable)"
+    lines = [
+        "| model | | parameters | epochs | training loss | validation loss | "
+        "seconds an epoch | baseline's seconds ÷ its | BLEU, test |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    baseline = next((run for run in runs if run.preset == run.name == "baseline"), None)
+    published = paper.TABLE_1.get(pair, {})
+    for run in runs:
+        result = run.paper
+        if result or not official and run.name in published:
+            result = published[run.preset]
+            lines.append(
+                f"| {run.name} | {theirs} | {paper.PARAMETERS[run.preset]:,} (on "
+                f"pt_to_en) | {result.epochs} | {result.train_loss:.2f} | "
+                f"{result.val_loss:.2f} | {result.seconds:,.0f} | "
+                f"{published['baseline'].seconds / result.seconds:.2f} | – |"
+            )
+        lines.append(f"| {run.name} | {ours} | {_our_cells(run, baseline)} |")
+        if result and official and run.metrics and run.log:
+            last = run.log[-1]
+            lines.append(
+                f"| {run.name} | ours − paper | | | "
+                f"{last['train_loss'] - result.train_loss:+.2f} | "
+                f"{last['val_loss'] - result.val_loss:+.2f} | | | |"
+            )
+    return lines
+
+
+def _our_cells(run, baseline) -> str:
+    metrics = run.metrics or {}
+    parameters = f"{metrics['parameters']:,}" if run.metrics else "–"
+    epochs = f"{len(run.log)}" if run.metrics else f"{len(run.log)} so far"
+    if not run.log:
+        return f"{parameters} | {epochs} | not run | not run | not run | – | not run"
+    last, seconds = run.log[-1], run.seconds_an_epoch
+    ratio = "–"
+    if baseline is not None and baseline.log:
+        ratio = f"{baseline.seconds_an_epoch / seconds:.2f}"
+    fastest, slowest = min(run.seconds), max(run.seconds)
+    spread = f" ({fastest:.1f} to {slowest:.1f})" if run.log[1:] else ""
+    bleu = f"{metrics['test_bleu']:.1f}" if "test_bleu" in metrics else "not run"
+    return (
+        f"{parameters} | {epochs} | {last['train_loss']:.3f} | "
+        f"{last['val_loss']:.3f} | {seconds:.1f}{spread} | {ratio} | {bleu}"
+    )
+
+
+def _leak(runs) -> list[str]:
+    """The warning without which a reader would take these losses at face value."""
+    leaking = [run.name for run in runs if run.looks_ahead]
+    warning = [
+        f"**Read the losses of {', '.join(leaking)} with care.** As published, the "
+        "decoder's embeddings are normalised over the whole target sentence, so that "
+        "each position sees the mean and the variance of words that it has yet to "
+        "predict. Training and validation losses profit from this; a translation, for "
+        "which those words do not exist yet, cannot.",
+        "",
+    ]
+    measured = [run for run in runs if "val_prefix_loss_per_token" in run.results]
+    prefix = [
+        "| validation loss, nats per token | teacher-forced | prefix: given only the "
+        "words before, as in a translation |",
+        "|---|--:|--:|",
+        *(
+            f"| {run.name} | {run.log[-1]['val_loss_per_token']:.3f} | "
+            f"{run.results['val_prefix_loss_per_token']:.3f} |"
+            for run in measured
+        ),
+        "",
+    ]
+    return [*(warning if leaking else []), *(prefix if measured else [])]
+
+
+def _epochs(runs, official, name, pair) -> list[str]:
+    ours = "ours" if official else name
+    losses = (("train_loss", "training"), ("val_loss", "validation"))
+    series: list[tuple[str, Sequence[float]]] = [
+        (f"{run.name}, {ours}, {label}", [row[key] for row in run.log])
+        for run in runs
+        for key, label in losses
+    ]
+    if pair == "pt_to_en":
+        theirs = "paper" if official else "paper, TED-HRLR (not comparable)"
+        series += [
+            (f"{model}, {theirs}, {label}", paper.FIGURE_3A[model][key])
+            for model in paper.FIGURE_3A
+            for key, label in losses
+        ]
+    length = max(1, *(len(values) for _, values in series))
+    lines = [
+        "| loss | " + " | ".join(str(n) for n in range(1, length + 1)) + " |",
+        "|---|" + "--:|" * length,
+    ]
+    for label, values in series:
+        cells = [f"{value:.2f}" for value in values] + ["–"] * (length - len(values))
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    tokens = [
+        f"{run.name} {run.log[-1]['train_loss_per_token']:.3f} / "
+        f"{run.log[-1]['val_loss_per_token']:.3f}"
+        for run in runs
+        if run.log
+    ]
+    return [
+        *lines,
+        "",
+        "These are losses as Keras reports them: the mean over batches of each batch's "
+        "mean over its tokens. Weighted by tokens instead, the last epoch's training / "
+        f"validation losses on the {name} are: {'; '.join(tokens) or 'none yet'}. The "
+        "training loss is the mean over the epoch, with dropout; the validation loss "
+        "is taken at its end, without.",
+        "",
+    ]
+
+
+def _examples(runs, name) -> list[str]:
+    translated = [run for run in runs if run.metrics and "examples" in run.metrics]
+    if not translated:
+        return []
+    lines = [f"## Translations of the test split, {name}", ""]
+    first = translated[0].metrics["examples"]
+    for number, example in enumerate(first):
+        lines += [
+            f"- {example['source']}",
+            f"  - reference: {example['reference']}",
+        ]
+        lines += [
+            f"  - {run.name}: {run.metrics['examples'][number]['translation']}"
+            for run in translated
+        ]
+    signatures = sorted({run.metrics["test_bleu_signature"] for run in translated})
+    return [
+        *lines,
+        "",
+        "Greedy search. BLEU on lower-cased words "
+        "as WordPiece splits them, sacrebleu signature " + ", ".join(
+            f"`{signature}`" for signature in signatures
+        ) + ".",
+        "",
+    ]
+
+
+def _provenance(runs) -> list[str]:
+    lines = []
+    for run in runs:
+        lines.append(
+            f"- **{run.name}**: preset `{run.preset}`"
+            + (f" with {', '.join(run.departures)}" if run.departures else "")
+            + f", seed {run.settings['training']['seed']}; "
+            + f"{sum(run.seconds) / 60:.0f} minutes of training."
+        )
+        lines += [f"  - {line}" for line in provenance_lines(run)]
+    return [
+        *lines,
+        "",
+        "Models that one command trained on one machine took turns, an epoch each; the "
+        "seconds of other starts do not compare. Every setting is in `config.toml` in "
+        "each run's folder, every epoch in its `log.csv`.",
+        "",
+    ]
+
+
+def _draw(runs: Sequence[Run], path: Path):
+    manifest, pair = runs[0].manifest, runs[0].settings["text"]["pair"]
+    official = manifest["official_text"]
+    figure, (curves, bars, theirs) = new_figure(
+        1, 3, figsize=(13, 4.8), width_ratios=(3, 1.2, 1.2)
+    )
+    colours = dict(zip((run.name for run in runs), COLOURS * len(runs)))
+    _draw_curves(curves, runs, colours, pair, official)
+
+    names = [run.name for run in runs if run.log]
+    bars.bar(
+        names,
+        [run.seconds_an_epoch for run in runs if run.log],
+        color=[colours[name] for name in names],
+    )
+    hardware = manifest["starts"][-1]["hardware"] if manifest["starts"] else ""
+    bars.set_title(f"b  ours: {hardware}", loc="left", fontsize=10)
+    bars.set_ylabel("seconds an epoch (median of the epochs)")
+
+    published = paper.TABLE_1.get(pair, {})
+    if pair == "pt_to_en":
+        timed = paper.FIGURE_3B
+        what = "mean and sd over 10 trials"
+    else:
+        timed = {model: (result.seconds, 0.0) for model, result in published.items()}
+        what = "Table 1, one trial"
+    theirs.set_visible(bool(published))
+    theirs.bar(
+        list(timed),
+        [mean for mean, _ in timed.values()],
+        yerr=[spread for _, spread in timed.values()],
+        color=[colours.get(model, "grey") for model in timed],
+        alpha=0.6,
+        capsize=4,
+    )
+    theirs.set_title("b  paper: two A100", loc="left", fontsize=10)
+    theirs.set_ylabel(f"seconds an epoch ({what})")
+    for axis in (bars, theirs):
+        axis.tick_params(axis="x", rotation=30)
+    figure.suptitle(
+        manifest["text"] + ("" if official else ": not comparable with the paper")
+    )
+    save_figure(figure, path)
+
+
+def _draw_curves(axis, runs, colours, pair, official):
+    for run in runs:
+        epochs = range(1, len(run.log) + 1)
+        for key, style, label in (
+            ("train_loss", "--", "training"),
+            ("val_loss", "-", "validation"),
+        ):
+            axis.plot(
+                epochs,
+                [row[key] for row in run.log],
+                style,
+                color=colours[run.name],
+                marker=".",
+                label=f"{run.name}, {label}",
+            )
+    other = "" if official else " (TED-HRLR, not comparable)"
+    for model, result in paper.TABLE_1.get(pair, {}).items():
+        for key, marker in (("train_loss", "o"), ("val_loss", "s")):
+            if pair == "pt_to_en":
+                points = dict(enumerate(paper.FIGURE_3A[model][key], start=1))
+            else:
+                points = {result.epochs: getattr(result, key)}
+            axis.plot(
+                list(points),
+                list(points.values()),
+                marker,
+                color=colours.get(model, "grey"),
+                fillstyle="none",
+                alpha=0.6,
+                label=f"{model}, paper's {key.split('_')[0]}"
+                f"{'ing' if key == 'train_loss' else 'idation'}{other}",
+            )
+    axis.set_xlabel("epoch")
+    axis.set_ylabel("loss, nats per token")
+    axis.set_title("a  teacher-forced losses", loc="left", fontsize=10)
+    axis.legend(fontsize=7, handlelength=4)
+    axis.grid(alpha=0.3)

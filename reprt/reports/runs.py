@@ -1,0 +1,283 @@
+"""Runs as their folders tell of them, and those that differ by their seeds."""
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprt import paper
+from reprt.analysis.scores import TOKENS
+from reprt.presets import PRESETS, preset
+from reprt.runs.recipe import TextSettings, TrainingSettings
+from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+
+NOT_RUN = "not run"
+# Settings that are no departure from the paper, whatever they are.
+INDIFFERENT = {
+    "text.pair",
+    "text.source",
+    "training.bleu",
+    "training.checkpoint_minutes",
+    "training.deterministic",
+    # Of runs made before sentences were packed: parts of a batch, with the same sums.
+    "training.micro_batches",
+    "training.seed",
+    "training.tensorboard",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What the files of one run say.
+
+    Attributes:
+        name: the run's name.
+        settings: its settings, as tables.
+        manifest: where and with what it was run.
+        log: a row for each finished epoch.
+        metrics: its results, or None while it is unfinished.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    manifest: Mapping[str, Any]
+    log: Sequence[Mapping[str, float]]
+    metrics: Mapping[str, Any] | None
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """Its metrics; empty while it is unfinished."""
+        return self.metrics or {}
+
+    @property
+    def preset(self) -> str:
+        return self.settings["preset"]
+
+    @property
+    def model(self) -> str:
+        """The model's name in its recipe; the run's is MODEL.SCHEDULE.SEED."""
+        return self.name.split(".")[0]
+
+    @property
+    def schedule(self) -> str:
+        return ".".join(self.name.split(".")[1:-1])
+
+    @property
+    def schedule_dim(self) -> int:
+        own = self.settings["model"]["embedding_dim"]
+        return self.settings["training"].get("schedule_dim", own)
+
+    @property
+    def seed(self) -> int:
+        return self.settings["training"]["seed"]
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether its decoder is told of words to come."""
+        model = self.settings["model"]
+        return model["normalize"] and model["decoder_statistics"] == "sequence"
+
+    @property
+    def paper(self) -> paper.Result | None:
+        """The paper's result; None for a variant of its models, or another pair."""
+        if self.departures:
+            return None
+        return paper.TABLE_1.get(self.settings["text"]["pair"], {}).get(self.preset)
+
+    @property
+    def departures(self) -> list[str]:
+        """The settings that are not the paper's."""
+        published = {
+            "model": dataclasses.asdict(preset(self.preset)),
+            "text": dataclasses.asdict(TextSettings()),
+            "training": dataclasses.asdict(TrainingSettings()),
+        }
+        usual, here = flat(published), flat(self.settings)
+        # The paper's is as wide as the model's own embedding.
+        usual["training.schedule_dim"] = here["model.embedding_dim"]
+        return [
+            f"{name} = {here[name]}"
+            for name in here
+            if name.startswith(("model.", "text.", "training."))
+            and name not in INDIFFERENT
+            and here[name] != usual.get(name)
+        ]
+
+    @property
+    def text_hashes(self) -> list[str]:
+        return [value for name, value in self.manifest.items() if "sha256" in name]
+
+    @property
+    def seconds(self) -> list[float]:
+        return [row["train_seconds"] for row in self.log]
+
+    @property
+    def seconds_an_epoch(self) -> float:
+        """The median of its epochs, which forgets one in which the machine slept."""
+        return statistics.median(self.seconds)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What was measured; what was not measured yet is left out.
+
+        Losses are those of the last epoch: as Keras reports them, or per token.
+        """
+        found: dict[str, float] = {"epochs": len(self.log)}
+        if self.log:
+            names = ("train_loss", "val_loss")
+            for name in (*names, *(f"{name}_per_token" for name in names)):
+                found[name] = self.log[-1][name]
+            tokens = sum(row["train_tokens"] for row in self.log)
+            found["seconds_an_epoch"] = self.seconds_an_epoch
+            found["tokens_per_second"] = tokens / len(self.log) / self.seconds_an_epoch
+        for name in ("parameters", "val_prefix_loss_per_token", "test_bleu"):
+            if name in self.results:
+                found[name] = self.results[name]
+        for score in self.results.get("test_scores", ()):
+            if score["metric"] == "chrF" and score["text"] == TOKENS:
+                found["test_chrf"] = score["value"]
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """Runs that differ by their seeds alone."""
+
+    runs: Sequence[Run]
+
+    @property
+    def model(self) -> str:
+        return self.runs[0].model
+
+    @property
+    def schedule(self) -> str:
+        return self.runs[0].schedule
+
+    @property
+    def schedule_dim(self) -> int:
+        return self.runs[0].schedule_dim
+
+    @property
+    def looks_ahead(self) -> bool:
+        return self.runs[0].looks_ahead
+
+    @property
+    def departures(self) -> Sequence[str]:
+        return self.runs[0].departures
+
+    @property
+    def finished(self) -> bool:
+        return all(run.metrics is not None for run in self.runs)
+
+    def values(self, name: str) -> list[float]:
+        """Returns the number of each run that has it, as `Run.numbers` names it."""
+        numbers = [run.numbers for run in self.runs]
+        return [each[name] for each in numbers if name in each]
+
+    def mean(self, name: str) -> float:
+        return statistics.mean(self.values(name))
+
+    def deviation(self, name: str) -> float | None:
+        """Returns the standard deviation, if there are several numbers."""
+        values = self.values(name)
+        return statistics.stdev(values) if values[1:] else None
+
+    def cell(self, name: str, digits: int) -> str:
+        """Mean and standard deviation, as a table has them."""
+        values = self.values(name)
+        if not values:
+            return NOT_RUN
+        # Parameters are the settings' doing, and not the seeds'.
+        deviation = None if name == "parameters" else self.deviation(name)
+        spread = "" if deviation is None else f" ± {deviation:,.{digits}f}"
+        return f"{self.mean(name):,.{digits}f}{spread}"
+
+
+def by_settings(runs: Sequence[Run]) -> list[Series]:
+    """Returns runs that differ by their seeds alone together, the paper's own first."""
+    found: dict[tuple, list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.model, *run.departures), []).append(run)
+    series = [Series(each) for each in found.values()]
+    return sorted(series, key=lambda each: len(each.departures))
+
+
+def read_texts(folder: Path) -> list[list[Run]]:
+    """Reads the runs of several texts, or of one.
+
+    Args:
+        folder: a folder with a folder for each text, or of one text, with the run
+            folders in it.
+
+    Raises:
+        RunFolderError: if there is no run, or as `read_runs`.
+    """
+    texts = {path.parents[1] for path in folder.glob("*/*/config.toml")}
+    if any(folder.glob("*/config.toml")):
+        texts.add(folder)
+    if not texts:
+        raise RunFolderError(
+            "Expected a folder with run folders, or with a folder of them for each "
+            f"text. Received: {folder}, without any."
+        )
+    return [read_runs(text) for text in sorted(texts)]
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """Reads every run folder in a folder, the paper's models first.
+
+    Raises:
+        RunFolderError: if there is none, or their texts or vocabularies differ, for
+            then their losses cannot be compared.
+    """
+    runs = []
+    for config in sorted(folder.glob("*/config.toml")):
+        files = RunFolder(config.parent)
+        if files.path.suffix == UNFINISHED:
+            continue
+        settings = files.settings()
+        runs.append(
+            Run(
+                settings["name"],
+                settings,
+                files.manifest(),
+                files.log(),
+                files.metrics(),
+            )
+        )
+    if not runs:
+        raise RunFolderError(
+            f"Expected a folder with run folders in it. Received: {folder}, without "
+            "any."
+        )
+    for run in runs[1:]:
+        if run.text_hashes != runs[0].text_hashes:
+            raise RunFolderError(
+                f"Expected the runs in {folder} to be on the same text, with the same "
+                f"vocabularies. Those of {runs[0].name} and {run.name} differ."
+            )
+    presets = list(PRESETS)
+    return sorted(
+        runs, key=lambda run: (-presets.index(run.preset), run.name != run.preset)
+    )
+
+
+def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
+    """Says of each start of a run how, with what and on what it was made."""
+    lines = []
+    for start in run.manifest["starts"]:
+        versions = ", ".join(
+            f"{package} {version}"
+            for package, version in start["versions"].items()
+            if version
+        )
+        if "backend" in start:
+            versions = f"backend {start['backend']}, {versions}"
+        time = f"{start['time']}: " if with_time else ""
+        lines.append(
+            f"{time}`{start['command']}`, commit `{start['commit'] or 'unknown'}`, "
+            f"{start['hardware']}, {len(start['devices'])} replica(s), Python "
+            f"{start['python']}, {versions}"
+        )
+    return lines

@@ -1,0 +1,340 @@
+"""The paper's Table 1, with ours beside it."""
+
+import csv
+import dataclasses
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprt import paper
+from reprt.data.corpora.ted import PAIRS
+from reprt.reports.files import notes, write_text
+from reprt.reports.runs import (
+    NOT_RUN,
+    Run,
+    Series,
+    by_settings,
+    provenance_lines,
+    read_texts,
+)
+
+MODELS = {"baseline": "baseline", "repe": "RePE"}
+# What the paper prints of each model, and with how many digits.
+PRINTED = {"epochs": 0, "train_loss": 2, "val_loss": 2, "seconds_an_epoch": 0}
+BEYOND = {
+    "val_loss_per_token": ("validation loss, teacher-forced", 3),
+    "val_prefix_loss_per_token": ("validation loss, prefix", 3),
+    "test_bleu": ("BLEU", 2),
+    "test_chrf": ("chrF", 2),
+    "parameters": ("parameters", 0),
+    "tokens_per_second": ("target tokens a second", 0),
+    "seconds_an_epoch": ("seconds an epoch", 1),
+}
+NONE = "–"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A pair of languages: the paper's results and ours on one text.
+
+    Attributes:
+        pair: the pair's name.
+        manifest: of our runs, which names their text; None if there are none.
+        series: ours, the paper's models and variants of them.
+        first: whether it is the first row of its pair, which has the paper's line.
+    """
+
+    pair: str
+    manifest: Mapping[str, Any] | None = None
+    series: Sequence[Series] = ()
+    first: bool = True
+
+    @property
+    def official(self) -> bool:
+        return self.manifest is not None and self.manifest["official_text"]
+
+    @property
+    def published(self) -> Mapping[str, paper.Result]:
+        return paper.TABLE_1.get(self.pair, {})
+
+    @property
+    def ours(self) -> dict[str, Series]:
+        """Our results with the paper's two models.
+
+        Runs with the paper's settings; where there are none, those that are named after
+        its models, whose departures stand below the table.
+        """
+        found: dict[str, Series] = {}
+        for each in sorted(self.series, key=lambda each: len(each.departures)):
+            if each.model in MODELS:
+                found.setdefault(each.model, each)
+        return found
+
+    def paper_numbers(self, model: str) -> dict[str, float]:
+        if model not in self.published:
+            return {}
+        result = dataclasses.asdict(self.published[model])
+        return {**result, "seconds_an_epoch": result["seconds"]}
+
+    def difference(self, model: str, name: str) -> str:
+        """Ours minus the paper's, where the two can be compared."""
+        ours, theirs = self.ours.get(model), self.paper_numbers(model)
+        if not self.official or ours is None or not ours.values(name):
+            return NONE
+        if name not in theirs or name == "seconds_an_epoch":  # on other hardware
+            return NONE
+        return f"{ours.mean(name) - theirs[name]:+.{PRINTED[name]}f}"
+
+
+def write_table1(folder: Path) -> Path:
+    """Writes `table1.md`, `.tex` and `.csv` from the runs in a folder.
+
+    Args:
+        folder: a folder with a folder for each text, or of one text, with the run
+            folders in it. A file `notes.md` beside them becomes part of the page.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RunFolderError: if there is no run.
+    """
+    rows = read_rows(folder)
+    write_text(folder / "table1.csv", _csv(rows))
+    write_text(folder / "table1.tex", f"{_latex(rows)}\n{_latex_beyond(rows)}")
+    page = folder / "table1.md"
+    write_text(page, _page(rows, notes(folder)))
+    return page
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """Returns the rows of Table 1 in its order, then those of other pairs.
+
+    Raises:
+        RunFolderError: if there is no run in the folder.
+    """
+    rows: dict[str, list[Row]] = {pair: [] for pair in PAIRS}
+    for runs in read_texts(folder):
+        begun = [run for run in runs if run.log]
+        if begun:
+            pair = begun[0].settings["text"]["pair"]
+            row = Row(pair, begun[0].manifest, _series(begun), not rows.get(pair))
+            rows.setdefault(pair, []).append(row)
+    return [row for pair, found in rows.items() for row in found or [Row(pair)]]
+
+
+def _series(runs: Sequence[Run]) -> list[Series]:
+    # Of a run that is under way the epochs are not those of the others.
+    finished = by_settings([run for run in runs if run.metrics])
+    return finished + [Series([run]) for run in runs if not run.metrics]
+
+
+def _lines(row: Row) -> list[list[str]]:
+    """The lines of one pair: its name, both sizes, whose, the cells of both models."""
+    lines = []
+    known = PAIRS.get(row.pair)
+    if known and row.published and row.first:
+        theirs = [
+            f"{row.paper_numbers(model)[name]:,.{digits}f}"
+            for model in MODELS
+            for name, digits in PRINTED.items()
+        ]
+        sizes = [f"{known.train:,}", f"{known.dev:,}"]
+        lines.append([row.pair, *sizes, "paper", *theirs])
+    first = ["", "", ""] if lines else [row.pair, "", ""]
+    if row.manifest and not row.official:  # numbers on another text name it
+        pairs = row.manifest["sentence_pairs"]
+        first = [first[0], f"{pairs['train']:,}", f"{pairs['dev']:,}"]
+    lines.append([*first, _ours(row), *_our_cells(row)])
+    if row.official and row.ours:
+        differences = [
+            row.difference(model, name) for model in MODELS for name in PRINTED
+        ]
+        lines.append(["", "", "", "ours − paper", *differences])
+    return lines
+
+
+def _ours(row: Row) -> str:
+    mark = "*" if any(each.departures for each in row.ours.values()) else ""
+    if row.manifest and not row.official:
+        return f"ours{mark}, on {row.manifest['text']}: not comparable"
+    return f"ours{mark}"
+
+
+def _our_cells(row: Row) -> list[str]:
+    cells = []
+    for model in MODELS:
+        series = row.ours.get(model)
+        if series is None:
+            cells += [NOT_RUN, *[NONE] * (len(PRINTED) - 1)]
+            continue
+        epochs = sorted({len(run.log) for run in series.runs})
+        several = "–".join(str(n) for n in dict.fromkeys((epochs[0], epochs[-1])))
+        cells.append(several + ("" if series.finished else " so far"))
+        cells += [series.cell(name, n) for name, n in list(PRINTED.items())[1:]]
+    return cells
+
+
+def _page(rows: Sequence[Row], notes: Sequence[str]) -> str:
+    columns = ("epochs", "training loss", "validation loss", "seconds an epoch")
+    head = [f"{name}: {column}" for name in MODELS.values() for column in columns]
+    lines = [
+        "# Table 1",
+        "",
+        "Losses are teacher-forced, as Keras reports them, after the last epoch: the "
+        "published decoder is told the mean and variance of words to come (see "
+        "“Beyond the paper” below for what is left without). Ours are mean ± standard "
+        "deviation where there are several seeds; of a run's seconds an epoch, the "
+        "median. The paper's seconds are those of two A100 GPUs; ours are those of the "
+        "hardware named below.",
+        "",
+        "| pair | train | dev | | " + " | ".join(head) + " |",
+        "|---|--:|--:|---|" + "--:|" * len(head),
+    ]
+    lines += [f"| {' | '.join(cells)} |" for row in rows for cells in _lines(row)]
+    return "\n".join(
+        [*lines, "", *notes, *_beyond(rows), *_departures(rows), *_provenance(rows)]
+    )
+
+
+def _beyond(rows) -> list[str]:
+    head = [label for label, _ in BEYOND.values()]
+    lines = [
+        "## Beyond the paper",
+        "",
+        "Losses here are means over tokens, in nats. *Prefix*: at each position the "
+        "decoder is given the words before it and no others, as in a translation. BLEU "
+        "and chrF are those of greedy search on the test split, on corpus tokens.",
+        "",
+        "| text | model | seeds | " + " | ".join(head) + " |",
+        "|---|---|--:|" + "--:|" * len(head),
+    ]
+    lines += [f"| {' | '.join(cells)} |" for cells in _beyond_cells(rows)]
+    return [*lines, ""]
+
+
+def _beyond_cells(rows) -> list[list[str]]:
+    found = []
+    for row in rows:
+        for each in row.series:
+            cells = [each.cell(name, digits) for name, (_, digits) in BEYOND.items()]
+            name = f"{each.model}{'*' if each.departures else ''}"
+            found.append([row.manifest["text"], name, str(len(each.runs)), *cells])
+    return found
+
+
+def _departures(rows) -> list[str]:
+    found = dict.fromkeys(
+        f"- \\* {each.model} on {row.manifest['text']}: {', '.join(each.departures)}"
+        for row in rows
+        for each in row.series
+        if each.departures
+    )
+    return ["Settings that are not the paper's:", "", *found, ""] if found else []
+
+
+def _provenance(rows) -> list[str]:
+    lines = ["## How it was run", ""]
+    for row in rows:
+        for each in row.series:
+            seeds = ", ".join(str(run.seed) for run in each.runs)
+            lines.append(
+                f"- **{each.model}** on {row.manifest['text']}, seed {seeds}:"
+            )
+            ways = [line for run in each.runs for line in provenance_lines(run)]
+            lines += [f"  - {line}" for line in ways]
+    return [*lines, ""]
+
+
+def _latex(rows) -> str:
+    head = " & ".join(("epochs", "train", "val", "s/epoch") * len(MODELS))
+    spans = " & ".join(
+        rf"\multicolumn{{{len(PRINTED)}}}{{c}}{{{name}}}" for name in MODELS.values()
+    )
+    lines = [
+        r"% \usepackage{booktabs}",
+        r"\begin{tabular}{lrrl" + "r" * (len(PRINTED) * len(MODELS)) + "}",
+        r"\toprule",
+        rf"& & & & {spans} \\",
+        rf"pair & train & dev & & {head} \\",
+        r"\midrule",
+    ]
+    for row in rows:
+        for cells in _lines(row):
+            lines.append(" & ".join(map(_escaped, cells)) + r" \\")
+        lines.append(r"\addlinespace")
+    return "\n".join([*lines[:-1], r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex_beyond(rows) -> str:
+    head = " & ".join(_escaped(label) for label, _ in BEYOND.values())
+    lines = [
+        r"% Beyond the paper",
+        r"\begin{tabular}{llr" + "r" * len(BEYOND) + "}",
+        r"\toprule",
+        rf"text & model & seeds & {head} \\",
+        r"\midrule",
+        *(" & ".join(map(_escaped, cells)) + r" \\" for cells in _beyond_cells(rows)),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _escaped(text: str) -> str:
+    for sign, written in (
+        ("_", r"\_"),
+        ("&", r"\&"),
+        ("%", r"\%"),
+        ("#", r"\#"),
+        ("±", r"$\pm$"),
+        ("−", "$-$"),
+        ("–", "--"),
+    ):
+        text = text.replace(sign, written)
+    return text
+
+
+def _csv(rows) -> str:
+    names = [*PRINTED, *(name for name in BEYOND if name not in PRINTED)]
+    spreads = [f"{name}_sd" for name in names]
+    text = io.StringIO()
+    fields = ["pair", "source", "text", "official_text", "model", "seeds", *names]
+    fields += [*spreads, "departures", "commits"]
+    writer = csv.DictWriter(text, fields, lineterminator="\n")
+    writer.writeheader()
+    for pair, results in paper.TABLE_1.items():
+        for model in results:
+            numbers = Row(pair).paper_numbers(model)
+            writer.writerow(
+                {
+                    "pair": pair,
+                    "source": "paper",
+                    "text": f"TED-HRLR {pair}",
+                    "official_text": True,
+                    "model": model,
+                    "seeds": 1,
+                    **{name: numbers[name] for name in PRINTED},
+                }
+            )
+    for row in rows:
+        for each in row.series:
+            means = {n: each.mean(n) for n in names if each.values(n)}
+            deviations = {f"{n}_sd": each.deviation(n) for n in means}
+            commits = {s["commit"] for run in each.runs for s in run.manifest["starts"]}
+            writer.writerow(
+                {
+                    "pair": row.pair,
+                    "source": "ours",
+                    "text": row.manifest["text"],
+                    "official_text": row.official,
+                    "model": each.model,
+                    "seeds": len(each.runs),
+                    **{n: round(value, 5) for n, value in means.items()},
+                    **{n: round(v, 5) for n, v in deviations.items() if v is not None},
+                    "departures": "; ".join(each.departures),
+                    "commits": " ".join(sorted(filter(None, commits))),
+                }
+            )
+    return text.getvalue()

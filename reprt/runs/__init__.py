@@ -1,0 +1,1 @@
+"""What is asked of a run, and the folder that holds it."""

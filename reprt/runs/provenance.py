@@ -1,0 +1,77 @@
+"""What makes a number traceable."""
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from reprt import __version__
+
+PACKAGES = ("keras", "tensorflow", "tensorflow-text", "jax", "numpy", "sacrebleu")
+
+
+def provenance() -> dict[str, Any]:
+    """Returns what makes a number traceable: when, how and with what it came about."""
+    return {
+        "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "command": shlex.join(["reprt", *sys.argv[1:]]),
+        "commit": _commit(),
+        "hardware": _hardware(),
+        "backend": _backend(),
+        "python": platform.python_version(),
+        "versions": {
+            "reprt": __version__,
+            **{name: _version(name) for name in PACKAGES},
+        },
+    }
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _commit():
+    """The commit of the code that runs, with a + if it has been changed since."""
+    here = Path(__file__)
+    git = ["git", "-C", str(here.parent)]
+    try:
+        # Installed within someone's checkout, the package is none of its files.
+        subprocess.check_output(
+            [*git, "ls-files", "--error-unmatch", here.name], stderr=subprocess.DEVNULL
+        )
+        commit = subprocess.check_output(
+            [*git, "rev-parse", "--short=12", "HEAD"], stderr=subprocess.DEVNULL
+        )
+        changed = subprocess.check_output(
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            stderr=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.decode().strip() + ("+" if changed else "")
+
+
+def _backend():
+    import keras
+
+    return keras.backend.backend()
+
+
+def _hardware():
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return f"{model}, {os.cpu_count()} cores"

@@ -1,0 +1,330 @@
+"""The folder of one run: what was asked, on what, with what, and what came out."""
+
+import contextlib
+import csv
+import dataclasses
+import fcntl
+import io
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from reprt import __version__
+from reprt.data.encoding import EncodedCorpus
+from reprt.data.tokenizers.wordpiece import read_vocabulary, write_vocabulary
+from reprt.files import whole_file
+from reprt.models.saving import load_model
+from reprt.runs.provenance import provenance
+from reprt.runs.recipe import RunSettings
+
+UNFINISHED = ".tmp"  # ends the name of a folder that is being made
+
+
+class RunFolderError(ValueError):
+    """A folder that holds another run, or none; the message says what differs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """Reads and writes the files of one run.
+
+    | file | what it holds |
+    |---|---|
+    | `config.toml` | every setting, resolved |
+    | `manifest.json` | text, vocabularies; of each start: versions, devices, commit |
+    | `source.vocab`, `target.vocab` | the vocabularies, one piece a line |
+    | `log.csv` | one row an epoch, written as it ends |
+    | `checkpoints/` | the last two states of the training |
+    | `model.keras` | the model after the last finished epoch |
+    | `metrics.json` | the results, once the run has finished |
+
+    Args:
+        path: the folder.
+        writable: False in workers that train a run whose folder is another's to write;
+            they read it alone.
+    """
+
+    path: Path
+    writable: bool = True
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model.keras"
+
+    @contextlib.contextmanager
+    def claimed(self):
+        """Keeps the run to this process while the context lasts.
+
+        Yields:
+            Whether it could be had: False while another process works on the run.
+        """
+        if not self.writable:
+            yield True
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # The system releases a lock when its process ends, however it ends.
+        with open(self.path.with_name(f".{self.path.name}.lock"), "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def open(self, settings: RunSettings, text: EncodedCorpus):
+        """Makes the folder, or checks that it holds this very run.
+
+        Raises:
+            RunFolderError: if the folder holds anything else, naming what differs.
+                Nothing is changed then.
+        """
+        if not self.writable:
+            return
+        config = _plain(settings)
+        identity = {
+            "text": text.corpus.name,
+            "text_sha256": text.corpus.digest(),
+            "source_vocabulary_sha256": text.source_tokenizer.digest(),
+            "target_vocabulary_sha256": text.target_tokenizer.digest(),
+        }
+        if (self.path / "config.toml").exists():
+            self._check_same(config, identity)
+        elif self.path.exists() and any(self.path.iterdir()):
+            raise RunFolderError(
+                f"Expected {self.path} to be empty or a run folder. Received a folder "
+                "with other files. Choose another --out."
+            )
+        else:
+            # Made beside it and moved, so that a kill leaves a whole folder or none.
+            new = RunFolder(self.path.with_name(f"{self.path.name}{UNFINISHED}"))
+            shutil.rmtree(new.path, ignore_errors=True)
+            self._check_neighbours(identity)
+            new.path.mkdir(parents=True)
+            new._fill(config, identity, text)
+            os.replace(new.path, self.path)
+
+    def _check_neighbours(self, identity):
+        # They share a report, which sets their losses side by side.
+        for manifest in sorted(self.path.parent.glob("*/manifest.json")):
+            if manifest.parent.suffix == UNFINISHED:
+                continue
+            other = RunFolder(manifest.parent).manifest()
+            if any(other.get(name) != value for name, value in identity.items()):
+                raise RunFolderError(
+                    f"{manifest.parent} holds a run on another text, {other['text']}, "
+                    "or with other vocabularies. Choose another --out."
+                )
+
+    def _fill(self, config, identity, text: EncodedCorpus):
+        splits = ("train", "dev", "test")
+        write_vocabulary(text.source_tokenizer.vocabulary, self.path / "source.vocab")
+        write_vocabulary(text.target_tokenizer.vocabulary, self.path / "target.vocab")
+        self._write_json(
+            "manifest.json",
+            {
+                **identity,
+                "origin": text.corpus.origin,
+                "official_text": text.corpus.official,
+                "sentence_pairs": {name: len(getattr(text, name)) for name in splits},
+                "starts": [],
+            },
+        )
+        self._write("config.toml", tomli_w.dumps(config))
+
+    def _check_same(self, config, identity):
+        saved = flat(self.settings())
+        manifest = self.manifest()
+        saved |= {name: manifest.get(name) for name in identity}
+        asked = flat(config) | identity
+        # The same text may be found in another place; its sha256 is what counts.
+        differing = [
+            f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
+            for name in sorted(saved.keys() | asked.keys())
+            if saved.get(name) != asked.get(name) and name != "text.source"
+        ]
+        if differing:
+            raise RunFolderError(
+                f"{self.path} holds a run with other settings: {'; '.join(differing)}. "
+                "Choose another --out, or remove the folder."
+            )
+
+    def add_start(self, devices: Sequence[str], accelerators: Sequence[str] = ()):
+        """Notes in the manifest that the run begins, or goes on, here and now.
+
+        Args:
+            devices: one for each replica.
+            accelerators: the names of the GPUs among them.
+        """
+        if not self.writable:
+            return
+        manifest, start = self.manifest(), provenance()
+        start["hardware"] = ", ".join([start["hardware"], *accelerators])
+        manifest["starts"].append({**start, "devices": list(devices)})
+        self._write_json("manifest.json", manifest)
+
+    def manifest(self) -> dict[str, Any]:
+        return self._read_json("manifest.json")
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the run's settings, as tables."""
+        path = self.path / "config.toml"
+        try:
+            config = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise RunFolderError(
+                f"Expected {self.path} to be a run folder, such as `reprt train` makes "
+                f"one for each model. Received {self._what_it_is()}."
+            ) from error
+        except ValueError as error:
+            raise RunFolderError(f"{path} is not valid TOML: {error}.") from error
+        missing = {"name", "preset", "model", "text", "training"} - config.keys()
+        if missing:
+            raise RunFolderError(
+                f"Expected {path} to hold the settings of a run. It has no "
+                f"{', '.join(sorted(missing))}."
+            )
+        return config
+
+    def _what_it_is(self) -> str:
+        """Says what stands in the place of a run folder."""
+        if not self.path.exists():
+            return "a path that does not exist"
+        if not self.path.is_dir():
+            return "a file"
+        inside = sorted(path.parent.name for path in self.path.glob("*/config.toml"))
+        if inside:
+            return f"a folder that holds the run folders {', '.join(inside)}: name one"
+        return "a folder without a readable config.toml"
+
+    def write_log(self, rows: Sequence[Mapping[str, Any]]):
+        """Writes one row an epoch."""
+        text = io.StringIO()
+        if rows:
+            writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        self._write("log.csv", text.getvalue())
+
+    def log(self) -> list[dict[str, float]]:
+        """Returns the rows of the finished epochs."""
+        path = self.path / "log.csv"
+        if not path.exists():
+            return []
+        with open(path, newline="") as file:
+            return [
+                {name: float(value) for name, value in row.items()}
+                for row in csv.DictReader(file)
+            ]
+
+    def save_model(self, model):
+        """Saves the model, whole or not at all."""
+        if not self.writable:
+            return
+        temporary = self.path / "model.tmp.keras"
+        model.save(temporary)
+        os.replace(temporary, self.model)
+
+    def load_model(self):
+        """Returns the model after the last finished epoch.
+
+        Raises:
+            RunFolderError: if there is none, or its file cannot be read.
+        """
+        self.settings()
+        if not self.model.exists():
+            raise RunFolderError(
+                f"Expected {self.path} to hold model.keras, which it has from its "
+                "first finished epoch on. Train it further."
+            )
+        try:
+            return load_model(self.model)
+        except ValueError as error:
+            raise RunFolderError(str(error)) from error
+
+    def vocabulary(self, side: str, size: int) -> list[str]:
+        """Returns the pieces of one side.
+
+        Args:
+            side: `"source"` or `"target"`.
+            size: how many the model has.
+
+        Raises:
+            ValueError: if the file is missing, or is not a vocabulary of this size.
+        """
+        path = self.path / f"{side}.vocab"
+        pieces = read_vocabulary(path)
+        if len(pieces) != size:
+            raise RunFolderError(
+                f"Expected {path} to have the {size} pieces of the run's model. "
+                f"Received: {len(pieces)}."
+            )
+        return pieces
+
+    def write_metrics(self, metrics: Mapping[str, Any]):
+        """Writes the results; from then on the run counts as finished."""
+        self._write_json("metrics.json", metrics)
+
+    def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):
+        """Writes what `reprt evaluate` found, for programs and for people."""
+        self._write_json(f"evaluation-{split}.json", result)
+        self._write(f"evaluation-{split}.md", table + "\n")
+
+    def metrics(self) -> dict[str, Any] | None:
+        """Returns the results, or None if the run has not finished."""
+        if not (self.path / "metrics.json").exists():
+            return None
+        return self._read_json("metrics.json")
+
+    def _read_json(self, name):
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
+
+    def _write_json(self, name, content):
+        self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def _write(self, name, text):
+        if not self.writable:
+            return
+        with whole_file(self.path / name) as file:
+            file.write(text.encode())
+
+
+def _plain(settings) -> dict[str, Any]:
+    """Dataclasses as tables. TOML has no None: a setting that is None is left out."""
+
+    def kept(table):
+        return {
+            name: kept(value) if isinstance(value, dict) else value
+            for name, value in table.items()
+            if value is not None
+        }
+
+    return kept(dataclasses.asdict(settings))
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns nested tables as one, with names such as `training.seed`."""
+    entries: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            entries |= flat(value, f"{prefix}{name}.")
+        else:
+            entries[f"{prefix}{name}"] = value
+    return entries
+
+

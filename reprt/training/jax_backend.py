@@ -1,0 +1,205 @@
+"""Training on JAX: padded batches of a few lengths, on one device or several."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+
+import jax
+import keras
+import numpy as np
+from jax import numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
+
+from reprt.compilation import length_with_room
+from reprt.data.batching import arrays
+from reprt.data.encoding import EncodedSplit
+from reprt.files import cache
+from reprt.losses import real_tokens
+from reprt.training.linear_crossentropy import linear_crossentropy
+
+
+@functools.cache
+def data_parallel() -> keras.distribution.DataParallel | None:
+    """Returns the distribution over all devices, or None for a single one.
+
+    Weights are on every device, and each has its share of a batch.
+    """
+    if jax.device_count() == 1:
+        return None
+    return keras.distribution.DataParallel()
+
+
+class OnJax:
+    """Where and how a `Trainer`'s batches are worked off: by functions of all state.
+
+    JAX compiles anew for each shape. So batches are padded to one of a few lengths, the
+    same for both sides, and to the same number of rows. The losses do not depend on
+    that, except with `padding_in_statistics=True`, where there is more padding to be
+    counted than on TensorFlow.
+
+    While training goes on, the variables lag behind: `store` brings them up to date.
+    """
+
+    def __init__(self):
+        self._distribution = data_parallel()
+        self._everywhere = None  # where a step's results are: JAX's own choice
+        if self._distribution is not None:
+            # Each time, for Keras forgets it when it clears its session.
+            keras.distribution.set_distribution(self._distribution)
+            mesh = self._distribution.device_mesh.backend_mesh
+            self._everywhere = NamedSharding(mesh, PartitionSpec())
+
+    @property
+    def devices(self) -> list[str]:
+        return [str(device) for device in jax.devices()]
+
+    @property
+    def accelerators(self) -> list[str]:
+        """Returns the names of the GPUs or TPUs that are used."""
+        devices = [device for device in jax.devices() if device.platform != "cpu"]
+        return [device.device_kind for device in devices]
+
+    def agreed(self, number: float) -> float:
+        """Returns the number: there are no other workers."""
+        return number
+
+    def check_same(self, what: str):
+        """Passes, for there are no other workers."""
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Returns the context in which model and optimizer are to be made."""
+        return contextlib.nullcontext()
+
+    def compile(self, model, optimizer, split: EncodedSplit):
+        """Makes the steps of a built model and optimizer."""
+        self._model, self._optimizer = model, optimizer
+        # What was compiled once need not be compiled again by the next run.
+        if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+            jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
+        self._train = jax.jit(
+            self._step, donate_argnums=0, out_shardings=self._everywhere
+        )
+        self._evaluate = jax.jit(self._sums)
+
+    def load(self):
+        """Takes the variables for what they are now."""
+        # Copies, for a step overwrites what it is given.
+        self._state = [
+            [
+                jax.device_put(jnp.copy(variable.value), self._everywhere)
+                for variable in variables
+            ]
+            for variables in self._variables
+        ]
+
+    def store(self):
+        """Sets the variables to what training has made of them."""
+        for variables, values in zip(self._variables, self._state, strict=True):
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(jnp.copy(value))
+
+    def batches(
+        self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0
+    ) -> Iterator[tuple[int, tuple]]:
+        """Yields what `train` and `evaluate` take; see `reprt.data.batching.batches`.
+
+        Rows of padding fill up the last batch.
+        """
+        order = np.arange(len(split)) if order is None else np.asarray(order)
+        rows = self._rows(batch_size)
+        for start in range(skip * batch_size, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            inputs, labels = arrays(split, chosen, rows, self._length)
+            yield len(chosen), self._shared((*inputs, labels))
+
+    def warm_up(self, split: EncodedSplit, batch_size: int):
+        """Compiles a step for each length there is, lest the clock run meanwhile.
+
+        It takes steps; `load` undoes them.
+        """
+        lengths = {self._length(length) for length in np.unique(split.lengths)}
+        rows = self._rows(batch_size)
+        for length in sorted(lengths):
+            side = np.zeros((rows, length), "int32")
+            self.train((0, self._shared((side, side, side))))
+
+    def _length(self, length: int) -> int:
+        return length_with_room(length, self._model.config.max_length)
+
+    def _rows(self, batch_size: int) -> int:
+        """As many on each device."""
+        return -(-batch_size // jax.device_count()) * jax.device_count()
+
+    def train(self, batch) -> tuple[int, float, int, int]:
+        """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
+        rows, sides = batch
+        self._state, sums = self._train(self._state, *sides)
+        return _numbers(rows, sums)
+
+    def evaluate(self, batch) -> tuple[int, float, int, int]:
+        """Returns the same sums without a step, and without dropout."""
+        rows, sides = batch
+        return _numbers(rows, self._evaluate(self._state[:2], *sides)[0])
+
+    @property
+    def _variables(self):
+        """Weights, what else the model has, and what the optimizer has."""
+        model = self._model
+        return (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            self._optimizer.variables,
+        )
+
+    def _step(self, state, source, target, labels):
+        weights, others, of_optimizer = state
+
+        def objective(weights):
+            sums, others_after = self._sums(
+                (weights, others), source, target, labels, training=True
+            )
+            loss, tokens, _ = sums
+            return loss / jnp.maximum(tokens, 1), (sums, others_after)
+
+        gradients, (sums, others) = jax.grad(objective, has_aux=True)(weights)
+        weights, of_optimizer = self._optimizer.stateless_apply(
+            of_optimizer, gradients, weights
+        )
+        return [weights, others, of_optimizer], sums
+
+    def _sums(self, state, source, target, labels, training=False):
+        """Loss, tokens and correct tokens; then what the model has besides weights."""
+        model = self._model
+        variables = self._variables[:2]
+        mapping = [
+            pair
+            for side, values in zip(variables, state, strict=True)
+            for pair in zip(side, values, strict=True)
+        ]
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            states = model.states((source, target), training=training)
+            output = model.output_dense
+            loss, correct = linear_crossentropy(
+                jnp.reshape(states, (-1, states.shape[-1])),
+                jnp.asarray(output.kernel, states.dtype),
+                jnp.asarray(output.bias, states.dtype),
+                jnp.reshape(labels, -1),
+            )
+        others = [scope.get_current_value(variable) for variable in variables[1]]
+        return (loss, jnp.sum(real_tokens(labels)), correct), others
+
+    def _shared(self, batch):
+        """Gives every device its rows."""
+        if self._distribution is None:
+            return batch
+        return tuple(
+            keras.distribution.distribute_tensor(
+                array, self._distribution.get_data_layout(array.shape)
+            )
+            for array in batch
+        )
+
+
+def _numbers(rows, sums) -> tuple[int, float, int, int]:
+    loss, tokens, correct = sums
+    return rows, float(loss), int(tokens), int(correct)

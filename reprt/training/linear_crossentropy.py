@@ -1,0 +1,102 @@
+"""The masked cross-entropy of a projection whose logits are never all in memory."""
+
+from keras import ops
+
+from reprt.constants import PAD_ID
+from reprt.losses import real_tokens
+
+CHUNKS = 8
+
+
+def linear_crossentropy(states, kernel, bias, labels):
+    """Total cross-entropy of `states @ kernel + bias`, and how many are right.
+
+    The same numbers as `MaskedCrossentropy.sum_and_count` and `correct_tokens` on the
+    logits, but those are the largest tensors of a training step by far. Here the
+    tokens are worked off in a few chunks: each chunk's logits give its loss and, at
+    once, its gradients, and are gone before the next chunk's are made. It costs no
+    more arithmetic than a loss and its gradients do anyway; without gradients, use the
+    logits.
+
+        loss = Σ −log p[y],  p = softmax(h W + b)
+        dh = (p − onehot(y)) Wᵀ,  dW = hᵀ (p − onehot(y)),  db = Σ (p − onehot(y))
+
+    Masking: tokens whose label is 0 add nothing.
+
+    Args:
+        states: tensor `(tokens, width)`.
+        kernel: tensor `(width, vocab_size)`.
+        bias: tensor `(vocab_size,)`.
+        labels: integer tensor `(tokens,)`, 0 for padding.
+
+    Returns:
+        Two float32 scalars: the total loss in nats, through which gradients flow, and
+        the number of tokens whose most likely label is the right one.
+
+    Example:
+
+    >>> from keras import ops
+    >>> from reprt.training.linear_crossentropy import linear_crossentropy
+    >>> zeros = ops.zeros((2, 3)), ops.zeros((3, 4)), ops.zeros(4)
+    >>> loss, correct = linear_crossentropy(*zeros, ops.array([3, 0]))
+    >>> round(float(loss), 4)  # ln 4
+    1.3863
+
+    Reference: section 3.1 of the paper.
+    """
+
+    @ops.custom_gradient
+    def crossentropy(states, kernel, bias):
+        tokens, vocab_size = ops.shape(states)[0], kernel.shape[1]
+        size = -(-tokens // CHUNKS)
+        padding = size * CHUNKS - tokens
+        # Chunks of states leave the queue in front, their gradients enter it behind:
+        # so no chunk can be begun before the last one is done.
+        queue = ops.pad(states, ((0, padding), (0, 0)))
+        padded_labels = ops.pad(labels, ((0, padding),), constant_values=PAD_ID)
+        loss = correct = kernel_gradient = bias_gradient = 0.0
+        for chunk in range(CHUNKS):
+            h, queue = queue[:size], queue[size:]
+            y = padded_labels[chunk * size : (chunk + 1) * size]
+            scored = real_tokens(y)
+            logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
+            log_p = ops.log_softmax(logits, axis=-1)
+            log_p_y = ops.take_along_axis(log_p, ops.expand_dims(y, 1), axis=1)
+            loss -= ops.sum(scored * ops.squeeze(log_p_y, 1))
+            right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), y.dtype), y)
+            correct += ops.sum(scored * ops.cast(right, "float32"))
+
+            p = ops.cast(ops.exp(log_p), h.dtype)
+            weight = ops.cast(ops.expand_dims(scored, 1), h.dtype)
+            # p − onehot(y) is never made: its products are two products' difference.
+            h_gradient = ops.matmul(p, ops.transpose(kernel)) - ops.transpose(
+                ops.take(kernel, y, axis=1)
+            )
+            queue = ops.concatenate([queue, weight * h_gradient])
+            kernel_gradient += ops.cast(
+                ops.matmul(ops.transpose(weight * h), p)
+                - ops.transpose(ops.segment_sum(weight * h, y, vocab_size)),
+                "float32",
+            )
+            bias_gradient += ops.cast(
+                ops.matmul(ops.transpose(weight), p)[0]
+                - ops.segment_sum(weight[:, 0], y, vocab_size),
+                "float32",
+            )
+        states_gradient = queue[:tokens]
+
+        def gradient(*upstream):
+            of_loss = upstream[0][0] if len(upstream) == 1 else upstream[0]
+
+            def scaled(x, like):
+                return ops.cast(of_loss * ops.cast(x, of_loss.dtype), like.dtype)
+
+            return (
+                scaled(states_gradient, states),
+                scaled(kernel_gradient, kernel),
+                scaled(bias_gradient, bias),
+            )
+
+        return (loss, correct), gradient
+
+    return crossentropy(states, kernel, bias)

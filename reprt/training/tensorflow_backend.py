@@ -1,0 +1,253 @@
+"""Training on TensorFlow: packed batches, shared by the replicas of a strategy."""
+
+import contextlib
+import functools
+import zlib
+
+import tensorflow as tf
+
+from reprt.data.batching import batches
+from reprt.data.encoding import EncodedSplit
+from reprt.data.packing import GROUPS, pack
+from reprt.losses import MaskedCrossentropy, real_tokens
+from reprt.metrics import correct_tokens
+from reprt.training.linear_crossentropy import linear_crossentropy
+from reprt.training.workers import several_workers
+
+# Each replica has a dataset of its own, read on the host.
+PER_REPLICA = tf.distribute.InputOptions(
+    experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
+    experimental_fetch_to_device=False,
+)
+
+
+class WorkerLost(ConnectionError):
+    """Another of the processes that share a training has gone."""
+
+
+@functools.cache
+def mirrored_strategy() -> tf.distribute.Strategy:
+    """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
+
+    Trainers share it. Two strategies in one process number their reductions alike, and
+    TensorFlow takes those of one model for those of the other.
+
+    Where `TF_CONFIG` names several workers it spans them all, and has to be made before
+    TensorFlow does anything else.
+    """
+    if several_workers():
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    return tf.distribute.MirroredStrategy(devices)
+
+
+@contextlib.contextmanager
+def together():
+    """Within it, the loss of another worker is an error that says so.
+
+    Raises:
+        WorkerLost: if another worker has gone.
+    """
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise WorkerLost(
+            "Another worker was lost. Start all workers again: the same commands go on "
+            "from the last checkpoint."
+        ) from error
+
+
+class OnTensorFlow:
+    """Where and how a `Trainer`'s batches are worked off: under a `MirroredStrategy`.
+
+    One graph serves batches of all lengths, and variables are always up to date.
+
+    Args:
+        deterministic: whether TensorFlow is held to operations that give the same bits
+            each time.
+    """
+
+    def __init__(self, deterministic: bool):
+        if deterministic:
+            tf.config.experimental.enable_op_determinism()
+        self._strategy = mirrored_strategy()
+
+    @property
+    def devices(self) -> list[str]:
+        devices = list(self._strategy.extended.worker_devices)
+        workers = self._strategy.num_replicas_in_sync // len(devices)
+        return devices * workers
+
+    def agreed(self, number: float) -> float:
+        """Returns the mean of all workers' numbers, so that all decide alike."""
+        if not several_workers():
+            return number
+        return float(self._mean(tf.constant(number, tf.float64)))
+
+    def check_same(self, what: str):
+        """Checks that all workers are about to do the same.
+
+        Args:
+            what: it, in any words.
+
+        Raises:
+            ValueError: on every worker, if they differ.
+        """
+        own = zlib.crc32(what.encode()) % 2**20
+        mean, of_squares = self.agreed(own), self.agreed(own**2)
+        if of_squares != mean**2:  # unless all are equal, it is larger
+            raise ValueError(
+                "The workers do not have the same settings, text, vocabularies and "
+                f"checkpoint. They need one --out and one text. This one has: {what}"
+            )
+
+    def warm_up(self, split: EncodedSplit, batch_size: int):
+        """Does what has to be done once; here the first step does it."""
+
+    @tf.function
+    def _mean(self, number):
+        each = self._strategy.run(lambda: number)
+        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
+
+    @property
+    def accelerators(self) -> list[str]:
+        """Returns the names of the GPUs that are used."""
+        details = tf.config.experimental.get_device_details
+        gpus = tf.config.list_physical_devices("GPU")
+        return [details(gpu).get("device_name", "GPU") for gpu in gpus]
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Returns the context in which model and optimizer are to be made."""
+        return self._strategy.scope()
+
+    def compile(self, model, optimizer, split: EncodedSplit):
+        """Makes the steps of a built model and optimizer, for batches as of a split."""
+        element_spec = self.batches(split, 1).element_spec
+        self._steps = Steps(model, optimizer, self._strategy, element_spec)
+
+    def load(self):
+        """Takes the variables for what they are now."""
+
+    def store(self):
+        """Sets the variables to what training has made of them."""
+
+    def batches(self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
+        """Returns what `train` and `evaluate` take; see `data.pipeline.batches`."""
+        return shared(batches(split, batch_size, order, skip), self._strategy)
+
+    def train(self, batch) -> tuple[int, float, int, int]:
+        """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
+        return _numbers(self._steps.train(batch))
+
+    def evaluate(self, batch) -> tuple[int, float, int, int]:
+        """Returns the same sums without a step, and without dropout."""
+        return _numbers(self._steps.evaluate(batch))
+
+
+def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
+    """Returns a dataset whose batches the replicas of a strategy share.
+
+    Args:
+        dataset: of tensors whose first axis is that of the rows.
+        strategy: each of its replicas gets every n-th row.
+    """
+    if several_workers():
+        return strategy.experimental_distribute_dataset(dataset)
+
+    def share(context):
+        first, step = context.input_pipeline_id, context.num_input_pipelines
+        return dataset.map(
+            lambda *batch: tf.nest.map_structure(lambda rows: rows[first::step], batch)
+        )
+
+    # The iterators of a distributed dataset tune themselves whatever its options say,
+    # and so one that ends may wait for as long as an epoch took.
+    return strategy.distribute_datasets_from_function(share, PER_REPLICA)
+
+
+def _numbers(sums) -> tuple[int, float, int, int]:
+    rows, loss, tokens, correct = sums
+    return int(rows), float(loss), int(tokens), int(correct)
+
+
+class Steps:
+    """The compiled steps of one model.
+
+    Both take a distributed batch `((source, target), labels)` and return sums over it:
+    rows, loss, tokens and correct tokens. Gradients are those of the total loss
+    divided by the real tokens of the whole batch, so that they do not depend on how
+    many replicas share it. Each replica packs its share (`reprt.data.pack`).
+
+    Args:
+        model: a built `Transformer`.
+        optimizer: a built optimizer.
+        strategy: the strategy under which both were made.
+        element_spec: of the distributed batches.
+    """
+
+    def __init__(self, model, optimizer, strategy, element_spec):
+        self._model = model
+        self._optimizer = optimizer
+        self._strategy = strategy
+        self._loss = MaskedCrossentropy()
+        weights = {id(weight) for weight in model.weights}
+        self._seeds = [seed for seed in model.variables if id(seed) not in weights]
+        # One trace serves every batch, whatever its lengths.
+        self.train = tf.function(self._train, [element_spec])
+        self.evaluate = tf.function(self._evaluate, [element_spec])
+
+    def _train(self, batch):
+        return self._on_replicas(self._train_on_replica, batch)
+
+    def _evaluate(self, batch):
+        return self._on_replicas(self._evaluate_on_replica, batch)
+
+    def _on_replicas(self, function, batch):
+        sums = self._strategy.run(function, args=(batch,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+
+    def _train_on_replica(self, batch):
+        replica = tf.distribute.get_replica_context()
+        self._seed_dropout(replica)
+        inputs, labels = pack(*batch)
+        tokens = tf.reduce_sum(real_tokens(labels))
+        all_tokens = replica.all_reduce("SUM", tokens)
+        weights = self._model.trainable_variables
+        with tf.GradientTape() as tape:
+            states = self._model.states(inputs, training=True)
+            output = self._model.output_dense
+            loss, correct = linear_crossentropy(
+                states[0],
+                tf.cast(output.kernel, states.dtype),
+                tf.cast(output.bias, states.dtype),
+                labels[0],
+            )
+            objective = tf.math.divide_no_nan(loss, all_tokens)
+        # Dense, for the embeddings' sparse gradients would move only some rows.
+        gradients = map(tf.convert_to_tensor, tape.gradient(objective, weights))
+        self._optimizer.apply(list(gradients), weights)
+        return self._rows(batch), loss, tokens, correct
+
+    def _evaluate_on_replica(self, batch):
+        inputs, labels = pack(*batch)
+        logits = self._model.output_dense(self._model.states(inputs, training=False))
+        loss, tokens = self._loss.sum_and_count(labels, logits)
+        correct = tf.reduce_sum(correct_tokens(labels, logits) * real_tokens(labels))
+        return self._rows(batch), loss, tokens, correct
+
+    def _rows(self, batch):
+        return tf.cast(tf.shape(batch[1])[0], tf.float32)
+
+    def _seed_dropout(self, replica):
+        """Makes the dropout a function of the seed, the step and the replica alone.
+
+        Left to themselves, Keras' seeds are the same on all replicas, and a checkpoint
+        holds those of the first.
+        """
+        step = tf.cast(self._optimizer.iterations.value, tf.int64)
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        # Of attention, every group of sentences makes a draw of its own.
+        draw = (step * replica.num_replicas_in_sync + number) * GROUPS
+        for seed in self._seeds:
+            seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))

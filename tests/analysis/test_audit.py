@@ -1,0 +1,410 @@
+"""Who looks ahead is found and named, and nobody else is accused."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import layers, ops
+
+from reprt import models
+from reprt.analysis.audit import METHODS, audit
+
+TINY = {
+    "num_blocks": 1,
+    "embedding_dim": 8,
+    "num_heads": 2,
+    "key_dim": 4,
+    "value_dim": 4,
+    "feed_forward_dim": 16,
+}
+VOCAB = 24
+SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    keras.utils.set_random_seed(1)
+
+
+def attention(causal, source_length=None, target_length=None, dtype="int32"):
+    """A translation model as a user would write it."""
+    source = keras.Input((source_length,), dtype=dtype, name="z_source")
+    target = keras.Input((target_length,), dtype=dtype, name="a_target")
+    memory = layers.Embedding(VOCAB, 8, mask_zero=True)(source)
+    x = layers.Embedding(VOCAB, 8, mask_zero=True)(target)
+    x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=causal)
+    x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, memory))
+    return keras.Model([source, target], layers.Dense(VOCAB)(x), name="user")
+
+
+def recurrent(bidirectional):
+    source, target = keras.Input((None,)), keras.Input((None,))
+    embedding = layers.Embedding(VOCAB, 8)
+    state = layers.GRU(8)(embedding(source))
+    gru = layers.GRU(8, return_sequences=True)
+    if bidirectional:
+        gru = layers.Bidirectional(gru, merge_mode="sum")
+        states = gru(embedding(target), initial_state=[state, state])
+    else:
+        states = gru(embedding(target), initial_state=state)
+    return keras.Model([source, target], layers.Dense(VOCAB)(states), name="gru")
+
+
+class Custom(keras.Model):
+    """Each position sees its own token and the source; subclasses add to that."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = layers.Embedding(VOCAB, 8, name="embedding")
+        self.dense = layers.Dense(VOCAB)
+
+    def call(self, inputs):
+        source, target = inputs
+        memory = ops.mean(self.embedding(source), axis=1, keepdims=True)
+        states = self.states(memory + self.embedding(target))
+        return self.logits(states, target)
+
+    def states(self, states):
+        return states
+
+    def logits(self, states, target):
+        return self.dense(states)
+
+
+class Subtle(Custom):
+    """Position 5 sees a little of token 6, counted from 1."""
+
+    weight = 1e-3
+
+    def states(self, states):
+        length = states.shape[1]
+        link = np.zeros((length, length), "float32")
+        if length > 5:
+            link[4, 5] = self.weight
+        return states + ops.matmul(link, states)
+
+
+class WeaklyMasked(Custom):
+    """Attention that subtracts too little from the scores of later tokens."""
+
+    def states(self, states):
+        scores = ops.matmul(states, ops.transpose(states, (0, 2, 1)))
+        later = np.triu(np.ones(scores.shape[1:], "float32"), 1)
+        return states + ops.matmul(ops.softmax(scores - 12.0 * later), states)
+
+
+class Tied(Custom):
+    """The embedding is the output's weights too, and says where a token stands."""
+
+    def states(self, states):
+        # A row of the table for each position, in every sentence of the batch.
+        positions = ops.tile(ops.arange(states.shape[1]), (ops.shape(states)[0], 1))
+        return states + ops.cumsum(self.embedding(positions), axis=1)
+
+    def logits(self, states, target):
+        logits = ops.matmul(states, ops.transpose(self.embedding.embeddings))
+        return self.dense(ops.log_softmax(logits, axis=-1))
+
+
+class Counting(Custom):
+    """Sees nothing of later tokens but how many there are."""
+
+    def states(self, states):
+        return states * states.shape[1]
+
+
+class WithoutTables(keras.Model):
+    """Looks tokens up by hand; `ahead` sees the next one."""
+
+    def __init__(self, ahead):
+        super().__init__()
+        self.ahead = ahead
+        self.dense = layers.Dense(VOCAB)
+
+    def call(self, inputs):
+        states = ops.one_hot(inputs[1], VOCAB)
+        if self.ahead:
+            states = states + ops.roll(states, -1, axis=1)
+        return self.dense(states)
+
+
+def later(matrix):
+    return matrix[np.triu_indices(len(matrix), 1)]
+
+
+def test_the_published_model_looks_ahead():
+    found = audit(models.build("repe", VOCAB, VOCAB, **TINY))
+    assert found.looks_ahead
+    for method in ("perturbation", "gradient"):
+        assert found.first_offending[method] == ((0, 1), (0, 2), (0, 3))
+        assert later(getattr(found, method)).min() > found.tolerance[method]
+    assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
+    report = str(found)
+    assert "repe looks ahead" in report
+    assert "not what search will see" in report
+    assert report.count("position 1 depends on token 2") == len(METHODS)
+    assert "and 63 more" in report
+
+
+@pytest.mark.parametrize(
+    "name, overrides",
+    [("repe", {"decoder_statistics": "prefix"}), ("baseline", {})],
+    ids=["repe, prefix", "baseline"],
+)
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_models_that_do_not(name, overrides, policy):
+    default = keras.config.dtype_policy()
+    try:
+        keras.config.set_dtype_policy(policy)
+        found = audit(models.build(name, VOCAB, VOCAB, **TINY, **overrides), length=6)
+    finally:
+        keras.config.set_dtype_policy(default)
+    assert not found.looks_ahead
+    assert found.first_offending == {method: () for method in METHODS}
+    assert f"{name} does not look ahead" in str(found)
+    # The first token normalised by itself is zero, whichever it is.
+    assert any("position 1." in note for note in found.notes) == (name == "repe")
+
+
+def test_the_matrices_are_what_they_say():
+    found = audit(recurrent(False), **SIZES)
+    for matrix in (found.perturbation, found.gradient):
+        assert matrix.shape == (7, 7)
+        assert not later(matrix).any()
+        assert (matrix[np.tril_indices(7)] > 0).all()
+    assert found.truncation.shape == (7,)
+    assert found.truncation.max() < 1e-5
+
+
+def test_derivatives_are_those_of_differences():
+    """A linear model, whose output is known: token u reaches position t by t + u."""
+
+    class Linear(Custom):
+        def states(self, states):
+            place = np.arange(1.0, 1 + states.shape[1], dtype="float32")
+            return ops.matmul(place[:, None] + place, states)
+
+    found = audit(Linear(), **SIZES)
+    expected = np.add.outer(np.arange(1, 8), np.arange(1, 8))
+    np.testing.assert_allclose(
+        found.gradient / found.gradient[0, 0], expected / 2, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_users_functional_model(causal, dtype, tmp_path):
+    attention(causal, dtype=dtype).save(tmp_path / "model.keras")
+    found = audit(
+        keras.saving.load_model(tmp_path / "model.keras"), source_vocab_size=VOCAB
+    )
+    assert not found.unavailable
+    assert found.looks_ahead == (not causal)
+    if not causal:
+        assert all(found.first_offending[method][0] == (0, 1) for method in METHODS)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_a_recurrent_model_with_one_table_for_both_sides(bidirectional):
+    found = audit(recurrent(bidirectional), **SIZES)
+    assert not found.unavailable
+    assert found.looks_ahead == bidirectional
+    assert all(bool(pairs) == bidirectional for pairs in found.first_offending.values())
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e-1])
+def test_one_subtle_link_is_named(weight):
+    model = Subtle()
+    model.weight = weight
+    found = audit(model, **SIZES)
+    assert found.first_offending["perturbation"] == ((4, 5),)
+    assert found.first_offending["gradient"] == ((4, 5),)
+    assert "position 5 depends on token 6 (by " in str(found)
+    if weight > 1e-2:
+        assert found.first_offending["truncation"] == ((4, 5),)
+
+
+def test_a_mask_that_hides_too_little_shows_in_the_gradient():
+    found = audit(WeaklyMasked(), **SIZES)
+    assert not found.first_offending["perturbation"]
+    assert found.first_offending["gradient"]
+    assert found.looks_ahead
+
+
+def test_tables_that_do_more_than_look_tokens_up_accuse_nobody():
+    found = audit(Tied(), **SIZES)
+    assert not found.looks_ahead
+    assert not found.unavailable
+    assert not later(found.gradient).any()
+
+
+def test_a_model_that_sees_only_how_much_follows():
+    found = audit(Counting(), **SIZES)
+    assert found.looks_ahead
+    assert not found.first_offending["perturbation"]
+    assert not found.first_offending["gradient"]
+    assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
+    assert "position 1 depends on token 2 or later" in str(found)
+
+
+def test_becoming_no_number_is_a_change():
+    class OverLength(Custom):
+        def states(self, states):
+            return states / (states.shape[1] - 1)
+
+    found = audit(OverLength(), **SIZES)
+    assert found.truncation[0] == np.inf
+    assert found.looks_ahead
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_without_embedding_layers_there_is_no_gradient(ahead):
+    found = audit(WithoutTables(ahead), **SIZES)
+    assert found.gradient is None
+    assert "no keras.layers.Embedding layer" in found.unavailable["gradient"]
+    assert "gradient" not in found.first_offending
+    assert "not available: no keras" in str(found)
+    assert found.looks_ahead == ahead
+    # What rolls over the end comes round: position 7 sees token 1, as it may.
+    expected = tuple((t, t + 1) for t in range(3)) if ahead else ()
+    assert found.first_offending["perturbation"] == expected
+
+
+def test_a_gradient_that_is_stopped_is_not_available():
+    class Stopped(Custom):
+        def states(self, states):
+            return ops.stop_gradient(states)
+
+    assert "no derivative" in audit(Stopped(), **SIZES).unavailable["gradient"]
+
+
+def test_a_compiled_model_shows_no_lookups():
+    import tensorflow as tf
+
+    class Compiled(Custom):
+        @tf.function
+        def call(self, inputs):
+            return super().call(inputs)
+
+    found = audit(Compiled(), **SIZES)
+    assert set(found.unavailable) == {"gradient"}
+    assert not found.looks_ahead
+
+
+def test_a_model_of_fixed_lengths_is_asked_at_those():
+    found = audit(attention(False, 9, 8), source_vocab_size=VOCAB)
+    assert found.perturbation.shape == (8, 8)
+    assert found.truncation is None
+    assert "takes no shorter target (ValueError: Input 1" in str(found)
+    assert found.looks_ahead
+
+
+def test_the_model_is_as_it_was():
+    model = Custom()
+    audit(model, **SIZES)
+    assert "call" not in vars(model.embedding)
+
+
+def test_the_seed_decides():
+    model = Custom()
+    one, same, other = (audit(model, **SIZES, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.gradient, same.gradient)
+    np.testing.assert_array_equal(one.perturbation, same.perturbation)
+    assert np.abs(one.perturbation - other.perturbation).max() > 0
+
+
+def test_a_vocabulary_just_large_enough():
+    assert audit(models.build("repe", 2, 5, **TINY), length=3).looks_ahead
+
+
+def test_an_audit_does_not_change():
+    found = audit(Custom(), **SIZES)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.gradient = None
+
+
+class Random(Custom):
+    def states(self, states):
+        return states + keras.random.normal(states.shape)
+
+
+class Returning(Custom):
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
+    def logits(self, states, target):
+        return self.make(super().logits(states, target))
+
+
+def dictionary():
+    source, target = keras.Input((None,), name="a"), keras.Input((None,), name="b")
+    x = layers.Embedding(VOCAB, 8)(target)
+    return keras.Model({"a": source, "b": target}, layers.Dense(VOCAB)(x), name="d")
+
+
+def swapped():
+    model = attention(True)
+    return keras.Model(model.inputs[::-1], model.output)
+
+
+def zeros():
+    model = models.build("baseline", VOCAB, VOCAB, **TINY)
+    for weight in model.output_dense.weights:
+        weight.assign(ops.zeros_like(weight))
+    return model
+
+
+@pytest.mark.parametrize(
+    "make, options, message",
+    [
+        (lambda: "runs/repe", {}, "Expected a Keras model.*'runs/repe', of type str"),
+        (lambda: layers.Dense(3), {}, "called on .source_ids, target_ids.*'dense"),
+        (dictionary, {}, "Received 'd', called on a dictionary of a, b"),
+        (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
+        (lambda: Returning(lambda x: {"logits": x}), {}, "Received: dict"),
+        (lambda: Returning(lambda x: x[:, -1]), {}, r"Received: shape=\(1, 24\)"),
+        (lambda: Returning(lambda x: x / 0.0), {}, "finite logits. Received 168 of"),
+        (Random, {}, "same logits whenever.*random"),
+        (zeros, {}, "depend on the target.*weights of zero"),
+        (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
+        (Custom, {"length": 2}, "at least 3 tokens. Received: length=2"),
+        (Custom, {"target_vocab_size": 8}, "at least 9 ids.*Received 8.*`length`"),
+        (Custom, {"target_vocab_size": 4000}, "raises InvalidArgumentError"),
+    ],
+)
+def test_bad_input_is_named(make, options, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        audit(make(), **{**SIZES, "target_vocab_size": None, **options})
+
+
+ON_JAX = """
+import keras
+from keras import layers
+from reprt.analysis.audit import audit
+
+assert keras.backend.backend() == "jax"
+source, target = keras.Input((None,)), keras.Input((None,))
+x = layers.Embedding(9, 4)(target)
+x = layers.Dense(9)(layers.Add()([x, layers.GlobalAveragePooling1D(keepdims=True)(x)]))
+print(audit(keras.Model([source, target], x, name="average"), 9, length=3))
+"""
+
+
+@pytest.mark.slow
+def test_other_backends_do_without_the_gradient():
+    pytest.importorskip("jax")
+    output = subprocess.run(
+        [sys.executable, "-c", ON_JAX],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KERAS_BACKEND": "jax"},
+    ).stdout
+    assert "average looks ahead" in output
+    assert "position 1 depends on token 2 or later" in output
+    assert "not available: it takes Keras' TensorFlow backend" in output

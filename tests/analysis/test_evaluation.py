@@ -1,0 +1,217 @@
+import functools
+import string
+
+import naive
+import numpy as np
+import pytest
+import sacrebleu
+from naive import END, SIZES, START
+
+from reprt import models
+from reprt.analysis.evaluation import (
+    prefix_loss,
+    teacher_forced_loss,
+    translation_scores,
+)
+from reprt.analysis.scores import scores
+from reprt.constants import RESERVED
+from reprt.data.batching import batches
+from reprt.data.encoding import EncodedSplit
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding.beam_search import MORE_ROOM, Hypothesis
+from reprt.losses import MaskedCrossentropy
+
+VARIANTS = {
+    **naive.VARIANTS,
+    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
+}
+# Some sources are of one length, and one target needs more room than there is at first.
+LENGTHS = [(5, 4), (2, 7), (5, 2), (8, MORE_ROOM + 4), (2, 3), (3, 6), (5, 5)]
+BATCH = 3
+
+
+def split_of(lengths):
+    random = np.random.default_rng(0)
+
+    def sentence(length):
+        words = random.integers(4, 10, length - 2)
+        return np.array([START, *words, END], "int32")
+
+    source, target = zip(*[tuple(map(sentence, pair)) for pair in lengths])
+    return EncodedSplit(source, target)
+
+
+SPLIT = split_of(LENGTHS)
+
+
+def build(variant, **overrides):
+    name, settings = VARIANTS[variant]
+    sizes = {**SIZES, **settings, **overrides}
+    return naive.lively(models.build(name, 11, 10, **sizes))
+
+
+model_of = functools.cache(build)
+
+
+@functools.cache
+def prefix_loss_of(variant):
+    return prefix_loss(model_of(variant), SPLIT, BATCH)
+
+
+@functools.cache
+def teacher_forced_loss_of(variant):
+    return teacher_forced_loss(model_of(variant), SPLIT, BATCH)
+
+
+def assert_is(loss, losses):
+    """Compares a loss with those of each sentence's words."""
+    assert loss.tokens == sum(map(len, losses))
+    assert loss.total == pytest.approx(sum(map(sum, losses)), rel=1e-4)
+    assert loss.per_token == pytest.approx(loss.total / loss.tokens)
+    # As Keras reports it: means of batches, weighed by their sentences.
+    groups = [losses[start : start + BATCH] for start in range(0, len(losses), BATCH)]
+    means = [np.mean(np.concatenate(group)) for group in groups]
+    expected = np.average(means, weights=[len(group) for group in groups])
+    assert loss.mean_of_batches == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_prefix_loss_is_that_of_every_prefix_read_alone(variant):
+    read = naive.Reader(model_of(variant))
+    losses = [
+        naive.losses(read, source, target)
+        for source, target in zip(SPLIT.source, SPLIT.target)
+    ]
+    assert_is(prefix_loss_of(variant), losses)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_looking_ahead_is_worth(variant):
+    forced, prefix = teacher_forced_loss_of(variant), prefix_loss_of(variant)
+    assert forced.tokens == prefix.tokens == sum(target - 1 for _, target in LENGTHS)
+    difference = prefix.per_token - forced.per_token
+    if model_of(variant).looks_ahead:
+        assert abs(difference) > 0.01
+    else:
+        assert forced.per_token == pytest.approx(prefix.per_token, rel=1e-5)
+        assert forced.mean_of_batches == pytest.approx(prefix.mean_of_batches, rel=1e-5)
+
+
+def test_the_prefix_loss_does_not_depend_on_batches():
+    variant, said = "repe, padding counts", []
+    loss = prefix_loss(model_of(variant), SPLIT, 64, said.append)
+    assert loss.tokens == prefix_loss_of(variant).tokens
+    assert loss.total == pytest.approx(prefix_loss_of(variant).total, rel=1e-5)
+    assert said[-1] == "prefix loss of 7/7 sentences"
+    # In one batch there is one mean.
+    assert loss.mean_of_batches == pytest.approx(loss.per_token)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "repe, padding counts"])
+def test_the_teacher_forced_loss_is_keras_own(variant):
+    model = model_of(variant)
+    model.compile(loss=MaskedCrossentropy())
+    expected = model.evaluate(batches(SPLIT, BATCH), verbose=0)
+    loss = teacher_forced_loss_of(variant)
+    assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
+    one = EncodedSplit(SPLIT.source[:4], SPLIT.target[:4])
+    expected = model.evaluate(batches(one, 4), verbose=0)
+    loss = teacher_forced_loss(model, one, 4)
+    assert loss.per_token == pytest.approx(expected, rel=1e-5)
+    assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("variant, longest", [("repe", 10), ("baseline", 20)])
+def test_targets_as_long_as_the_model_can_read_have_a_loss(variant, longest):
+    model = build(variant, max_length=longest)
+    split = split_of([(4, longest + 1), (3, 5)])
+    losses = [
+        naive.losses(naive.Reader(model), source, target)
+        for source, target in zip(split.source, split.target)
+    ]
+    loss = prefix_loss(model, split)
+    assert loss.tokens == longest + 4
+    assert loss.total == pytest.approx(sum(map(sum, losses)), rel=1e-4)
+
+
+def test_dropout_plays_no_part():
+    model = build("baseline", dropout=0.5)
+    expected = teacher_forced_loss_of("baseline").total
+    assert teacher_forced_loss(model, SPLIT).total == pytest.approx(expected, rel=1e-5)
+    expected = prefix_loss_of("baseline").total
+    assert prefix_loss(model, SPLIT).total == pytest.approx(expected, rel=1e-5)
+
+
+WORDS = ["it ' s late .", "he came at 9 : 30 , alone"]
+TEXT = ["It's late.", "He came at 9:30, alone"]
+
+
+def test_the_right_translation_has_100_twice():
+    found = scores(WORDS, WORDS, TEXT)
+    assert [(score.metric, score.text) for score in found] == [
+        ("BLEU", "corpus tokens"),
+        ("chrF", "corpus tokens"),
+        ("BLEU", "detokenised"),
+        ("chrF", "detokenised"),
+    ]
+    assert [score.value for score in found] == pytest.approx([100] * 4)
+    for score, part in zip(found, ("tok:none", "nc:6", "case:lc", "case:lc")):
+        assert part in score.signature.split("|")
+        assert f"version:{sacrebleu.__version__}" in score.signature
+    assert "tok:13a" in found[2].signature and "case:mixed" in found[0].signature
+
+
+def test_scores_are_sacrebleus():
+    wrong = ["it ' s very late .", "she came at 9 : 30 , alone ."]
+    plain = ["it's very late.", "she came at 9:30, alone."]
+    values = [score.value for score in scores(wrong, WORDS, TEXT)]
+    expected = [
+        sacrebleu.corpus_bleu(wrong, [WORDS], tokenize="none", force=True),
+        sacrebleu.corpus_chrf(wrong, [WORDS]),
+        sacrebleu.corpus_bleu(plain, [TEXT], tokenize="13a", lowercase=True),
+        sacrebleu.corpus_chrf([p.lower() for p in plain], [[t.lower() for t in TEXT]]),
+    ]
+    assert values == pytest.approx([score.score for score in expected])
+    assert all(0 < value < 100 for value in values)
+
+
+def test_accents_that_the_vocabulary_drops_are_errors_in_the_plain_text_alone():
+    words = ["nao e o fim ."]
+    tokens, _, plain, _ = scores(words, words, ["Não é o fim."])
+    assert tokens.value == pytest.approx(100) and plain.value < 50
+
+
+class Perfect:
+    """A translator that knows the references."""
+
+    def __init__(self, tokenizer, references):
+        self.target_tokenizer, self.ids = tokenizer, tokenizer.encode(references)
+
+    def search_all(self, source, progress):
+        progress("translated")
+        assert len(source) == len(self.ids)
+        # The best and another one, which nobody asked for.
+        other = Hypothesis((4,), True, -9.0, -9.0)
+        return [
+            [Hypothesis(tuple(row[1:-1].tolist()), True, -1.0, -1.0), other]
+            for row in self.ids
+        ]
+
+
+def test_a_translation_is_compared_with_its_reference_word_by_word():
+    inner = [f"##{letter}" for letter in string.ascii_lowercase]
+    tokenizer = WordPiece([*RESERVED, *string.ascii_lowercase, *inner, ".", "'"])
+    references, said = ["It's late.", "Não."], []
+    source = [np.array([2, 5, 3])] * 2
+    found = translation_scores(
+        Perfect(tokenizer, references),
+        source,
+        tokenizer.words(references),
+        references,
+        said.append,
+    )
+    assert list(found.translations) == ["it ' s late .", "nao ."]
+    assert list(found.references) == ["it ' s late .", "nao ."]
+    assert said == ["translated"]
+    bleu, chrf, *_ = found.scores
+    assert [bleu.value, chrf.value] == pytest.approx([100, 100])

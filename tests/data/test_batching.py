@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from reprt.data.batching import by_length, padded
+
+LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
+
+
+def batches(*arguments):
+    return [batch.tolist() for batch in by_length(*arguments)]
+
+
+def test_the_shortest_come_first_and_like_lengths_keep_their_order():
+    assert batches(LENGTHS, 4) == [[1, 3, 6, 0], [9, 2, 4, 8], [10, 7, 5]]
+
+
+def test_batches_of_one_length_alone():
+    assert batches(LENGTHS, 2, True) == [
+        [1, 3],
+        [6],
+        [0, 9],
+        [2],
+        [4, 8],
+        [10],
+        [7],
+        [5],
+    ]
+
+
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 100])
+def test_every_sentence_is_in_one_batch(batch_size, equal):
+    lengths = np.random.default_rng(0).integers(1, 9, 50)
+    found = batches(lengths, batch_size, equal)
+    assert sorted(sum(found, [])) == list(range(50))
+    assert max(map(len, found)) <= batch_size
+    order = [lengths[index] for batch in found for index in batch]
+    assert order == sorted(lengths)
+    if equal:
+        assert all(len(set(lengths[batch])) == 1 for batch in found)
+        # As few as can be.
+        _, counts = np.unique(lengths, return_counts=True)
+        assert len(found) == sum(-(-counts // batch_size))
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_nothing_makes_no_batch(equal):
+    assert batches([], 4, equal) == []
+    assert batches([7], 4, equal) == [[0]]
+
+
+def test_rows_are_padded_behind():
+    ids = padded([np.array([2, 5, 3]), np.array([2, 3]), np.array([], "int32")])
+    assert ids.dtype == np.int32
+    assert ids.tolist() == [[2, 5, 3], [2, 3, 0], [0, 0, 0]]

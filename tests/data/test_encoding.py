@@ -1,0 +1,251 @@
+import numpy as np
+import pytest
+
+from reprt.constants import END_ID, START_ID
+from reprt.data.batching import batches, bucketed_order, training_order
+from reprt.data.corpora import embedded
+from reprt.data.encoding import EncodedSplit, encode
+from reprt.data.rows import Rows
+from reprt.data.tokenizers.wordpiece import WordPiece
+
+
+def sentence(length, first):
+    return np.array([START_ID, *range(first, first + length), END_ID], "int32")
+
+
+@pytest.fixture
+def split():
+    """Seven pairs; the pair i begins with the words 10 i and 10 i + 5."""
+    source, target = (3, 1, 2, 4, 1, 3, 2), (1, 4, 2, 3, 1, 4, 3)
+    return EncodedSplit(
+        [sentence(length, 10 * i) for i, length in enumerate(source, start=1)],
+        [sentence(length, 10 * i + 5) for i, length in enumerate(target, start=1)],
+    )
+
+
+def read(dataset):
+    return [
+        (source.numpy(), inputs.numpy(), labels.numpy())
+        for (source, inputs), labels in dataset
+    ]
+
+
+def test_labels_are_the_inputs_moved_by_one(split):
+    ((source, inputs, labels),) = read(batches(split, 7))
+    for row, (ids, target) in enumerate(zip(split.source, split.target)):
+        words = len(target) - 1
+        assert source[row, : len(ids)].tolist() == ids.tolist()
+        assert inputs[row, :words].tolist() == target[:-1].tolist()
+        assert labels[row, :words].tolist() == target[1:].tolist()
+
+
+def test_padding_is_at_the_end_alone_and_reaches_the_longest_of_the_batch(split):
+    for number, batch in enumerate(read(batches(split, 3))):
+        pairs = range(3 * number, min(3 * number + 3, 7))
+        longest = (
+            max(len(split.source[i]) for i in pairs),
+            *[max(len(split.target[i]) for i in pairs) - 1] * 2,
+        )
+        for ids, width in zip(batch, longest):
+            assert ids.dtype == np.int32 and ids.shape == (len(pairs), width)
+            real = ids != 0
+            assert (real[:, :-1] >= real[:, 1:]).all() and real[:, 0].all()
+
+
+def test_the_last_small_batch_is_kept(split):
+    assert [len(labels) for *_, labels in read(batches(split, 3))] == [3, 3, 1]
+    assert split.steps(3) == 3 and split.steps(7) == 1 and split.steps(8) == 1
+
+
+def test_an_order_is_followed(split):
+    order = [6, 0, 3, 1, 5, 2, 4]
+    firsts = [source[:, 1] for source, *_ in read(batches(split, 2, order))]
+    assert np.concatenate(firsts).tolist() == [10 * (i + 1) for i in order]
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3])
+def test_skip_drops_the_first_batches(split, skip):
+    order = training_order(7, seed=0, epoch=0)
+    whole = read(batches(split, 3, order))
+    rest = read(batches(split, 3, order, skip))
+    assert len(rest) == 3 - skip
+    for expected, received in zip(whole[skip:], rest):
+        for one, other in zip(expected, received):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_the_training_order_is_a_function_of_seed_and_epoch_alone():
+    first = training_order(100, seed=3, epoch=5)
+    np.random.seed(1)
+    assert training_order(100, seed=3, epoch=5).tolist() == first.tolist()
+    assert sorted(first.tolist()) == list(range(100))
+    others = [training_order(100, *which) for which in ((3, 6), (4, 5), (5, 3))]
+    assert all(other.tolist() != first.tolist() for other in others)
+
+
+@pytest.fixture(scope="module")
+def lengths():
+    """Of 10,050 sentences, spread as those of talks are."""
+    drawn = np.random.default_rng(0).lognormal(3, 0.6, 10_050)
+    return np.clip(drawn.astype(int), 3, 128)
+
+
+def padding(lengths, order, batch_size):
+    """The share of a padded epoch that is padding."""
+    cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    return 1 - lengths.sum() / sum(len(few) * lengths[few].max() for few in cut)
+
+
+def test_a_bucketed_order_saves_most_of_the_padding(lengths):
+    order = bucketed_order(lengths, 64, seed=0, epoch=0)
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    shuffled = padding(lengths, training_order(len(lengths), 0, 0), 64)
+    assert padding(lengths, order, 64) < 0.05 < 0.5 < shuffled
+
+
+def test_a_bucketed_order_mixes_its_batches_and_ends_with_the_incomplete_one(lengths):
+    order = bucketed_order(lengths, 64, seed=0, epoch=0)
+    full = lengths[order[: len(order) // 64 * 64]].reshape(-1, 64)
+    longest = full.max(axis=1)
+    assert 0.3 < (np.diff(longest) > 0).mean() < 0.7  # neither rises nor falls
+    # Two pools: not even the longest of all sentences all meet.
+    assert len(full) > 100 and (longest == lengths.max()).sum() > 1
+    rest = lengths[order[len(full) * 64 :]]
+    assert len(rest) == 10_050 % 64 and np.ptp(rest) > 10  # as drawn
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9])
+def test_a_bucketed_order_holds_every_sentence_of_a_small_text(count):
+    order = bucketed_order(np.arange(count), 8, seed=0, epoch=0)
+    assert sorted(order.tolist()) == list(range(count))
+
+
+def test_a_bucketed_order_is_a_function_of_its_arguments_alone(lengths):
+    first = bucketed_order(lengths, 64, seed=3, epoch=5)
+    np.random.seed(1)
+    assert bucketed_order(lengths, 64, seed=3, epoch=5).tolist() == first.tolist()
+    for seed, epoch in ((3, 6), (4, 5), (5, 3)):
+        assert bucketed_order(lengths, 64, seed, epoch).tolist() != first.tolist()
+
+
+def test_a_pair_is_as_long_as_its_longer_input(split):
+    ((source, inputs, _),) = read(batches(split, 7))
+    longer = np.maximum((source != 0).sum(axis=1), (inputs != 0).sum(axis=1))
+    assert split.lengths.tolist() == longer.tolist()
+
+
+def test_rows_laid_end_to_end_give_the_same_batches(split):
+    laid = EncodedSplit(Rows.of(split.source), Rows.of(split.target))
+    for whole, other in zip(read(batches(split, 3)), read(batches(laid, 3))):
+        for one, two in zip(whole, other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_a_batch_has_a_sentence_at_least(split, batch_size):
+    with pytest.raises(ValueError, match=f"at least 1, got {batch_size}"):
+        batches(split, batch_size)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return embedded.load(train=40, dev=5, test=3)
+
+
+def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
+    whole = encode(corpus, 150, 1000, tmp_path)
+    cut = encode(corpus, 150, 10, tmp_path)
+    sides = [("source", 10), ("target", 11)]  # inputs and labels each drop one
+    for name in ("train", "dev", "test"):
+        for side, kept in sides:
+            long, short = (getattr(getattr(t, name), side) for t in (whole, cut))
+            assert max(map(len, long)) > kept == max(map(len, short))
+            for one, other in zip(long, short, strict=True):
+                assert one[:kept].tolist() == other.tolist()
+                assert (other[-1] == END_ID) == (len(one) <= kept)
+    (_, inputs, labels) = read(batches(cut.train, 40))[0]
+    assert inputs.shape[1] == labels.shape[1] == 10
+
+
+def test_vocabularies_are_learnt_on_the_training_text_alone(corpus, tmp_path):
+    other = embedded.load(train=40, dev=5, test=3, seed=1)
+    mixed = encode(
+        type(corpus)(**{**vars(corpus), "dev": other.dev, "test": other.test}),
+        150,
+        99,
+        tmp_path,
+    )
+    text = encode(corpus, 150, 99, tmp_path)
+    assert mixed.source_tokenizer.digest() == text.source_tokenizer.digest()
+    assert text.source_tokenizer.digest() != text.target_tokenizer.digest()
+    assert (len(text.train), len(text.dev), len(text.test)) == (40, 5, 3)
+
+
+def ids(text):
+    return [
+        [row.tolist() for row in side]
+        for split in (text.train, text.dev, text.test)
+        for side in (split.source, split.target)
+    ]
+
+
+@pytest.fixture
+def tokenised(monkeypatch):
+    """How many sentences were tokenised, and cut at how many ids, each time."""
+    calls, encode_chunks = [], WordPiece.encode_chunks
+
+    def counted(self, sentences, longest=None):
+        calls.append((len(sentences), longest))
+        yield from encode_chunks(self, sentences, longest)
+
+    monkeypatch.setattr(WordPiece, "encode_chunks", counted)
+    return calls
+
+
+def test_a_text_is_tokenised_once(corpus, tmp_path, tokenised):
+    first = encode(corpus, 150, 99, tmp_path)
+    # Each side of each split, and once more what translations are compared with.
+    cut = [(n, longest) for n in (40, 5, 3) for longest in (99, 100)]
+    assert tokenised == [*cut, (3, None)]
+    assert ids(encode(corpus, 150, 99, tmp_path)) == ids(first) and len(tokenised) == 7
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "vocabularies"]
+
+
+def test_what_changes_the_ids_is_tokenised_anew(corpus, tmp_path, tokenised):
+    encode(corpus, 150, 99, tmp_path)
+    encode(corpus, 150, 98, tmp_path)
+    assert len(tokenised) == 7 + 6
+    encode(corpus, 45, 99, tmp_path)
+    assert len(tokenised) == 7 + 6 + 7
+    other = embedded.load(train=40, dev=6, test=3)
+    encode(type(corpus)(**{**vars(corpus), "dev": other.dev}), 150, 99, tmp_path)
+    assert tokenised[20:] == [(6, 99), (6, 100)]
+
+
+def test_damaged_ids_are_made_again(corpus, tmp_path, tokenised):
+    first = ids(encode(corpus, 150, 99, tmp_path))
+    one, two, *_ = (tmp_path / "ids").iterdir()
+    one.write_bytes(one.read_bytes()[:-5])
+    two.write_bytes(b"")
+    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 9
+    assert ids(encode(corpus, 150, 99, tmp_path)) == first and len(tokenised) == 9
+
+
+def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("reprt.data.tokenizers.wordpiece.CHUNK", 25)
+    told: list[str] = []
+    encode(corpus, 150, 99, tmp_path, told.append)
+    assert told[:2] == [
+        f"vocabulary of the {side}: learnt from 40 sentences"
+        for side in ("source", "target")
+    ]
+    assert [line.rpartition(",")[0] for line in told[2:6]] == [
+        f"tokenising train {side}: {done}/40 sentences"
+        for side in ("source", "target")
+        for done in (25, 40)
+    ]
+    assert told[-2] == "tokenising test target: 3/3 sentences, 0:00 left"
+    assert told[-1] == "tokenising test: 3/3 sentences, 0:00 left"
+    told.clear()
+    encode(corpus, 150, 99, tmp_path, told.append)
+    assert told == []

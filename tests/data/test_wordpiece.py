@@ -1,0 +1,162 @@
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+
+from reprt.constants import END_ID, RESERVED, START_ID
+from reprt.data.corpora import embedded
+from reprt.data.tokenizers import wordpiece
+from reprt.data.tokenizers.wordpiece import (
+    WordPiece,
+    cached_vocabulary,
+    learn_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
+
+FOREIGN = [
+    "שלום עולם, מה שלומך?",
+    "привет, мир! как дела?",
+    "a ação do avô: não é fácil...",
+    "100% \"naïve\" — c'est la vie",
+]
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    return embedded.load(train=60, dev=1, test=1).train.source
+
+
+@pytest.fixture(scope="module")
+def portuguese(sentences):
+    return WordPiece(learn_vocabulary(sentences, 200))
+
+
+def words(sentence):
+    """The words as WordPiece sees them: no accents, no case, punctuation apart."""
+    letters = unicodedata.normalize("NFD", sentence.lower())
+    plain = "".join(char for char in letters if unicodedata.category(char) != "Mn")
+    apart = (
+        f" {char} " if unicodedata.category(char)[0] in "PS" else char for char in plain
+    )
+    return " ".join("".join(apart).split())
+
+
+def test_decoding_gives_the_words_that_were_encoded(portuguese, sentences):
+    decoded = portuguese.decode(portuguese.encode(sentences))
+    assert decoded == [words(sentence) for sentence in sentences]
+
+
+def test_decoding_gives_the_words_of_other_scripts(sentences):
+    foreign = WordPiece(learn_vocabulary(FOREIGN * 5, 200))
+    decoded = foreign.decode(foreign.encode(FOREIGN))
+    assert decoded == [words(sentence) for sentence in FOREIGN]
+    assert decoded[2] == "a acao do avo : nao e facil . . ."
+
+
+def test_ids_go_from_start_to_end_and_are_never_padding(portuguese, sentences):
+    assert RESERVED == ("[PAD]", "[UNK]", "[START]", "[END]")
+    assert tuple(portuguese.vocabulary[:4]) == RESERVED
+    encoded = portuguese.encode(sentences)
+    assert len(encoded) == len(sentences)
+    for ids in encoded:
+        assert ids.dtype == np.int32 and ids[0] == START_ID and ids[-1] == END_ID
+        assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
+        assert ids.max() < len(portuguese)
+
+
+def test_text_cannot_write_reserved_tokens(portuguese):
+    (ids,) = portuguese.encode(["[START] [END] [PAD]"])
+    assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
+
+
+def test_unknown_letters_are_one_unknown_word(portuguese):
+    (ids,) = portuguese.encode(["漢"])
+    assert ids.tolist() == [START_ID, RESERVED.index("[UNK]"), END_ID]
+    assert portuguese.decode([ids]) == ["[UNK]"]
+
+
+def test_decoding_stops_at_the_first_end(portuguese, sentences):
+    (ids,) = portuguese.encode(sentences[:1])
+    rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
+    assert portuguese.decode(rows) == portuguese.decode([ids]) * 3
+
+
+def test_nothing_is_encoded_and_decoded_as_nothing(portuguese):
+    assert portuguese.encode([]) == [] and portuguese.decode([]) == []
+    (ids,) = portuguese.encode([""])
+    assert ids.tolist() == [START_ID, END_ID]
+    assert portuguese.decode([ids, []]) == ["", ""]
+
+
+def test_chunks_leave_no_trace(portuguese, sentences, monkeypatch):
+    whole = portuguese.encode(sentences)
+    monkeypatch.setattr(wordpiece, "CHUNK", 7)
+    for one, other in zip(whole, portuguese.encode(sentences), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
+    monkeypatch.setattr(wordpiece, "CHUNK", 7)
+    chunks = list(portuguese.encode_chunks(sentences, longest=6))
+    assert [len(rows) for rows in chunks] == [7] * 8 + [4]
+    cut = [ids.tolist() for rows in chunks for ids in rows]
+    assert cut == [ids[:6].tolist() for ids in portuguese.encode(sentences)]
+
+
+def test_the_vocabulary_is_a_function_of_text_and_size(portuguese, sentences):
+    assert learn_vocabulary(sentences, 200) == portuguese.vocabulary
+    smaller = learn_vocabulary(sentences, 45)
+    assert len(smaller) < len(portuguese) <= 220
+    assert WordPiece(smaller).digest() != portuguese.digest()
+
+
+def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
+    sentences, tmp_path, monkeypatch
+):
+    learnt = []
+
+    def learn(sentences, size):
+        learnt.append((sentences[0], size))
+        return [*RESERVED, f"{len(learnt)}"]
+
+    monkeypatch.setattr(wordpiece, "learn_vocabulary", learn)
+    folder = tmp_path / "new" / "cache"
+    first = cached_vocabulary(["a", "b"], 100, folder)
+    assert cached_vocabulary(["a", "b"], 100, folder) == first == [*RESERVED, "1"]
+    assert cached_vocabulary(["a", "b"], 101, folder)[-1] == "2"
+    assert cached_vocabulary(["ab"], 100, folder)[-1] == "3"
+    assert learnt == [("a", 100), ("a", 101), ("ab", 100)]
+    assert len(list(folder.iterdir())) == 3  # and no temporary file
+
+
+def test_a_vocabulary_survives_its_file(tmp_path):
+    pieces = [*RESERVED, "a", "##ção", "é", "\u2028", "\x85", "##'"]
+    write_vocabulary(pieces, tmp_path / "vocabulary")
+    assert read_vocabulary(tmp_path / "vocabulary") == pieces
+
+
+@pytest.mark.parametrize(
+    "pieces, message",
+    [
+        ([*RESERVED, "a", "b", "a"], "Received 'a' twice"),
+        (["[UNK]", "[PAD]", "[START]", "[END]"], "begins with '\\[UNK\\] \\[PAD\\]"),
+        (["[PAD]", "[UNK]"], "begins with \\[PAD\\] \\[UNK\\] \\[START\\] \\[END\\]"),
+        ([], "begins with ''"),
+    ],
+)
+def test_what_is_no_vocabulary_is_refused_and_its_file_named(tmp_path, pieces, message):
+    with pytest.raises(ValueError, match=message):
+        WordPiece(pieces)
+    write_vocabulary(pieces, tmp_path / "damaged.txt")
+    with pytest.raises(ValueError, match=f"damaged.txt cannot be used: .*{message}"):
+        read_vocabulary(tmp_path / "damaged.txt")
+
+
+def test_without_tensorflow_text_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    tokenizer = WordPiece([*RESERVED, "casa", "##s"])
+    with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
+        tokenizer.encode(["casas"])
+    assert tokenizer.decode([[4, 5]]) == ["casas"]  # needs none

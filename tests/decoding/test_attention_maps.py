@@ -1,0 +1,200 @@
+import dataclasses
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from reprt.decoding.attention_maps import AttentionMaps, draw, write_page
+
+SOURCE = "hoje o mercado ab ##re às nove .".split()
+TARGET = "[START] today the market open ##s at nine .".split()
+HOSTILE = [
+    "</script><b>",
+    "<!--<script>",
+    "{{data}}",
+    "&lt;",
+    '"\\',
+    "$\\nope$",
+    "a\nb",
+    "\u2028",
+    "\u202e",
+    "\ud800",
+]
+FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", "नमस्ते", "🙂"]
+
+
+@pytest.fixture
+def make():
+    """A function that returns maps of random weights, as a softmax gives them."""
+
+    def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
+        random = np.random.default_rng(0)
+
+        def weights(queries, keys):
+            scores = random.normal(size=(layers, heads, len(queries), len(keys)))
+            exponentials = np.exp(2 * scores)
+            return exponentials / exponentials.sum(-1, keepdims=True)
+
+        return AttentionMaps(
+            source,
+            target,
+            encoder=weights(source, source),
+            decoder=weights(target, target),
+            cross=weights(target, source),
+            **{"translation": "today it opens at nine .", "model": "repe", **texts},
+        )
+
+    return make
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page, as far as the tests ask."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.text = path.read_text("utf-8")
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.scripts: list[str] = []
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1] == "script":
+            self.scripts[-1] += data
+
+    @property
+    def data(self):
+        return json.loads(self.scripts[0])
+
+
+def test_the_page_holds_the_maps(make, tmp_path):
+    maps = make()
+    page = Page(write_page(maps, tmp_path / "page.html"))
+    data = page.data
+    assert data.keys() == {field.name for field in dataclasses.fields(maps)}
+    assert data["source"] == SOURCE and data["target"] == TARGET
+    assert data["model"] == "repe" and data["translation"] == maps.translation
+    for kind in ("encoder", "decoder", "cross"):
+        given = getattr(maps, kind)
+        kept = np.array(data[kind])
+        assert kept.shape == given.shape
+        np.testing.assert_allclose(kept, given, atol=0.5001e-4)
+    numbers = re.findall(r"\d\.\d+", page.scripts[0])
+    assert max(map(len, numbers)) == len("0.1234")
+
+
+def test_no_token_is_taken_for_markup(make, tmp_path):
+    plain = Page(write_page(make(), tmp_path / "plain.html"))
+    maps = make(HOSTILE, ["[START]", *HOSTILE], translation="</script>", model="<b>")
+    page = Page(write_page(maps, tmp_path / "page.html"))
+    assert page.tags == plain.tags
+    assert "<" not in page.scripts[0]
+    assert page.data["source"] == HOSTILE
+    assert page.data["target"] == ["[START]", *HOSTILE]
+    assert page.data["translation"] == "</script>" and page.data["model"] == "<b>"
+    assert "innerHTML" not in page.text
+
+
+def test_the_page_needs_nothing_but_itself(make, tmp_path):
+    page = Page(write_page(make(), tmp_path / "page.html"))
+    names = {name for name, _ in page.attributes}
+    assert not names & {"src", "href", "srcset", "action"}
+    assert "link" not in page.tags and "img" not in page.tags
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import ", page.text)
+    addresses = set(re.findall(r"https?://[^\"]*", page.text))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which is not looked up
+    assert any("default-src 'none'" in (value or "") for _, value in page.attributes)
+
+
+def test_every_control_has_a_label(make, tmp_path):
+    text = Page(write_page(make(), tmp_path / "page.html")).text
+    labels = re.findall(r"<label>.*?</label>", text, re.DOTALL)
+    controls = r"<(?:input|select)\b"
+    assert len(re.findall(controls, text)) == len(labels)
+    assert all(len(re.findall(controls, label)) == 1 for label in labels)
+
+
+def size_of(path):
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    return int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
+
+
+@pytest.mark.parametrize(
+    "layers, heads, source, target, least, most",
+    [
+        (2, 4, SOURCE, TARGET, (600, 900), (1000, 1500)),
+        (4, 8, SOURCE, TARGET, (1100, 1700), (1500, 2300)),
+        (1, 2, ["um"] * 40, ["one"] * 40, (900, 1300), (1500, 2000)),
+        (1, 2, ["um"] * 70, ["one"] * 3, (900, 500), (1500, 2000)),
+        (1, 1, ["um"], ["one"], (300, 500), (900, 1000)),
+    ],
+)
+def test_the_picture_is_as_large_as_it_must_be(
+    make, tmp_path, layers, heads, source, target, least, most
+):
+    maps = make(source, target, layers, heads)
+    width, height = size_of(draw(maps, tmp_path / "maps.png"))
+    assert least[0] < width < most[0] and least[1] < height < most[1]
+
+
+@pytest.mark.parametrize("tokens", [HOSTILE, FOREIGN])
+def test_any_token_can_be_drawn(make, tmp_path, tokens):
+    """Of a warning pytest makes an error; there are always glyphs that are missing."""
+    maps = make(tokens, ["[START]", *tokens], 1, 2, translation=" ".join(tokens))
+    size_of(draw(maps, tmp_path / "maps.png"))
+
+
+def test_nothing_half_written_is_left(make, tmp_path):
+    maps = make(["um"], ["one"], 1, 1)
+    for write in (draw, write_page):
+        (tmp_path / "file").write_text("an older one")
+        assert write(maps, str(tmp_path / "file")) == tmp_path / "file"
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+        assert (tmp_path / "file").read_bytes() != b"an older one"
+        assert write(maps, tmp_path / "new" / "file").exists()
+        shutil.rmtree(tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"source": []}, "Expected `source` to have tokens. Received: none."),
+        ({"target": []}, "Expected `target` to have tokens. Received: none."),
+        (
+            {"source": ["um"]},
+            r"Expected `encoder` to have the shape .*, here \(2, 4, 1, 1\).* Received: "
+            r"\(2, 4, 8, 8\)\.",
+        ),
+        ({"target": ["one"]}, r"`decoder` .* \(2, 4, 1, 1\).* \(2, 4, 9, 9\)\."),
+        (
+            {"cross": np.zeros((2, 4, 8, 9))},
+            r"`cross` .* \(2, 4, 9, 8\).* \(2, 4, 8, 9\)\.",
+        ),
+        ({"cross": np.zeros((1, 4, 9, 8))}, r"`cross` .* \(1, 4, 9, 8\)\."),
+        ({"encoder": np.zeros((8, 8))}, r"`encoder` .* \(N, H, 8, 8\).* \(8, 8\)\."),
+        ({"encoder": np.zeros((0, 4, 8, 8))}, r"none of them 0. Received: \(0, 4, 8"),
+        ({"cross": np.full((2, 4, 9, 8), 1.5)}, "of `cross` to lie .* 1.5 to 1.5"),
+        ({"cross": np.full((2, 4, 9, 8), -0.5)}, "of `cross` to lie .* -0.5 to -0.5"),
+        ({"cross": np.full((2, 4, 9, 8), np.nan)}, "of `cross` to lie .* nan to nan"),
+    ],
+)
+def test_what_are_no_maps_is_refused(make, changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(make(), **changes)
+
+
+def test_maps_cannot_be_changed(make):
+    maps = make(list(SOURCE))
+    assert maps.source == tuple(SOURCE)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        maps.model = "baseline"

@@ -1,0 +1,150 @@
+"""The page in a browser, where there is one: Chromium alone, driven by the address."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from reprt.decoding.attention_maps import AttentionMaps, write_page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason=f"no browser: none of {', '.join(NAMES)} is installed"
+)
+SOURCE = ["olá", "</script><b>", "שלום"]
+TARGET = ["[START]", "hello", "wor", "##ld"]
+LAYERS, HEADS = 2, 3
+
+
+@pytest.fixture(scope="module")
+def maps():
+    random = np.random.default_rng(0)
+
+    def weights(queries, keys):
+        shape = LAYERS, HEADS, len(queries)
+        return random.dirichlet(np.ones(len(keys)), shape)
+
+    return AttentionMaps(
+        SOURCE,
+        TARGET,
+        encoder=weights(SOURCE, SOURCE),
+        decoder=np.tril(weights(TARGET, TARGET)),
+        cross=weights(TARGET, SOURCE),
+        translation="hello <i>world</i>",
+        model="repe",
+    )
+
+
+@pytest.fixture(scope="module")
+def visit(maps, tmp_path_factory):
+    """A function that opens the page at an address, and returns what it becomes."""
+    folder = tmp_path_factory.mktemp("page")
+    page = write_page(maps, folder / "page.html")
+
+    def visit(address="", script=""):
+        seen = page.with_name("seen.html")
+        seen.write_text(page.read_text("utf-8") + f"<script>{script}</script>", "utf-8")
+        finished = subprocess.run(
+            [
+                BROWSER,
+                "--headless",
+                "--no-sandbox",  # which root, in a container, cannot have
+                "--disable-gpu",
+                "--enable-logging=stderr",
+                f"--user-data-dir={folder / 'profile'}",
+                "--dump-dom",
+                f"{seen.as_uri()}#{address}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert finished.returncode == 0, finished.stderr
+        # Whatever the page complains of, errors and refused resources alike.
+        assert "CONSOLE" not in finished.stderr, finished.stderr
+        return finished.stdout
+
+    return visit
+
+
+def opacities(dom, mark):
+    return sorted(map(float, re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom)))
+
+
+def read(dom):
+    """The text of the tip."""
+    [tip] = re.findall('<output id="tip"[^>]*>(.*?)</output>', dom)
+    return re.sub("<.*?>", "", tip)
+
+
+def above(weights, threshold):
+    return np.sort(weights[(weights >= threshold) & (weights > 0)].round(4))
+
+
+def test_lines_are_as_strong_as_the_mean_weights(maps, visit):
+    dom = visit()
+    assert opacities(dom, "rect") == []
+    expected = above(maps.cross[0].mean(0), 0.05)
+    np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
+    assert "mean of 3 heads" in dom and "1 of 2" in dom
+
+
+def test_the_address_chooses_kind_layer_head_view_and_threshold(maps, visit):
+    dom = visit("kind=decoder&layer=2&head=3&mode=heat&threshold=0.2")
+    assert opacities(dom, "line") == []
+    expected = np.sqrt(above(maps.decoder[1, 2], 0.2))
+    np.testing.assert_allclose(opacities(dom, "rect"), expected, atol=0.002)
+    assert "head 3" in dom and "2 of 2" in dom and ">0.2</output>" in dom
+
+
+def test_all_heads_stand_side_by_side(maps, visit):
+    dom = visit("kind=encoder&head=all&threshold=0")
+    assert dom.count("<figure") == HEADS
+    assert len(opacities(dom, "line")) == above(maps.encoder[0], 0).size
+
+
+def test_an_address_that_makes_no_sense_is_put_right(maps, visit):
+    dom = visit("kind=none&layer=9&head=9&mode=3d&threshold=-1&length=2&%")
+    assert "mean of 3 heads" in dom and "2 of 2" in dom
+    assert len(opacities(dom, "line")) > 0
+
+
+def test_tokens_are_text_in_their_own_direction(visit):
+    dom = visit()
+    for token in ("שלום", "&lt;/script&gt;&lt;b&gt;"):
+        assert re.search(rf'<li dir="auto"[^\n]*>{token}</li>', dom)
+    assert "hello &lt;i&gt;world&lt;/i&gt;" in dom
+    markup = re.sub('(?s)<script.*?</script>|title=".*?"', "", dom)
+    assert "<b>" not in markup and "<i>" not in markup
+
+
+def test_keys_and_pointer_read_exact_weights(maps, visit):
+    script = """
+    const press = (key) => document.querySelector("figure").dispatchEvent(
+      new KeyboardEvent("keydown", { key, cancelable: true }));
+    ["Home", "ArrowUp", "ArrowDown", "ArrowRight", "ArrowRight"].forEach(press);
+    """
+    dom = visit("head=2&layer=2&mode=heat&threshold=1", script)
+    assert read(dom) == f"head 2: hello → שלום {maps.cross[1, 1, 1, 2]:.4f}"
+
+    script = """
+    const svg = document.querySelector("figure svg"), box = svg.getBoundingClientRect();
+    svg.dispatchEvent(new PointerEvent("pointermove", {
+      clientX: box.left + 1, clientY: box.top + 1, bubbles: true }));
+    """
+    dom = visit("head=1&mode=heat", script)
+    assert read(dom) == f"head 1: [START] → olá {maps.cross[0, 0, 0, 0]:.4f}"
+
+
+def test_a_control_redraws_and_is_kept_in_the_address(maps, visit):
+    script = """
+    document.querySelector("[value=heat]").click();
+    document.title = location.hash;
+    """
+    dom = visit("threshold=0", script)
+    assert len(opacities(dom, "rect")) == above(maps.cross[0].mean(0), 0).size
+    kept = "#kind=cross&amp;layer=1&amp;head=mean&amp;mode=heat&amp;threshold=0"
+    assert f"<title>{kept}</title>" in dom

@@ -1,0 +1,392 @@
+import functools
+import importlib.util
+import json
+import math
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import naive
+import numpy as np
+import pytest
+from naive import END, PAD, SIZES, START, VARIANTS
+
+from reprt import models
+from reprt.constants import RESERVED
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding.beam_search import (
+    EXTRA_TOKENS,
+    MORE_ROOM,
+    BeamSearch,
+    as_array,
+    greedy_search,
+)
+from reprt.decoding.translator import Translator
+
+PADDED = ("repe", {"padding_in_statistics": True})
+LIMIT = 24
+
+
+def sentences(lengths, seed=0):
+    """Ids of random sentences, with 0 after the shorter ones."""
+    ids = np.random.default_rng(seed).integers(4, 11, (len(lengths), max(lengths)))
+    ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = PAD
+    return ids.astype("int32")
+
+
+SOURCES = sentences([7, 3, 5, 2, 7, 6, 4, 1])
+
+
+def build(variant, end=1.0, **overrides):
+    name, settings = variant
+    model = models.build(name, 11, 10, **{**SIZES, **settings, **overrides})
+    return naive.lively(model, seed=1, end=end)
+
+
+# Models, and the graphs that a search makes, are the dearest things here.
+@functools.cache
+def model_of(variant):
+    return build(VARIANTS[variant])
+
+
+@functools.cache
+def reader_of(variant):
+    return naive.Reader(model_of(variant))
+
+
+@functools.cache
+def search_of(variant, size, length_penalty=0.6):
+    return BeamSearch(
+        model_of(variant),
+        START,
+        END,
+        beam_size=size,
+        length_penalty=length_penalty,
+        max_tokens=LIMIT,
+    )
+
+
+@functools.cache
+def found_by(variant, size, length_penalty=0.6):
+    return search_of(variant, size, length_penalty)(SOURCES)
+
+
+def assert_same(found, expected):
+    """Compares the hypotheses of one sentence with those of another search."""
+    assert [(one.ids, one.ended) for one in found] == [
+        (one.ids, one.ended) for one in expected
+    ]
+    for measure in ("log_probability", "score"):
+        np.testing.assert_allclose(
+            [getattr(one, measure) for one in found],
+            [getattr(one, measure) for one in expected],
+            rtol=1e-4,
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_is_searched_for_below_is_worth_it(variant):
+    """Sentences end one after the other, some of them past the first capacity."""
+    lengths = [len(best.ids) for best, *_ in found_by(variant, 2)]
+    assert len(set(lengths)) >= 4
+    assert max(lengths) > MORE_ROOM and min(lengths) < MORE_ROOM / 2
+    ended = {one.ended for hypotheses in found_by(variant, 2) for one in hypotheses}
+    assert ended == {False, True}
+    assert any(
+        greedy[0].ids != best[0].ids
+        for greedy, best in zip(found_by(variant, 1), found_by(variant, 2))
+    )
+
+
+@pytest.mark.parametrize(
+    "variant, size, length_penalty",
+    [
+        *((variant, size, 0.6) for variant in VARIANTS for size in (1, 2)),
+        ("baseline", 2, 2.5),
+        ("baseline", 4, 0.6),
+        ("repe", 4, 0.0),
+        ("repe, prefix", 4, 1.0),
+    ],
+)
+def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
+    variant, size, length_penalty
+):
+    read, translations = reader_of(variant), found_by(variant, size, length_penalty)
+    assert len(translations) == len(SOURCES)
+    for source, found in zip(SOURCES, translations):
+        words, ended, log_probabilities, scores = zip(
+            *naive.beam_search(read, source, LIMIT, size, length_penalty)
+        )
+        assert tuple(one.ids for one in found) == words
+        assert tuple(one.ended for one in found) == ended
+        np.testing.assert_allclose(
+            [one.log_probability for one in found], log_probabilities, rtol=1e-4
+        )
+        np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_search_with_one_hypothesis_takes_the_likeliest_word(variant):
+    for source, found in zip(SOURCES, found_by(variant, 1), strict=True):
+        expected = naive.greedy(reader_of(variant), source, LIMIT)
+        assert [(one.ids, one.ended) for one in found] == [expected]
+
+
+def test_greedy_search_returns_the_decoders_input():
+    ids = greedy_search(model_of("repe"), SOURCES, START, END, max_tokens=LIMIT)
+    assert ids.dtype == np.int32
+    for row, (found,) in zip(ids, found_by("repe", 1), strict=True):
+        expected = [START, *found.ids, *([END] if found.ended else [])]
+        assert row.tolist() == expected + [PAD] * (len(row) - len(expected))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_scores_are_those_of_the_whole_translation(variant):
+    """The same words read again: a check that needs no search at all."""
+    read = reader_of(variant)
+    for source, hypotheses in zip(SOURCES, found_by(variant, 2)):
+        scores = [one.score for one in hypotheses if one.ended]
+        assert scores == sorted(scores, reverse=True)
+        assert len({one.ids for one in hypotheses}) == len(hypotheses) == 2
+        # What did not end comes after what did.
+        ended = [one.ended for one in hypotheses]
+        assert ended == sorted(ended, reverse=True)
+        for one in hypotheses:
+            words = [START, *one.ids, *([END] if one.ended else [])]
+            expected = -sum(naive.losses(read, source, words))
+            penalty = ((5 + len(words) - 1) / 6) ** 0.6
+            assert one.log_probability == pytest.approx(expected, rel=1e-4)
+            assert one.score == pytest.approx(expected / penalty, rel=1e-4)
+            assert type(one.score) is type(one.log_probability) is float
+            assert all(type(word) is int for word in one.ids)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_neither_order_nor_padding_nor_company_matters(variant):
+    search, expected = search_of(variant, 2), found_by(variant, 2)
+    order = np.random.default_rng(0).permutation(len(SOURCES))
+    for index, found in zip(order, search(np.pad(SOURCES, ((0, 0), (0, 5)))[order])):
+        assert_same(found, expected[index])
+    for source, one in zip(SOURCES[:2], expected):
+        (found,) = search(source[None, source != PAD])
+        assert_same(found, one)
+
+
+def test_more_hypotheses_than_words():
+    model = model_of("baseline")
+    search = BeamSearch(model, START, END, beam_size=12, max_tokens=3)
+    (found,) = search(SOURCES[:1])
+    expected = naive.beam_search(reader_of("baseline"), SOURCES[0], 3, 12, 0.6)
+    assert [(one.ids, one.ended) for one in found] == [
+        (words, ended) for words, ended, *_ in expected
+    ]
+    search = BeamSearch(model, START, END, beam_size=12, max_tokens=1)
+    (found,) = search(SOURCES[:1])
+    # There are ten, but neither padding nor the start is ever said.
+    words = [word for word in range(10) if word not in (PAD, START, END)]
+    assert sorted(one.ids for one in found) == [(), *((word,) for word in words)]
+
+
+def bias(model, **words):
+    """Adds to the logits of some words."""
+    added = np.zeros(10)
+    for name, amount in words.items():
+        added[{"pad": PAD, "start": START, "end": END}[name]] = amount
+    model.output_dense.bias.assign(np.array(model.output_dense.bias) + added)
+    return model
+
+
+def test_no_translation_is_longer_than_its_source_and_50_words():
+    model = bias(build(VARIANTS["repe"]), end=-1e9)
+    found = BeamSearch(model, START, END)(SOURCES[:2])
+    assert EXTRA_TOKENS == 50
+    for (one,), length in zip(found, (7, 3), strict=True):
+        assert len(one.ids) == length + 50 and not one.ended
+        assert END not in one.ids
+
+
+@pytest.mark.parametrize(
+    "variant, longest",
+    [("baseline", 20), ("repe", 20), ("repe, prefix", 20), ("repe", 10)],
+)
+def test_no_translation_is_longer_than_the_model_can_read(variant, longest):
+    model = bias(build(VARIANTS[variant], max_length=longest), end=-1e9)
+    search = BeamSearch(model, START, END, beam_size=2, max_tokens=100)
+    for hypotheses in search(SOURCES[:2]):
+        assert [len(one.ids) for one in hypotheses] == [longest, longest]
+
+
+def test_max_tokens_counts_the_end():
+    model = bias(build(VARIANTS["baseline"]), end=1e9)
+    (found,) = BeamSearch(model, START, END, max_tokens=1)(SOURCES[:1])
+    assert [(one.ids, one.ended) for one in found] == [((), True)]
+    bias(model, end=-2e9)
+    (found,) = BeamSearch(model, START, END, max_tokens=17)(SOURCES[:1])
+    assert [(len(one.ids), one.ended) for one in found] == [(17, False)]
+
+
+def test_neither_padding_nor_the_start_is_ever_said():
+    model = bias(build(VARIANTS["repe"]), pad=100.0, start=100.0)
+    for hypotheses in BeamSearch(model, START, END, 2, max_tokens=6)(SOURCES):
+        for one in hypotheses:
+            assert not {PAD, START, END} & set(one.ids)
+            # The model's own probabilities: nobody makes up for what is forbidden.
+            assert math.isfinite(one.score) and one.log_probability < -90
+
+
+def test_a_search_follows_the_weights():
+    """Validation translates while training goes on."""
+    model = build(VARIANTS["baseline"])
+    search = BeamSearch(model, START, END, max_tokens=5)
+    assert search(SOURCES[:1]) != [[]]
+    bias(model, end=1e9)
+    assert search(SOURCES[:1])[0][0].ids == ()
+
+
+def test_dropout_plays_no_part():
+    name, settings = VARIANTS["baseline"]
+    model = build((name, {**settings, "dropout": 0.5}))
+    search = BeamSearch(model, START, END, 2, max_tokens=6)
+    assert search(SOURCES) == search(SOURCES)
+
+
+def test_where_padding_counts_sentences_of_one_length_are_searched_together():
+    model = build(PADDED)
+    rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
+    options = {"beam_size": 2, "max_tokens": 8}
+    sides = [
+        WordPiece([*RESERVED, *map(str, range(size - len(RESERVED)))])
+        for size in (model.source_vocab_size, model.target_vocab_size)
+    ]
+    translator = Translator(model, *sides, search=options)
+    said = []
+    found = translator.search_all(rows, said.append)
+    assert [line.split()[1] for line in said] == ["2/4", "4/4"]
+    search = BeamSearch(model, START, END, **options)
+    alone = [search(row[None])[0] for row in rows]
+    for one, other in zip(found, alone, strict=True):
+        assert_same(one, other)
+    # For in one batch they would come out otherwise.
+    together = search(sentences([5, 2, 5, 2], seed=1))
+    assert any(
+        [one.ids for one in a] != [one.ids for one in b]
+        for a, b in zip(together, alone)
+    )
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"beam_size": 0}, "`beam_size` to be at least 1. Received: beam_size=0"),
+        ({"beam_size": -1}, "Received: beam_size=-1"),
+        ({"max_tokens": 0}, "`max_tokens` to be at least 1. Received: max_tokens=0"),
+        (
+            {"length_penalty": -0.1},
+            "`length_penalty` not to be negative. Received: length_penalty=-0.1",
+        ),
+        ({"start_id": 0}, "`start_id` to be above 0, which is padding"),
+        ({"end_id": 1000}, "below the model's .* target pieces. Received: end_id=1000"),
+    ],
+)
+def test_bad_settings_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        options = {"start_id": START, "end_id": END, **options}
+        BeamSearch(model_of("baseline"), **options)
+
+
+def test_a_source_longer_than_the_model_can_read_is_refused():
+    search = BeamSearch(model_of("baseline"), START, END)
+    longest = search.model.config.max_length
+    with pytest.raises(ValueError, match=f"at most {longest} tokens.*: {longest + 1}"):
+        search(np.full((1, longest + 1), 5))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_nothing_is_translated_into_nothing(variant):
+    nothing = np.zeros((0, 5), "int32")
+    assert search_of(variant, 2)(nothing) == []
+    assert len(greedy_search(model_of(variant), nothing, START, END)) == 0
+    # A sentence without a word is still a sentence.
+    ((one, *_),) = search_of(variant, 2)(np.zeros((1, 3), "int32"))
+    assert math.isfinite(one.score)
+
+
+def test_hypotheses_are_the_decoders_input():
+    found = [best for best, *_ in found_by("repe", 2)]
+    ids = as_array(found, START, END)
+    for row, one in zip(ids, found, strict=True):
+        expected = [START, *one.ids, *([END] if one.ended else [])]
+        assert row.tolist() == expected + [PAD] * (len(row) - len(expected))
+
+
+def test_a_model_whose_weights_are_not_finite_is_told():
+    model = build(VARIANTS["baseline"])
+    model.output_dense.bias.assign(np.full(10, np.nan))
+    with pytest.raises(ArithmeticError, match="not finite"):
+        BeamSearch(model, START, END)(SOURCES[:2])
+
+
+ELSEWHERE = """
+import json, pickle, sys
+sys.path[:0] = sys.argv[2:]
+from test_decoding import searched
+
+with open(sys.argv[1], "rb") as file:
+    print(json.dumps(searched(pickle.load(file))))
+"""
+
+
+def searched(weights):
+    """Each variant's translations, for two backends to agree on."""
+    results = {}
+    for variant, (name, settings) in VARIANTS.items():
+        model = models.build(name, 11, 10, **{**SIZES, **settings})
+        for size in (1, 2):
+            # JAX compiles anew for every shape: only one of them outgrows its room,
+            # and only one has a sentence that ends before another.
+            far = (variant, size) == ("repe", 1)
+            search = BeamSearch(
+                model, START, END, size, max_tokens=MORE_ROOM + 1 if far else 4
+            )
+            sources = SOURCES[:4] if far else SOURCES[:1]
+            # A search goes by the weights that the model has when it is called.
+            model.set_weights([0 * weight for weight in weights[variant]])
+            search(sources)
+            model.set_weights(weights[variant])
+            found = search(sources)
+            results[f"{variant} {size}"] = [
+                [[list(one.ids), one.ended, one.score] for one in hypotheses]
+                for hypotheses in found
+            ]
+    return results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatch):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    weights = {
+        variant: build(settings, end=0.0).get_weights()
+        for variant, settings in VARIANTS.items()
+    }
+    (tmp_path / "weights").write_bytes(pickle.dumps(weights))
+    here = pathlib.Path(__file__).parent
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    # What is used once need not be fast.
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    places = [str(tmp_path / "weights"), str(here), str(here.parent)]
+    finished = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, *places], capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stderr
+    results, expected = json.loads(finished.stdout.splitlines()[-1]), searched(weights)
+    assert results.keys() == expected.keys()
+    for name, translations in expected.items():
+        for found, hypotheses in zip(results[name], translations, strict=True):
+            assert [one[:2] for one in found] == [one[:2] for one in hypotheses]
+            np.testing.assert_allclose(
+                [one[2] for one in found], [one[2] for one in hypotheses], rtol=1e-4
+            )

@@ -1,0 +1,199 @@
+"""What is exported translates as the package does, without the package."""
+
+import json
+import subprocess
+import sys
+
+import naive
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from reprt import models
+from reprt.decoding.export import ExportedTranslator, export
+from reprt.decoding.translator import Translator
+
+pytestmark = pytest.mark.slow
+SEARCHES = {
+    "baseline": {},
+    "baseline, beam": {"beam_size": 2, "length_penalty": 1.5, "max_tokens": 30},
+    "repe": {"max_tokens": 30},
+    "repe, beam": {"beam_size": 2, "max_tokens": 30},
+}
+SENTENCES = [
+    "o homem sabe que a casa é grande.",
+    "",
+    "A casa!",
+    " \t\n ",
+    "😀 שלום 漢",
+    "e",
+    'olá — "não", disse: (9:30)',
+    "a " * 200,  # longer than the model was trained for
+    "a\x00casa\u200b",
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    base = tmp_path_factory.getbasetemp()
+    return {name: tiny_run.lively(base, name) for name in ("baseline", "repe")}
+
+
+def run_of(runs, name):
+    return runs[name.split(",")[0]]
+
+
+@pytest.fixture(scope="module")
+def exported(runs, tmp_path_factory):
+    """Where each run's exports are, and what the package translates."""
+    folder, expected = tmp_path_factory.mktemp("exported"), {}
+    for name, search in SEARCHES.items():
+        translator, place = Translator.load(run_of(runs, name), **search), folder / name
+        paths = export(translator, place)
+        assert paths == (place / "saved_model", place / "model.keras")
+        found = translator(SENTENCES)
+        expected[name] = [one.text for one in found]
+        assert len(set(expected[name])) > 5  # else little would be shown
+        assert any("of which the first 128 were read" in str(one) for one in found)
+    return folder, expected
+
+
+def run_alone(script, *arguments):
+    """Runs a script in a process that knows nothing of this one."""
+    finished = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        input=json.dumps(SENTENCES),
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout.splitlines()[-1])
+
+
+WITHOUT_THE_PACKAGE = """
+import json, pathlib, sys
+sys.modules["reprt"] = None  # nobody can import it
+import tensorflow as tf
+import tensorflow_text
+
+sentences, found = json.load(sys.stdin), {}
+for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    translate = tf.saved_model.load(str(folder / "saved_model"))
+    read = lambda texts: [text.decode() for text in translate(texts).numpy()]
+    found[folder.name] = read(sentences)
+    assert translate(tf.constant([], tf.string)).shape == (0,)
+    assert read(["", " "]) == ["", ""]
+    assert read(sentences[2:3]) == found[folder.name][2:3]
+    served = translate.signatures["serving_default"](sentences=tf.constant(sentences))
+    [output] = served.values()
+    assert [text.decode() for text in output.numpy()] == found[folder.name]
+names = {name for name in sys.modules if name.split(".")[0] == "reprt"}
+assert names == {"reprt"} and sys.modules["reprt"] is None
+print(json.dumps(found))
+"""
+
+
+def test_a_saved_model_needs_tensorflow_and_its_text_alone(exported):
+    folder, expected = exported
+    found = run_alone(WITHOUT_THE_PACKAGE, folder)
+    assert found.keys() == expected.keys()
+    for name, texts in expected.items():
+        assert found[name] == texts
+
+
+WITH_THE_PACKAGE = """
+import json, pathlib, sys
+import keras
+import reprt
+
+sentences, (run, file, search) = json.load(sys.stdin), sys.argv[1:]
+loaded = reprt.Translator.load(run)
+translator = reprt.Translator(
+    keras.saving.load_model(file),
+    loaded.source_tokenizer,
+    loaded.target_tokenizer,
+    search=json.loads(search),
+)
+print(json.dumps([one.text for one in translator(sentences)]))
+"""
+
+
+def test_the_keras_file_comes_back_in_a_fresh_process(runs, exported):
+    (folder, expected), name = exported, "repe, beam"
+    file, search = folder / name / "model.keras", json.dumps(SEARCHES[name])
+    found = run_alone(WITH_THE_PACKAGE, run_of(runs, name), file, search)
+    assert found == expected[name]
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_nothing_is_exported_over_another_export(runs, exported):
+    folder = exported[0] / "repe"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"saved_model", "model.keras"}  # and nothing unfinished
+    before, translator = contents(folder), Translator.load(runs["repe"])
+    with pytest.raises(ValueError, match="without saved_model. .*repe, which has one"):
+        export(translator, folder)
+    assert contents(folder) == before
+
+
+def test_a_keras_file_alone_is_not_written_over_either(runs, tmp_path):
+    (tmp_path / "model.keras").write_text("years of work")
+    with pytest.raises(ValueError, match="without model.keras. .*another --out"):
+        export(Translator.load(runs["repe"]), tmp_path)
+    assert contents(tmp_path) == {
+        (tmp_path / "model.keras").relative_to(tmp_path): b"years of work"
+    }
+
+
+def texts(translator, sentences):
+    """What the package and what the graph to be exported make of sentences."""
+    graph = ExportedTranslator(translator)(tf.constant(sentences))
+    found = [text.decode() for text in graph.numpy()]
+    return [one.text for one in translator(sentences)], found
+
+
+def test_sentences_of_any_space_alone_are_empty(runs):
+    """Spaces that are not ASCII's, of which there are many, are spaces too."""
+    spaces = ["\u00a0", "\u3000 ", "\u2028", "\u2003\n", "\x0b", "\x1c"]
+    translator = Translator.load(runs["baseline"], max_tokens=4)
+    expected, found = texts(translator, ["a casa", *spaces])
+    assert expected[1:] == [""] * len(spaces) != [expected[0]] * len(spaces)
+    assert found == expected
+
+
+def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(runs):
+    translator = Translator.load(runs["baseline"], max_tokens=4)
+    _, found = texts(translator, [b"a \xff casa"])
+    expected, _ = texts(translator, ["a \ufffd casa"])
+    assert found == expected != [""]
+
+
+def test_where_padding_counts_company_does_not_matter(runs):
+    """The package translates sentences of one length together; so must the graph."""
+    loaded = Translator.load(runs["repe"])
+    tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
+    sizes = {"num_blocks": 1, "embedding_dim": 8, "num_heads": 2, "key_dim": 4}
+    model = models.build(
+        "repe", *map(len, tokenizers), **sizes, padding_in_statistics=True
+    )
+    translator = Translator(
+        naive.lively(model, seed=1), *tokenizers, search={"max_tokens": 8}
+    )
+    expected, found = texts(translator, SENTENCES[:3])
+    assert found == expected
+
+
+def test_the_limits_are_those_of_the_package(runs):
+    translator = Translator.load(runs["baseline"], max_tokens=5)
+    model, words = translator.model, len(translator.target_tokenizer)
+    model.output_dense.bias.assign(np.where(np.arange(words) == naive.END, -1e9, 0.0))
+    expected, found = texts(translator, SENTENCES[:3])
+    assert found == expected and expected[1] == ""

@@ -1,0 +1,181 @@
+"""What a job will cost, and jobs over several texts."""
+
+import re
+import shutil
+
+import pytest
+import tiny_run
+
+from reprt.cli import main
+from reprt.data.corpora import ted
+from reprt.jobs.plan import Plan, Planned, make_plan
+from reprt.jobs.work import find_work
+from reprt.progress import Progress
+from reprt.runs.recipe import load_recipe
+from reprt.runs.run_folder import RunFolder
+
+PAIRS = ("pt_to_en", "de_to_en")
+RECIPE = tiny_run.RECIPE.replace("epochs = 2", "epochs = 1") + """
+[trials]
+pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A text of two pairs, one of which nobody has heard of, and a recipe on three."""
+    made = tiny_run.trained(tmp_path_factory.getbasetemp())
+    folder = tmp_path_factory.mktemp("pairs")
+    for pair in PAIRS:
+        to = folder / "text" / "datasets" / pair
+        shutil.copytree(made / "text" / "datasets" / "pt_to_en", to)
+        if pair != "pt_to_en":
+            for split in ted.SPLITS:
+                (to / f"pt.{split}").rename(to / f"{pair[:2]}.{split}")
+    # A longer text, so that its epoch has more steps.
+    for side in ("de", "en"):
+        file = folder / "text" / "datasets" / "de_to_en" / f"{side}.train"
+        file.write_text(file.read_text() * 2)
+    (folder / "tiny.toml").write_text('page = "table1"\n' + RECIPE)
+    return folder
+
+
+@pytest.fixture
+def train(place, monkeypatch, tmp_path_factory):
+    """A function that runs `reprt train` on the recipe and returns its exit status."""
+    cache = tiny_run.cache(tmp_path_factory.getbasetemp())
+    monkeypatch.setenv("REPRT_CACHE", str(cache))
+    return lambda *more: main(["train", *tiny_run.arguments(place, *more)])
+
+
+def planned(error):
+    """The lines of the plan, by run, without the time."""
+    pattern = r"(\S+_to_\S+) +(\S+) +([\d,]+) +(.+?)  +([\d,]+) +(\d+:\d\d)$"
+    found = re.findall(pattern, error, re.MULTILINE)
+    return {f"{pair} {run}": tuple(cells) for pair, run, *cells, _ in found}
+
+
+@pytest.mark.slow
+def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
+    assert train("--plan") == 0
+    told = capsys.readouterr().err
+    to_do = {
+        "pt_to_en baseline": ("33", "to do", "3"),
+        "pt_to_en repe": ("33", "to do", "3"),
+        "de_to_en baseline": ("66", "to do", "5"),
+        "de_to_en repe": ("66", "to do", "5"),
+    }
+    assert planned(told) == to_do
+    assert "Together 16 steps, about 0.0 hours, one run after the other" in told
+    assert re.search("gl_to_en: not run, for want of its text. .*cannot be used", told)
+    assert not (place / "out").exists()  # a plan leaves nothing behind
+
+    # One pair alone, and no code of ours has heard of it.
+    assert train("--pair", "de_to_en") == 0
+    page = (place / "out" / "table1.md").read_text()
+    assert "| de_to_en | 66 | 5 | ours*, on de_to_en from text (not the" in page
+    folder = next((place / "out").glob("de_to_en*"))
+    report = (folder / "report.md").read_text()
+    assert "the paper has none on de_to_en" in report
+
+    # The rest; what is finished stays as it is.
+    capsys.readouterr()
+    before = (folder / "repe" / "metrics.json").stat().st_mtime_ns
+    assert train() == 0
+    told = capsys.readouterr().err
+    assert planned(told) == {
+        **to_do,
+        "de_to_en baseline": ("66", "finished", "0"),
+        "de_to_en repe": ("66", "finished", "0"),
+    }
+    assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
+    page = (place / "out" / "table1.md").read_text()
+    assert page.count("ours*, on pt_to_en from text") == 1
+    assert page.count("not run") >= 13 * 2
+
+
+@pytest.fixture
+def work(place, tmp_path):
+    source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
+    recipe = load_recipe(place / "tiny.toml", ["training.epochs=4", *source])
+    return find_work(recipe, [], tmp_path, Progress())
+
+
+def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
+    for run, logged in (("baseline", 1), ("repe", 3)):
+        folder = RunFolder(work[0].folder / run)
+        folder.path.mkdir(parents=True)
+        folder.write_log([{"train_seconds": 30.0}] * logged)
+    plan = make_plan(work, Progress())
+    baseline, repe = plan.runs
+    assert (baseline.steps, baseline.state) == (9, "1 of 4 epochs")
+    # 10 seconds a step, and a batch of validation at two fifths of it.
+    assert baseline.seconds == pytest.approx(90 + 3 * 4)
+    assert (repe.steps, repe.seconds) == (3, pytest.approx(30 + 4))
+    assert "Together 12 steps, about 0.0 hours" in str(plan)
+
+
+def test_no_run_costs_more_than_its_budget(place, tmp_path):
+    overrides = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
+    overrides += ["training.hours=0.01", "training.epochs=10"]
+    recipe = load_recipe(place / "tiny.toml", overrides)
+    work = find_work(recipe, ["repe"], tmp_path, Progress())
+    folder = RunFolder(work[0].folder / "repe")
+    folder.path.mkdir(parents=True)
+    folder.write_log([{"train_seconds": 30.0}])
+    (run,) = make_plan(work, Progress()).runs
+    # Six of 36 seconds are left, and a step has taken ten.
+    assert run.steps == 0
+    folder.write_log([{"train_seconds": 10.2}])
+    (run,) = make_plan(work, Progress()).runs
+    assert run.steps == 7 and run.seconds == pytest.approx(7 * 3.4 * (1 + 0.4 / 3))
+
+
+def test_several_runs_at_a_time_take_less():
+    one = Planned("pt_to_en", "repe", 33, 2, 0, False, 6, 7200.0)
+    plan = Plan([one, one], at_once=2)
+    assert "Together 12 steps, about 2.0 hours, 2 runs at a time" in str(plan)
+
+
+def test_the_embedded_corpus_has_one_pair(train, capsys):
+    assert train("--pair", "pt_to_en", "gl_to_en", "--text", "embedded") == 2
+    assert "Expected one pair with the embedded corpus" in capsys.readouterr().err
+
+
+def test_without_any_text_the_job_stops(train, capsys):
+    assert train("--pair", "gl_to_en", "he_to_pt") == 2
+    assert "cannot be used for gl_to_en" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--pair", "pt_to_en", "pt_to_en"], "Expected the pairs of .* to differ"),
+        (["--set", "trials.pairs=[3]"], "pairs of .* to be strings"),
+        (["--pair", "pt-to-en"], "Did you mean 'pt_to_en'"),
+    ],
+)
+def test_mistakes_in_pairs_are_named(train, capsys, more, message):
+    assert train(*more) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_an_unknown_page_is_named(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('page = "table2"\n[models.repe]\npreset = "repe"\n')
+    with pytest.raises(ValueError, match="'page' in .*table1.*'table2'"):
+        load_recipe(path)
+
+
+def test_the_recipes_are_the_papers():
+    from reprt import paper
+
+    experiments = tiny_run.REPOSITORY / "experiments"
+    table1 = load_recipe(experiments / "table1.toml")
+    assert set(table1.pairs) == set(paper.TABLE_1)
+    assert [run.name for run in table1.runs(False)] == ["baseline", "repe"]
+    figure3 = load_recipe(experiments / "figure3.toml")
+    assert len(figure3.runs(False)) == 20 and figure3.pairs == ["pt_to_en"]
+    for recipe in (table1, figure3):
+        for run in recipe.runs(False):
+            assert (run.training.epochs, run.training.hours) == (10, 12)

@@ -1,0 +1,151 @@
+"""Many runs at once: two workers of Ray, one of which is killed."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import tiny_run
+
+pytest.importorskip("ray")
+RECIPE = tiny_run.RECIPE.replace("batch_size = 16", "batch_size = 2") + """
+[trials]
+seeds = [0, 1]
+"""
+WORKER = b"ray::_train_one"
+
+
+def workers(driver):
+    """The processes that train for a driver, by Ray's name for them."""
+    parents, names = {}, {}
+    for folder in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{folder}/stat") as file:
+                parents[int(folder)] = int(file.read().rpartition(")")[2].split()[1])
+            with open(f"/proc/{folder}/cmdline", "rb") as file:
+                names[int(folder)] = file.read()
+        except OSError:  # it has ended
+            pass
+
+    def is_ours(process):
+        while process in parents:
+            process = parents[process]
+            if process == driver.pid:
+                return True
+        return False
+
+    return [p for p, name in names.items() if name.startswith(WORKER) and is_ours(p)]
+
+
+def starts(folder):
+    try:
+        return json.loads((folder / "manifest.json").read_text())["starts"]
+    except OSError:
+        return []
+
+
+@pytest.mark.slow
+def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
+    tmp_path, tmp_path_factory, monkeypatch
+):
+    base = tmp_path_factory.getbasetemp()
+    text = tiny_run.trained(base) / "text"
+    recipe, out, log = tmp_path / "tiny.toml", tmp_path / "out", tmp_path / "log"
+    recipe.write_text(RECIPE)
+    monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
+    path = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
+    command = [sys.executable, "-m", "reprt", "train", str(recipe), "--ray"]
+    command += ["--text", str(text), "--out", str(out), "--only", "repe"]
+    command += ["--set", "training.epochs=40"]
+    with open(log, "w") as file:
+        driver = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        deadline = time.monotonic() + 300
+        runs = [out / f"repe.{seed}" for seed in (0, 1)]
+
+        while not any(any(run.glob("checkpoints/*.npz")) for run in runs):
+            assert time.monotonic() < deadline, log.read_text()
+            assert driver.poll() is None, log.read_text()
+            time.sleep(0.1)
+        killed = workers(driver)
+        assert killed
+        for process in killed:
+            os.kill(process, signal.SIGKILL)
+        assert driver.wait(300) == 0, log.read_text()
+    finally:
+        driver.kill()
+        driver.wait()
+    text = log.read_text()
+    assert "Together" in text and text.count("finished; ") == 2
+    for run in runs:
+        metrics = json.loads((run / "metrics.json").read_text())
+        assert metrics["epochs"] == 40
+        for start in starts(run):  # the user's command, and not Ray's
+            assert start["command"] == shlex.join(["reprt", *command[3:]])
+    # What was killed began again, and not from the beginning.
+    assert max(len(starts(run)) for run in runs) >= 2
+    begun = re.findall(r"from epoch (\d+), step", text)
+    assert max(map(int, begun)) > 1
+    assert (out / "comparison.md").exists()
+
+
+def test_runs_of_ray_are_no_workers_of_one_run(monkeypatch, tmp_path):
+    from reprt.jobs.ray_executor import run_on_ray
+    from reprt.runs.recipe import load_recipe
+
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(tiny_run.RECIPE)
+    workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker"}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(workers))
+    with pytest.raises(ValueError, match="Expected no TF_CONFIG with --ray"):
+        run_on_ray(load_recipe(recipe))
+
+
+def test_without_ray_it_is_said_how_to_get_it(monkeypatch, tmp_path):
+    from reprt.jobs.ray_executor import run_on_ray
+    from reprt.runs.recipe import load_recipe
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(tiny_run.RECIPE)
+    with pytest.raises(ImportError, match=r"pip install '\.\[train,cluster\]'"):
+        run_on_ray(load_recipe(recipe))
+
+
+class FakeRay:
+    """Two runs, of which one fails."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+    @staticmethod
+    def wait(pending):
+        return pending[:1], pending[1:]
+
+    @classmethod
+    def get(cls, done):
+        if done == "bad":
+            raise cls.exceptions.RayError("Traceback:\n  File …\nValueError: no text")
+
+
+def test_runs_that_failed_are_named_with_the_reason():
+    from reprt.jobs.ray_executor import _results
+
+    class Progress:
+        said: list = []
+        say = said.append
+
+    names = {"good": "pt_to_en repe.0", "bad": "pt_to_en repe.1"}
+    failed = _results(FakeRay, names, Progress)
+    assert failed == ["pt_to_en repe.1 (ValueError: no text)"]
+    assert Progress.said == [
+        "pt_to_en repe.0: finished; 1 runs are left",
+        "pt_to_en repe.1: failed: ValueError: no text",
+    ]

@@ -1,0 +1,287 @@
+"""Trials: how a recipe multiplies, how they are compared, how processes share them."""
+
+import csv
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+import tiny_run
+
+from reprt.presets import preset
+from reprt.reports.comparison import is_comparison, write_comparison
+from reprt.runs.recipe import load_recipe
+from reprt.runs.run_folder import RunFolder
+
+EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
+RESULTS = EXPERIMENTS / "results"
+RECIPE = """
+[training]
+epochs = 2
+[trials]
+seeds = [0, 5]
+[trials.schedules]
+text = {}
+equal = { schedule_dim = 128 }
+[models.baseline]
+preset = "baseline"
+[models.repe]
+preset = "repe"
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "trials.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def names(recipe, **arguments):
+    return [run.name for run in recipe.runs(False, **arguments)]
+
+
+def test_every_combination_is_a_run_and_the_same_work_is_done_once(write):
+    recipe = load_recipe(write(RECIPE))
+    # The baseline's own schedule is the equal one.
+    assert names(recipe) == [
+        "baseline.text.0",
+        "repe.text.0",
+        "repe.equal.0",
+        "baseline.text.5",
+        "repe.text.5",
+        "repe.equal.5",
+    ]
+    runs = {run.name: run.training for run in recipe.runs(False)}
+    assert runs["repe.text.5"].seed == 5 and runs["repe.text.5"].schedule_dim is None
+    assert runs["repe.equal.0"].schedule_dim == 128
+
+
+def test_runs_are_chosen_by_the_beginning_of_their_names(write):
+    recipe = load_recipe(write(RECIPE))
+    assert names(recipe, only=["repe.equal", "baseline.text.5"]) == [
+        "repe.equal.0",
+        "baseline.text.5",
+        "repe.equal.5",
+    ]
+    with pytest.raises(ValueError, match="Asked for: rep"):
+        names(recipe, only=["rep"])
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("seeds = [0, 0]", "seeds of .* to differ"),
+        ("seeds = 3", "'seeds' in .* of type list"),
+        ("seed = [0]", "'seed' in .*'seeds'"),
+        ("seeds = [-1]", "not to be negative"),
+        ('seeds = [0]\nschedules."a/b" = {}', "letters, digits"),
+        ("seeds = [0]\nschedules.a = {warmup = 1}", "'warmup'.*'warmup_steps'"),
+        ("schedules.a = 1", "to be a table"),
+    ],
+)
+def test_mistakes_in_trials_are_named(write, line, message):
+    with pytest.raises(ValueError, match=message):
+        load_recipe(write(f'[trials]\n{line}\n[models.repe]\npreset = "repe"'))
+
+
+def test_the_ablation_is_the_whole_grid():
+    runs = load_recipe(EXPERIMENTS / "ablation.toml").runs(embedded=True)
+    models = {run.name.split(".")[0]: run.model for run in runs}
+    grid = {
+        (m.position, m.normalize, m.value)
+        for m in models.values()
+        if m.num_blocks == 2 and m.embedding_dim == 64
+    }
+    assert len(grid) == 8
+    assert models["repe"] == preset("repe", dropout=0.0)
+    assert models["baseline"] == preset("baseline", dropout=0.0)
+    ahead = {name for name, m in models.items() if m.normalize}
+    twins = {name.removesuffix("-prefix") for name in ahead if "prefix" in name}
+    assert twins == {n for n in ahead if "prefix" not in n} - {"repe-padded"}
+    assert {run.training.seed for run in runs} == {0, 1, 2}
+    # Every model has the baseline's rates, and RePE's.
+    rates = {(run.name.split(".")[0], run.schedule_dim) for run in runs}
+    assert rates == {(name, dim) for name in models for dim in (64, 128)}
+
+
+@pytest.fixture
+def add(tmp_path, text, settings):
+    """A function that writes the folder of a finished trial; returns that of all."""
+
+    def add(name, forced, prefix, bleu, model=None, seconds=2.0):
+        model_name, schedule, seed = name.split(".")
+        dim = 128 if schedule == "equal" else None
+        own = settings(model_name.partition("-")[0], model)
+        training = dataclasses.replace(
+            own.training, seed=int(seed), schedule_dim=dim
+        )
+        files = RunFolder(tmp_path / name)
+        files.open(dataclasses.replace(own, name=name, training=training), text)
+        files.add_start(["CPU:0"])
+        row = {
+            "epoch": 1,
+            "train_loss": 3.0,
+            "train_loss_per_token": 3.0,
+            "val_loss": forced,
+            "val_loss_per_token": forced,
+            "train_tokens": 10,
+            "train_seconds": seconds,
+        }
+        files.write_log([row])
+        if prefix is not None:
+            files.write_metrics(
+                {
+                    "parameters": 123,
+                    "val_prefix_loss_per_token": prefix,
+                    "test_bleu": bleu,
+                    "finished": "now",
+                }
+            )
+        return tmp_path
+
+    return add
+
+
+def test_the_page_sets_both_losses_side_by_side_with_their_spread(add):
+    add("repe.equal.0", 1.0, 3.0, 4.0)
+    add("repe.equal.1", 2.0, 5.0, 6.0)
+    add("repe-prefix.equal.0", 2.0, 2.0, 8.0, {"decoder_statistics": "prefix"})
+    add("repe.equal.2", 2.0, None, None)
+    folder = add("baseline.text.0", 2.5, 2.5, 7.0, {"embedding_dim": 128})
+    assert is_comparison(folder)
+    page = write_comparison(folder).read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| ")][1:]
+    # The best by the prefix loss comes first, and the baseline is in the same table.
+    assert rows == [
+        "| repe-prefix | no | 1 | 123 | 2.000 | 2.000 | +0.000 | -0.500 | 8.00 | 2.0 |",
+        "| baseline | no | 1 | 123 | 2.500 | 2.500 | +0.000 | +0.000 | 7.00 | 2.0 |",
+        "| repe | **yes** | 2 | 123 | 1.500 ± 0.707 | 4.000 ± 1.414 | +2.500 | "
+        "+1.500 | 5.00 ± 1.41 | 2.0 ± 0.0 |",
+    ]
+    assert "Not finished: repe.equal.2." in page
+    assert "embedded corpus" in page and "none on TED-HRLR" in page
+    with open(folder / "comparison.csv", newline="") as file:
+        by_name = {row["run"]: row for row in csv.DictReader(file)}
+    assert set(by_name) == {
+        "baseline.text.0",
+        "repe-prefix.equal.0",
+        "repe.equal.0",
+        "repe.equal.1",
+    }
+    assert by_name["repe.equal.1"]["val_prefix_loss_per_token"] == "5.00000"
+    assert by_name["repe.equal.1"]["looks_ahead"] == "True"
+    assert by_name["baseline.text.0"]["schedule_dim"] == "128"
+    assert (folder / "comparison.png").stat().st_size > 10_000
+
+
+def test_a_page_can_be_written_before_any_trial_has_finished(add):
+    folder = add("repe.text.0", 1.0, None, None)
+    assert "Not finished: repe.text.0." in write_comparison(folder).read_text()
+
+
+def test_trials_that_did_not_search_have_their_losses(add):
+    folder = add("repe.equal.0", 1.0, 3.0, 4.0)
+    files = RunFolder(folder / "repe.equal.0")
+    measured = files.metrics()
+    files.write_metrics({n: measured[n] for n in ("parameters", "finished")})
+    page = write_comparison(folder).read_text()
+    assert "| 1.000 | not run | – | – | not run |" in page
+    assert "Not finished" not in page and (folder / "comparison.png").exists()
+
+
+def test_notes_survive_the_next_writing(add):
+    folder = add("repe.text.0", 1.0, 3.0, 4.0)
+    (folder / "notes.md").write_text("What a person has to say.\n")
+    assert "What a person has to say." in write_comparison(folder).read_text()
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/comparison.md")), ids=str)
+def test_committed_comparisons_are_made_again_from_the_files_beside_them(
+    path, tmp_path
+):
+    copy = tmp_path / "copy"
+    shutil.copytree(path.parent, copy)
+    write_comparison(copy)
+    for name in ("comparison.md", "comparison.csv"):
+        assert (copy / name).read_text() == (path.parent / name).read_text()
+
+
+def test_a_run_belongs_to_whoever_claims_it_first(tmp_path):
+    folder = RunFolder(tmp_path / "out" / "repe")
+    script = f"""
+from pathlib import Path
+from reprt.runs.run_folder import RunFolder
+with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
+    print(mine)
+"""
+
+    def elsewhere():
+        done = subprocess.run(
+            [sys.executable, "-c", script], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    with folder.claimed() as mine:
+        assert mine and elsewhere() == "False"
+    assert elsewhere() == "True"
+
+
+@pytest.mark.slow
+def test_trials_are_trained_one_after_the_other_and_compared(
+    tmp_path, monkeypatch, capsys
+):
+    from reprt.cli import main
+
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    recipe = tmp_path / "trials.toml"
+    recipe.write_text(
+        "[text]\nvocab_size = 300\n[training]\nepochs = 1\nbatch_size = 4\n[trials]\n"
+        "seeds = [0, 1]\n"
+        f'[models.repe]\npreset = "repe"\n{tiny_run.MODEL}\n'
+        '[models.diverges]\npreset = "repe"\ntraining.warmup_steps = 1\n'
+        f"{tiny_run.MODEL}\n"
+    )
+    from reprt.data.corpora import embedded
+
+    load = embedded.load
+    monkeypatch.setattr(embedded, "load", lambda: load(train=40, dev=6, test=5))
+    from reprt.training import trainer
+
+    train = trainer.Trainer.train_epoch
+
+    def train_epoch(self, *arguments):
+        if self.name.startswith("diverges"):
+            raise trainer.TrainingDiverged(f"{self.name}: the loss is nan.")
+        train(self, *arguments)
+
+    monkeypatch.setattr(trainer.Trainer, "train_epoch", train_epoch)
+    out = tmp_path / "out"
+    asked = ["train", str(recipe), "--text", "embedded", "--out", str(out)]
+    with RunFolder(out / "repe.1").claimed():
+        assert main(asked) == 2
+    said = capsys.readouterr().err.splitlines()[-2:]
+    assert said == [
+        "reprt: diverges.0: the loss is nan.",
+        "diverges.1: the loss is nan.",
+    ]
+    page = (out / "comparison.md").read_text()
+    assert "| repe | **yes** | 1 |" in page
+    assert "Not finished: diverges.0, diverges.1." in page
+    assert not (out / "repe.1").exists()  # it was another's
+    assert main(asked) == 2
+    assert "| repe | **yes** | 2 |" in (out / "comparison.md").read_text()
+    # The same batches, of which there are two, and so the same mean of them.
+    metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
+    assert main(["evaluate", str(out / "repe.0"), "--split", "dev"]) == 0
+    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())["prefix"]
+    assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
+    assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
+    assert found["per_token"] != pytest.approx(found["mean_of_batches"])
+    assert len(metrics["test_scores"]) == 4

@@ -1,0 +1,174 @@
+"""Training on JAX: the losses of TensorFlow, on one device and on two.
+
+Backends are chosen once in a process, and so are JAX's devices: hence the processes.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from reprt.data.prepared import write_prepared
+
+pytest.importorskip("jax")
+HERE = pathlib.Path(__file__).parent
+SCRIPT = """
+import json, pathlib, sys
+
+folder = pathlib.Path(sys.argv[1])
+sys.path[:0] = sys.argv[2:]
+# As where neither is installed.
+sys.modules.update({"tensorflow": None, "tensorflow_text": None})
+import conftest
+import keras
+import numpy as np
+import tiny_run
+from reprt.cli import main
+from reprt.data.prepared import read_prepared
+from reprt.runs.run_folder import RunFolder
+from reprt.training.trainer import Trainer
+
+assert keras.backend.backend() == "jax"
+text = read_prepared(folder / "text.npz").encoded(150, 24)
+settings = conftest.settings.__wrapped__()
+
+
+def trainer(name, *arguments, **keywords):
+    run, files = settings(*arguments, **keywords), RunFolder(folder / name)
+    files.open(run, text)
+    return Trainer(run, text, files, conftest.Lines())
+
+
+results = {}
+for name in ("baseline", "repe"):
+    one = trainer(name, name, {"dropout": 0.0})
+    one._optimizer.epsilon = 1e-2  # as in test_trainer.py
+    with np.load(folder / f"{name}.npz") as weights:
+        one.model.set_weights([weights[key] for key in weights.files])
+    one._backend.load()
+    one.calibrate()  # leaves no trace
+    one.train_epoch()
+    results[name] = one.folder.log()[0]
+    results["start"] = one.folder.manifest()["starts"][0]
+    results["shapes"] = one._backend._train._cache_size()
+
+if len(results["start"]["devices"]) == 2:
+    print(json.dumps(results))
+    sys.exit()
+
+# Dropout: two epochs, and the second of them again from the checkpoint of the first.
+one = trainer("dropout", "repe")
+one.train_epoch()
+one.train_epoch()
+whole = one.model.get_weights()
+max(one.folder.checkpoints.iterdir()).unlink()
+again = trainer("dropout", "repe")
+assert again.state.epoch == 1
+again.train_epoch()
+results["resumed"] = [
+    float(np.abs(this - that).max())
+    for this, that in zip(whole, again.model.get_weights(), strict=True)
+]
+results["losses"] = [row["train_loss"] for row in one.folder.log()]
+
+# The whole command, translations and all.
+recipe = folder / "tiny.toml"
+recipe.write_text(tiny_run.RECIPE.replace("[text]", "[text]\\nmax_tokens = 24"))
+asked = ["train", str(recipe), "--text", str(folder / "text.npz"), "--only"]
+asked += ["baseline"]
+asked += ["--set", "training.epochs=1", "--out", str(folder / "out")]
+assert main(asked) == 0
+results["metrics"] = RunFolder(folder / "out" / "baseline").metrics()
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory, text, settings):
+    """TensorFlow's logs, and the initial weights that they came from."""
+    from conftest import Lines
+
+    from reprt.runs.run_folder import RunFolder
+    from reprt.training.trainer import Trainer
+
+    folder, logs = tmp_path_factory.mktemp("tensorflow"), {}
+    for name in ("baseline", "repe"):
+        run, files = settings(name, {"dropout": 0.0}), RunFolder(folder / "runs" / name)
+        files.open(run, text)
+        trainer = Trainer(run, text, files, Lines())
+        trainer._optimizer.epsilon = 1e-2
+        np.savez(folder / f"{name}.npz", *trainer.model.get_weights())
+        trainer.train_epoch()
+        logs[name] = files.log()[0]
+    return folder, logs
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def on_jax(request, expected, tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("jax")
+    for name in ("baseline", "repe"):
+        (folder / f"{name}.npz").write_bytes(
+            (expected[0] / f"{name}.npz").read_bytes()
+        )
+    write_prepared(text, 150, 24, folder / "text.npz")
+    devices = f"--xla_force_host_platform_device_count={request.param}"
+    places = [str(folder), str(HERE), str(HERE.parent), str(HERE.parents[1])]
+    finished = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *places],
+        capture_output=True,
+        text=True,
+        # What is used once need not be fast.
+        env={
+            **os.environ,
+            "KERAS_BACKEND": "jax",
+            "XLA_FLAGS": f"{devices} --xla_backend_optimization_level=0",
+        },
+    )
+    assert finished.returncode == 0, finished.stderr
+    return request.param, json.loads(finished.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_the_losses_are_those_of_tensorflow(on_jax, expected):
+    devices, results = on_jax
+    for name, log in expected[1].items():
+        for column in (
+            "train_loss",
+            "train_loss_per_token",
+            "train_accuracy",
+            "val_loss",
+            "val_loss_per_token",
+            "val_accuracy",
+            "train_tokens",
+            "learning_rate",
+        ):
+            assert results[name][column] == pytest.approx(log[column], rel=1e-4), column
+    assert len(results["start"]["devices"]) == devices
+    assert results["start"]["backend"] == "jax"
+
+
+@pytest.mark.slow
+def test_an_epoch_compiles_a_few_shapes(on_jax):
+    # 33 pairs in batches of 16: two of up to 24 tokens, and a single short pair.
+    assert on_jax[1]["shapes"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_jax", [1], indirect=True)
+def test_dropout_drops_and_resumes_exactly(on_jax):
+    _, results = on_jax
+    assert max(results["resumed"]) == 0.0
+    assert results["losses"][1] < results["losses"][0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_jax", [1], indirect=True)
+def test_the_whole_command_needs_no_tensorflow(on_jax):
+    metrics = on_jax[1]["metrics"]
+    assert metrics["epochs"] == 1 and metrics["test_bleu"] >= 0
+    loss = metrics["last_epoch"]["val_loss_per_token"]
+    assert metrics["val_prefix_loss_per_token"] == pytest.approx(loss, rel=1e-4)
