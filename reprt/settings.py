@@ -159,6 +159,25 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
     return config_class(**settings)
 
 
+def migrated_model(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a model's settings of an earlier format in the present one."""
+    return dict(settings)
+
+
+def check_positive(where: str, **numbers):
+    """Raises a `ValueError` unless all numbers are above 0.
+
+    Args:
+        where: how their table is called in the message.
+        **numbers: by their keys.
+    """
+    for name, number in numbers.items():
+        if not number > 0:
+            raise ValueError(
+                f"Expected {name!r} in {where} to be positive. Received: {number}."
+            )
+
+
 def _fits(value, expected) -> bool:
     if isinstance(expected, types.UnionType):
         return any(_fits(value, option) for option in expected.__args__)

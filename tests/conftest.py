@@ -16,12 +16,13 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
 from reprt.presets import preset  # noqa: E402
-from reprt.runs.recipe import (  # noqa: E402
+from reprt.runs.run_folder import RunFolder  # noqa: E402
+from reprt.runs.run_settings import (  # noqa: E402
+    TABLES,
     RunSettings,
     TextSettings,
-    TrainingSettings,
+    table_settings,
 )
-from reprt.runs.run_folder import RunFolder  # noqa: E402
 
 TINY = {
     "num_blocks": 1,
@@ -60,16 +61,19 @@ def text(tmp_path_factory):
 def settings():
     """A function that returns the settings of a tiny run."""
 
-    def build(name="repe", model=None, **training):
-        architecture = preset(name, **{**TINY, **(model or {})})
+    def build(name="repe", model=None, batching=None, schedule=None, **training):
         # Few steps are taken, so the learning rate has to rise at once.
-        usual = {"batch_size": 16, "epochs": 2, "warmup_steps": 4, "bleu": False}
+        tables = {
+            "batching": {"size": 16, **(batching or {})},
+            "schedule": {"warmup_steps": 4, **(schedule or {})},
+            "training": {"epochs": 2, "bleu": False, **training},
+        }
         return RunSettings(
             name=name,
             preset=name,
-            model=architecture,
+            model=preset(name, **{**TINY, **(model or {})}),
             text=TextSettings(),
-            training=TrainingSettings(**{**usual, **training}),
+            **{table: table_settings(table, tables[table]) for table in tables},
         )
 
     return build
@@ -125,16 +129,16 @@ def add(tmp_path, text, papers_settings):
 
 
 @pytest.fixture
-def papers_settings(settings):
+def papers_settings():
     """A function that returns the paper's settings, with changes by table."""
-    def build(name, model=None, training=None, text=None):
+
+    def build(name, model=None, **tables):
         of_paper = re.split("[-.]", name)[0]
-        return dataclasses.replace(
-            settings(of_paper),
+        return RunSettings(
             name=name,
+            preset=of_paper,
             model=preset(of_paper, **(model or {})),
-            training=TrainingSettings(**(training or {})),
-            text=TextSettings(**(text or {})),
+            **{table: table_settings(table, tables.get(table, {})) for table in TABLES},
         )
 
     return build

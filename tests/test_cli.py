@@ -108,7 +108,7 @@ def test_a_model_on_other_vocabularies_does_not_join_the_report(finished, capsys
     before = contents(finished / "out")
     (finished / "more.toml").write_text(RECIPE.replace("[models.", "[models.other-"))
     more = [str(finished / "more.toml"), *arguments(finished)[1:]]
-    assert main(["train", *more, "--set", "text.vocab_size=60"]) == 2
+    assert main(["train", *more, "--set", "vocabulary.size=60"]) == 2
     assert "holds a run on another text" in told(capsys)
     assert contents(finished / "out") == before
 

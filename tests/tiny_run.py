@@ -20,12 +20,14 @@ value_dim = 4
 feed_forward_dim = 16
 """
 RECIPE = f"""
-[text]
-vocab_size = 150
+[vocabulary]
+size = 150
+[batching]
+size = 16
+[schedule]
+warmup_steps = 4
 [training]
 epochs = 2
-batch_size = 16
-warmup_steps = 4
 [models.baseline]
 preset = "baseline"
 {MODEL}

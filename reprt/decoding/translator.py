@@ -138,13 +138,11 @@ class Translator:
         from reprt.runs.run_folder import RunFolder
 
         folder = RunFolder(Path(run))
-        text = folder.settings()["text"]
+        longest = folder.run().text.max_tokens
         model = folder.load_model()
         source = folder.vocabulary("source", model.source_vocab_size)
         target = folder.vocabulary("target", model.target_vocab_size)
-        return cls(
-            model, WordPiece(source), WordPiece(target), text["max_tokens"], search
-        )
+        return cls(model, WordPiece(source), WordPiece(target), longest, search)
 
     def __call__(self, sentences: str | Sequence[str]):
         """Returns the `Translation` of a sentence, or a list of those of several."""

@@ -105,9 +105,8 @@ def prepare(recipe: Recipe, path: Path) -> Path:
     check_ending(path)  # before the work
     progress = Progress()
     (work,) = find_work(recipe, [], path.parent, progress)
-    settings = recipe.text
     write_prepared(
-        work.encoded(progress), settings.vocab_size, settings.max_tokens, path
+        work.encoded(progress), recipe.vocabulary.size, recipe.text.max_tokens, path
     )
     return path
 
@@ -260,7 +259,7 @@ def _results(trainer, progress: Progress):
         progress.show(f"{trainer.name}: {done}")
 
     begun = time.monotonic()
-    prefix = prefix_loss(model, text.dev, run.training.batch_size, show)
+    prefix = prefix_loss(model, text.dev, run.batching.size, show)
     middle = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(
@@ -310,10 +309,9 @@ def evaluate_run(
     from reprt.decoding.translator import Translator
 
     folder, progress, search = RunFolder(path), Progress(), search or {}
-    settings, manifest = folder.settings(), folder.manifest()
+    run, manifest = folder.run(), folder.manifest()
     translator = Translator.load(path, **search)
-    text = settings["text"]
-    corpus = find(source or text["source"], text["pair"])
+    corpus = find(source or run.text.source, run.text.pair)
     if corpus.digest() != manifest["text_sha256"]:
         raise RunFolderError(
             f"Expected the text of the run, {manifest['text']} with sha256 "
@@ -321,7 +319,7 @@ def evaluate_run(
             f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
         )
     sentences = getattr(corpus, split)
-    longest = text["max_tokens"]
+    longest = run.text.max_tokens
     encoded = EncodedSplit(
         [row[:longest] for row in translator.source_tokenizer.encode(sentences.source)],
         [
@@ -333,11 +331,11 @@ def evaluate_run(
         translator,
         encoded,
         sentences.target,
-        settings["training"]["batch_size"],
+        run.batching.size,
         progress.show,
     )
     result = {
-        "run": settings["name"],
+        "run": run.name,
         "text": corpus.name,
         "split": split,
         "search": {

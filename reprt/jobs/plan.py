@@ -113,7 +113,7 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
     def seconds_a_step(work, run):
         key = (
             *(getattr(run.model, name) for name in COSTLY),
-            run.training.batch_size,
+            run.batching.size,
             run.training.precision,
         )
         words = _words(work.corpus)
@@ -127,7 +127,7 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
         corpus = work.corpus
         for run in work.runs:
             files, training = RunFolder(work.folder / run.name), run.training
-            epoch = -(-len(corpus.train) // training.batch_size)
+            epoch = -(-len(corpus.train) // run.batching.size)
             log, finished = files.log(), files.metrics() is not None
             used = [row["train_seconds"] for row in log]
             steps = 0 if finished else (training.epochs - len(log)) * epoch
@@ -141,7 +141,7 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
                 budget = max(0.0, training.hours * 3600 - sum(used))
                 steps = min(steps, int(budget / each))
                 # The budget is one of training alone.
-                validation = -(-len(corpus.dev) // training.batch_size) / epoch
+                validation = -(-len(corpus.dev) // run.batching.size) / epoch
                 seconds = steps * each * (1 + EVALUATION_COST * validation)
             planned.append(
                 Planned(

@@ -9,7 +9,8 @@ from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.search import TextUnavailable, find
 from reprt.files import cache
 from reprt.progress import Progress
-from reprt.runs.recipe import PAGES_ON_TEXTS, Recipe, RunSettings
+from reprt.runs.recipe import PAGES_ON_TEXTS, Recipe
+from reprt.runs.run_settings import RunSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,12 +36,10 @@ class Work:
         from reprt.data.encoding import encode
         from reprt.data.prepared import PreparedCorpus
 
-        text = self.runs[0].text
+        size, longest = self.runs[0].vocabulary.size, self.runs[0].text.max_tokens
         if isinstance(self.corpus, PreparedCorpus):
-            return self.corpus.encoded(text.vocab_size, text.max_tokens)
-        return encode(
-            self.corpus, text.vocab_size, text.max_tokens, cache(), progress.show
-        )
+            return self.corpus.encoded(size, longest)
+        return encode(self.corpus, size, longest, cache(), progress.show)
 
 
 def find_work(

@@ -8,9 +8,9 @@ from typing import Any
 
 from reprt import paper
 from reprt.analysis.scores import TOKENS
-from reprt.presets import PRESETS, preset
-from reprt.runs.recipe import TextSettings, TrainingSettings
+from reprt.presets import PRESETS
 from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+from reprt.runs.run_settings import usual_settings
 
 NOT_RUN = "not run"
 # Settings that are no departure from the paper, whatever they are.
@@ -20,8 +20,6 @@ INDIFFERENT = {
     "training.bleu",
     "training.checkpoint_minutes",
     "training.deterministic",
-    # Of runs made before sentences were packed: parts of a batch, with the same sums.
-    "training.micro_batches",
     "training.seed",
     "training.tensorboard",
 }
@@ -66,7 +64,7 @@ class Run:
     @property
     def schedule_dim(self) -> int:
         own = self.settings["model"]["embedding_dim"]
-        return self.settings["training"].get("schedule_dim", own)
+        return self.settings["schedule"].get("dim", own)
 
     @property
     def seed(self) -> int:
@@ -88,20 +86,13 @@ class Run:
     @property
     def departures(self) -> list[str]:
         """The settings that are not the paper's."""
-        published = {
-            "model": dataclasses.asdict(preset(self.preset)),
-            "text": dataclasses.asdict(TextSettings()),
-            "training": dataclasses.asdict(TrainingSettings()),
-        }
-        usual, here = flat(published), flat(self.settings)
+        usual, here = flat(usual_settings(self.preset)), flat(self.settings)
         # The paper's is as wide as the model's own embedding.
-        usual["training.schedule_dim"] = here["model.embedding_dim"]
+        usual["schedule.dim"] = here["model.embedding_dim"]
         return [
-            f"{name} = {here[name]}"
-            for name in here
-            if name.startswith(("model.", "text.", "training."))
-            and name not in INDIFFERENT
-            and here[name] != usual.get(name)
+            f"{name} = {value}"
+            for name, value in here.items()
+            if name in usual and name not in INDIFFERENT and value != usual[name]
         ]
 
     @property

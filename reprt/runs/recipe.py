@@ -10,92 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from reprt.presets import PRESETS, preset
-from reprt.settings import TransformerConfig, from_settings
+from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
+from reprt.settings import from_settings
 
-PRECISIONS = ("float32", "mixed_bfloat16")
+# The tables that each model, and each text, may have otherwise.
+OWN_TABLES = ("training", "batching", "optimizer", "schedule")
 PAGES_ON_TEXTS = ("table1", "readings")  # on the runs of several texts
 PAGES = ("report", "comparison", "figure3", *PAGES_ON_TEXTS)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TextSettings:
-    """The text, and how it becomes ids.
-
-    Args:
-        pair: one of the 14 pairs, by TFDS's name, or another that is laid out alike.
-        source: where the text comes from: `"auto"`, `"ted"`, `"embedded"` or a path.
-        vocab_size: size aimed at for each WordPiece vocabulary.
-        max_tokens: longest input of either side, in tokens.
-    """
-
-    pair: str = "pt_to_en"
-    source: str = "auto"
-    vocab_size: int = 8000
-    max_tokens: int = 128
-
-    def __post_init__(self):
-        _check_positive(
-            "[text]", vocab_size=self.vocab_size, max_tokens=self.max_tokens
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainingSettings:
-    """How a model is trained; the defaults are section 3.1 of the paper.
-
-    Args:
-        epochs: passes over the training text.
-        hours: the training ends here if the epochs have not; an unfinished epoch
-            does not count.
-        batch_size: sentences a step, over all replicas.
-        bucketing: whether sentences of like length share a batch. It is faster, but
-            not what was published: batches are then not drawn at random.
-        precision: `"float32"`, or `"mixed_bfloat16"` for products of matrices in
-            bfloat16, where the hardware has them.
-        warmup_steps: the schedule's N_w.
-        schedule_dim: the schedule's m; None for the model's own embedding width, as
-            the paper has it.
-        seed: of the weights, the dropout and the order of the text.
-        deterministic: whether TensorFlow is held to operations that give the same
-            bits each time.
-        checkpoint_minutes: time between checkpoints within an epoch.
-        tensorboard: whether to log for TensorBoard as well.
-        bleu: whether the trained model is made to search: the prefix loss, and BLEU on
-            the test split.
-    """
-
-    epochs: int = 10
-    hours: float = 12.0
-    batch_size: int = 64
-    bucketing: bool = False
-    precision: str = "float32"
-    warmup_steps: int = 4000
-    schedule_dim: int | None = None
-    seed: int = 0
-    deterministic: bool = True
-    checkpoint_minutes: float = 5.0
-    tensorboard: bool = False
-    bleu: bool = True
-
-    def __post_init__(self):
-        _check_positive(
-            "[training]",
-            epochs=self.epochs,
-            hours=self.hours,
-            batch_size=self.batch_size,
-            warmup_steps=self.warmup_steps,
-            schedule_dim=1 if self.schedule_dim is None else self.schedule_dim,
-        )
-        if self.precision not in PRECISIONS:
-            raise ValueError(
-                f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
-                f"Received: {self.precision!r}."
-            )
-        if not self.checkpoint_minutes >= 0 or self.seed < 0:  # nan is not, either
-            raise ValueError(
-                "Expected checkpoint_minutes and seed in [training] not to be "
-                f"negative. Received: {self.checkpoint_minutes} and {self.seed}."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,12 +24,16 @@ class EmbeddedSettings:
     """What is different when the embedded corpus stands in for TED.
 
     Args:
-        training: keys of `[training]` that take precedence there.
+        training, batching, optimizer, schedule: keys of these tables that take
+            precedence there.
         model: fields of every model's architecture that do.
         leave_out: names of models that are not trained unless they are asked for.
     """
 
     training: dict = dataclasses.field(default_factory=dict)
+    batching: dict = dataclasses.field(default_factory=dict)
+    optimizer: dict = dataclasses.field(default_factory=dict)
+    schedule: dict = dataclasses.field(default_factory=dict)
     model: dict = dataclasses.field(default_factory=dict)
     leave_out: list = dataclasses.field(default_factory=list)
 
@@ -120,7 +45,7 @@ class TrialSettings:
     Args:
         pairs: the pairs of languages, in the order in which they are trained on.
         seeds: the seeds.
-        schedules: keys of `[training]`, by the name that the runs get from them.
+        schedules: keys of `[schedule]`, by the name that the runs get from them.
     """
 
     pairs: list = dataclasses.field(default_factory=list)
@@ -146,36 +71,6 @@ class TrialSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """Everything that decides one model's training.
-
-    Args:
-        name: the run's name within its recipe.
-        preset: the model of the paper that it is, or departs from.
-        model: the architecture.
-        text: the text.
-        training: the training.
-    """
-
-    name: str
-    preset: str
-    model: TransformerConfig
-    text: TextSettings
-    training: TrainingSettings
-
-    @property
-    def schedule_dim(self) -> int:
-        return self.training.schedule_dim or self.model.embedding_dim
-
-    @property
-    def work(self) -> "RunSettings":
-        """What is done, whatever it is called and wherever its text was found."""
-        training = dataclasses.replace(self.training, schedule_dim=self.schedule_dim)
-        text = dataclasses.replace(self.text, source="")
-        return dataclasses.replace(self, name="", training=training, text=text)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A recipe as it stands in its file.
 
@@ -192,7 +87,11 @@ class Recipe:
 
     @property
     def text(self) -> TextSettings:
-        return from_settings(TextSettings, self.settings.get("text", {}), "[text]")
+        return table_settings("text", self.settings.get("text", {}))
+
+    @property
+    def vocabulary(self):
+        return table_settings("vocabulary", self.settings.get("vocabulary", {}))
 
     @property
     def pairs(self) -> list[str]:
@@ -234,8 +133,11 @@ class Recipe:
         table = self.settings.get("embedded", {}) if embedded else {}
         special = from_settings(EmbeddedSettings, table, "[embedded]")
         shared = {
-            **self.settings.get("training", {}),
-            **_without(special.training, self.overrides.get("training", {})),
+            table: {
+                **self.settings.get(table, {}),
+                **_without(getattr(special, table), self.overrides.get(table, {})),
+            }
+            for table in OWN_TABLES
         }
         models = self.settings.get("models", {})
         _check_tables(models, tuple(models), "[models]")
@@ -261,7 +163,7 @@ class Recipe:
                 f"[models.{name}]",
                 {**model, **_without(special.model, by_hand.get(name, {}))},
                 shared,
-                {**settings, **seed},
+                {"schedule": settings, "training": seed},
                 text,
             )
             found.setdefault((name, run.work), run)
@@ -288,30 +190,34 @@ class Recipe:
             )
         return kept
 
-    def _run(self, name, where, table, shared, trial, text) -> RunSettings:
-        overrides = dict(table)
-        own = overrides.pop("training", {})
-        _check_tables({"training": own}, ("training",), where)
+    def _run(self, name, where, model, shared, trial, text) -> RunSettings:
+        overrides = dict(model)
         preset_name = overrides.pop("preset", None)
         if preset_name not in tuple(PRESETS):
             raise ValueError(
                 f"Expected 'preset' in {where} to be one of {tuple(PRESETS)}. "
                 f"Received: {preset_name!r}."
             )
-        model = preset(preset_name, **overrides)
-        if text.max_tokens > model.max_length:
+        tables = {}
+        for table in OWN_TABLES:
+            own = overrides.pop(table, {})
+            _check_tables({table: own}, (table,), where)
+            settings = {**shared[table], **own, **trial.get(table, {})}
+            tables[table] = table_settings(table, settings, f"[{table}] of {where}")
+        settings = preset(preset_name, **overrides)
+        if text.max_tokens > settings.max_length:
             raise ValueError(
-                f"Expected 'max_tokens' in [text] to be at most the {model.max_length} "
-                f"positions of {where}, its 'max_length'. Received: {text.max_tokens}."
+                f"Expected 'max_tokens' in [text] to be at most the "
+                f"{settings.max_length} positions of {where}, its 'max_length'. "
+                f"Received: {text.max_tokens}."
             )
         return RunSettings(
             name=name,
             preset=preset_name,
-            model=model,
+            model=settings,
             text=text,
-            training=from_settings(
-                TrainingSettings, {**shared, **own, **trial}, f"[training] of {where}"
-            ),
+            vocabulary=self.vocabulary,
+            **tables,
         )
 
 
@@ -330,8 +236,9 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """Reads a recipe.
 
     Args:
-        path: a TOML file with the tables `[text]`, `[training]`, `[trials]`,
-            `[models.NAME]` and `[embedded]`, and perhaps with `page`, one of `PAGES`.
+        path: a TOML file with the tables `[text]`, `[vocabulary]`, `[batching]`,
+            `[optimizer]`, `[schedule]`, `[training]`, `[trials]`, `[models.NAME]` and
+            `[embedded]`, and perhaps with `page`, one of `PAGES`.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:
@@ -358,7 +265,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     for override in overrides:
         _override(settings, override)
         _override(by_hand, override)
-    tables = ("text", "training", "trials", "models", "embedded")
+    tables = ("text", "vocabulary", *OWN_TABLES, "trials", "models", "embedded")
     page = settings.get("page", PAGES[0])
     if page not in PAGES:
         raise ValueError(
@@ -405,12 +312,4 @@ def _check_tables(settings, known, where):
         if not isinstance(table, dict):
             raise ValueError(
                 f"Expected {name!r} in {where} to be a table. Received: {table!r}."
-            )
-
-
-def _check_positive(where, **numbers):
-    for name, number in numbers.items():
-        if not number > 0:
-            raise ValueError(
-                f"Expected {name!r} in {where} to be positive. Received: {number}."
             )

@@ -27,7 +27,7 @@ from reprt.data.tokenizers.wordpiece import read_vocabulary, write_vocabulary
 from reprt.files import whole_file
 from reprt.models.saving import load_model
 from reprt.runs.provenance import provenance
-from reprt.runs.recipe import RunSettings
+from reprt.runs.run_settings import RunSettings
 
 UNFINISHED = ".tmp"  # ends the name of a folder that is being made
 
@@ -96,7 +96,7 @@ class RunFolder:
         """
         if not self.writable:
             return
-        config = _plain(settings)
+        config = settings.as_tables()
         identity = {
             "text": text.corpus.name,
             "text_sha256": text.corpus.digest(),
@@ -181,11 +181,15 @@ class RunFolder:
     def manifest(self) -> dict[str, Any]:
         return self._read_json("manifest.json")
 
-    def settings(self) -> dict[str, Any]:
-        """Returns the run's settings, as tables."""
+    def run(self) -> RunSettings:
+        """Returns what was asked for, in the present format, defaults filled in.
+
+        Raises:
+            RunFolderError: if this is no run folder, or its settings cannot be read.
+        """
         path = self.path / "config.toml"
         try:
-            config = tomllib.loads(path.read_text(encoding="utf-8"))
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise RunFolderError(
                 f"Expected {self.path} to be a run folder, such as `reprt train` makes "
@@ -193,13 +197,14 @@ class RunFolder:
             ) from error
         except ValueError as error:
             raise RunFolderError(f"{path} is not valid TOML: {error}.") from error
-        missing = {"name", "preset", "model", "text", "training"} - config.keys()
-        if missing:
-            raise RunFolderError(
-                f"Expected {path} to hold the settings of a run. It has no "
-                f"{', '.join(sorted(missing))}."
-            )
-        return config
+        try:
+            return RunSettings.from_tables(tables, str(path))
+        except ValueError as error:
+            raise RunFolderError(str(error)) from error
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the same as tables."""
+        return self.run().as_tables()
 
     def _what_it_is(self) -> str:
         """Says what stands in the place of a run folder."""
@@ -302,19 +307,6 @@ class RunFolder:
             return
         with whole_file(self.path / name) as file:
             file.write(text.encode())
-
-
-def _plain(settings) -> dict[str, Any]:
-    """Dataclasses as tables. TOML has no None: a setting that is None is left out."""
-
-    def kept(table):
-        return {
-            name: kept(value) if isinstance(value, dict) else value
-            for name, value in table.items()
-            if value is not None
-        }
-
-    return kept(dataclasses.asdict(settings))
 
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

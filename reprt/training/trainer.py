@@ -15,8 +15,8 @@ from reprt.jobs.plan import EVALUATION_COST
 from reprt.models import Transformer
 from reprt.progress import Progress, duration
 from reprt.runs.checkpoint import restore_checkpoint, save_checkpoint
-from reprt.runs.recipe import RunSettings
 from reprt.runs.run_folder import RunFolder
+from reprt.runs.run_settings import RunSettings
 from reprt.schedules import WarmupSchedule
 
 CALIBRATION_STEPS = 3
@@ -127,7 +127,7 @@ class Trainer:
             )
             self.model.build()
             self._optimizer = keras.optimizers.Adam(
-                WarmupSchedule(settings.schedule_dim, settings.training.warmup_steps),
+                WarmupSchedule(settings.schedule_dim, settings.schedule.warmup_steps),
                 beta_1=0.9,
                 beta_2=0.98,
                 epsilon=1e-9,
@@ -168,7 +168,7 @@ class Trainer:
 
     @property
     def steps_per_epoch(self) -> int:
-        return self.text.train.steps(self.settings.training.batch_size)
+        return self.text.train.steps(self.settings.batching.size)
 
     @property
     def seconds_per_step(self) -> float:
@@ -179,7 +179,7 @@ class Trainer:
     def seconds_left(self) -> float:
         """Returns the expected time to the end of the training."""
         left = self.settings.training.epochs - self.state.epoch
-        evaluation = self.text.dev.steps(self.settings.training.batch_size)
+        evaluation = self.text.dev.steps(self.settings.batching.size)
         steps = left * (self.steps_per_epoch + EVALUATION_COST * evaluation)
         expected = (steps - self.state.step_in_epoch) * self._seconds_per_step
         return 0.0 if self.finished else min(expected, self._seconds_of_budget_left())
@@ -187,7 +187,7 @@ class Trainer:
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
         before = [variable.numpy() for variable in self._variables]
-        self._backend.warm_up(self.text.train, self.settings.training.batch_size)
+        self._backend.warm_up(self.text.train, self.settings.batching.size)
         few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
         for batch in few:
@@ -260,7 +260,7 @@ class Trainer:
     def evaluate(self, split: EncodedSplit) -> Tally:
         """Returns the sums of the teacher-forced loss over a split."""
         tally = Tally()
-        for batch in self._backend.batches(split, self.settings.training.batch_size):
+        for batch in self._backend.batches(split, self.settings.batching.size):
             tally.add(*self._backend.evaluate(batch))
         return tally
 
@@ -269,16 +269,13 @@ class Trainer:
         return [*self.model.variables, *self._optimizer.variables]
 
     def _training_batches(self):
-        training, state, train = self.settings.training, self.state, self.text.train
-        if training.bucketing:
-            order = bucketed_order(
-                train.lengths, training.batch_size, training.seed, state.epoch
-            )
+        batching, state, train = self.settings.batching, self.state, self.text.train
+        seed = self.settings.training.seed
+        if batching.by_length:
+            order = bucketed_order(train.lengths, batching.size, seed, state.epoch)
         else:
-            order = training_order(len(train), training.seed, state.epoch)
-        return self._backend.batches(
-            train, training.batch_size, order, state.step_in_epoch
-        )
+            order = training_order(len(train), seed, state.epoch)
+        return self._backend.batches(train, batching.size, order, state.step_in_epoch)
 
     def _end_epoch(self):
         state = self.state

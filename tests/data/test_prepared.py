@@ -89,7 +89,8 @@ def test_the_command_writes_what_a_recipe_reads(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(embedded, "load", lambda: load(train=33, dev=5, test=6))
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(
-        "[text]\nvocab_size = 150\nmax_tokens = 24\n[models.repe]\npreset = 'repe'\n"
+        "[text]\nmax_tokens = 24\n[vocabulary]\nsize = 150\n"
+        "[models.repe]\npreset = 'repe'\n"
     )
     file = tmp_path / "text.npz"
     asked = ["prepare", str(recipe), str(file), "--text", "embedded"]

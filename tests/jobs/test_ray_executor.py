@@ -13,7 +13,7 @@ import pytest
 import tiny_run
 
 pytest.importorskip("ray")
-RECIPE = tiny_run.RECIPE.replace("batch_size = 16", "batch_size = 2") + """
+RECIPE = tiny_run.RECIPE.replace("size = 16", "size = 2") + """
 [trials]
 seeds = [0, 1]
 """

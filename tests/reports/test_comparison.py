@@ -25,7 +25,7 @@ epochs = 2
 seeds = [0, 5]
 [trials.schedules]
 text = {}
-equal = { schedule_dim = 128 }
+equal = { dim = 128 }
 [models.baseline]
 preset = "baseline"
 [models.repe]
@@ -58,9 +58,10 @@ def test_every_combination_is_a_run_and_the_same_work_is_done_once(write):
         "repe.text.5",
         "repe.equal.5",
     ]
-    runs = {run.name: run.training for run in recipe.runs(False)}
-    assert runs["repe.text.5"].seed == 5 and runs["repe.text.5"].schedule_dim is None
-    assert runs["repe.equal.0"].schedule_dim == 128
+    runs = {run.name: run for run in recipe.runs(False)}
+    assert runs["repe.text.5"].training.seed == 5
+    assert runs["repe.text.5"].schedule.dim is None
+    assert runs["repe.equal.0"].schedule.dim == 128
 
 
 def test_runs_are_chosen_by_the_beginning_of_their_names(write):
@@ -119,11 +120,11 @@ def add(tmp_path, text, settings):
         model_name, schedule, seed = name.split(".")
         dim = 128 if schedule == "equal" else None
         own = settings(model_name.partition("-")[0], model)
-        training = dataclasses.replace(
-            own.training, seed=int(seed), schedule_dim=dim
-        )
+        training = dataclasses.replace(own.training, seed=int(seed))
+        schedule = dataclasses.replace(own.schedule, dim=dim)
+        own = dataclasses.replace(own, name=name, training=training, schedule=schedule)
         files = RunFolder(tmp_path / name)
-        files.open(dataclasses.replace(own, name=name, training=training), text)
+        files.open(own, text)
         files.add_start(["CPU:0"])
         row = {
             "epoch": 1,
@@ -242,10 +243,11 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     recipe = tmp_path / "trials.toml"
     recipe.write_text(
-        "[text]\nvocab_size = 300\n[training]\nepochs = 1\nbatch_size = 4\n[trials]\n"
+        "[vocabulary]\nsize = 300\n[training]\nepochs = 1\n[batching]\nsize = 4\n"
+        "[trials]\n"
         "seeds = [0, 1]\n"
         f'[models.repe]\npreset = "repe"\n{tiny_run.MODEL}\n'
-        '[models.diverges]\npreset = "repe"\ntraining.warmup_steps = 1\n'
+        '[models.diverges]\npreset = "repe"\nschedule.warmup_steps = 1\n'
         f"{tiny_run.MODEL}\n"
     )
     from reprt.data.corpora import embedded

@@ -70,7 +70,7 @@ def test_another_text_names_itself(add):
 
 def test_runs_with_other_settings_are_not_among_the_trials(add):
     add("repe.text.0", [row(1, 4.0, 3.0)], {})
-    add("repe.equal.0", [row(1, 9.0, 9.0)], {}, training={"schedule_dim": 128})
+    add("repe.equal.0", [row(1, 9.0, 9.0)], {}, schedule={"dim": 128})
     folder = add("repe-prefix.text.0", [row(1, 1.0, 1.0)], {})
     write_figure3(folder)
     (point,) = points(folder, source="ours", model="repe", loss="val_loss")

@@ -69,10 +69,10 @@ def test_every_number_on_another_text_carries_its_name(add):
 @pytest.mark.parametrize(
     "changes, departure",
     [
-        ({"training": {"schedule_dim": 128}}, "training.schedule_dim = 128"),
+        ({"schedule": {"dim": 128}}, "schedule.dim = 128"),
         ({"training": {"epochs": 4}}, "training.epochs = 4"),
         ({"model": {"num_blocks": 4}}, "model.num_blocks = 4"),
-        ({"text": {"vocab_size": 500}}, "text.vocab_size = 500"),
+        ({"vocabulary": {"size": 500}}, "vocabulary.size = 500"),
     ],
 )
 def test_a_variant_lists_its_departures_and_has_no_row_of_the_paper(

@@ -132,12 +132,12 @@ def test_a_pair_that_the_paper_does_not_have_is_a_row_without_it(add_az):
 
 def test_departures_are_marked_and_the_papers_own_settings_come_first(add_az):
     add_az("repe", [row(1, 4.0, 3.5)], {})
-    add_az("repe-wide", [row(1, 1.0, 1.0)], {}, training={"schedule_dim": 128})
+    add_az("repe-wide", [row(1, 1.0, 1.0)], {}, schedule={"dim": 128})
     folder = add_az("baseline", [row(1, 2.0, 2.0)], {}, training={"epochs": 1})
     page = write_table1(folder).read_text()
     assert "| ours* | 1 | 2.00 | 2.00 |" in page and "| 4.00 | 3.50 |" in page
     assert "\\* baseline on TED-HRLR az_to_en: training.epochs = 1" in page
-    assert "\\* repe-wide on TED-HRLR az_to_en: training.schedule_dim = 128" in page
+    assert "\\* repe-wide on TED-HRLR az_to_en: schedule.dim = 128" in page
     assert "\\* repe on" not in page
 
 

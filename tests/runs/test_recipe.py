@@ -7,17 +7,20 @@ import sys
 import pytest
 
 from reprt.presets import preset
-from reprt.runs.recipe import (
-    Recipe,
+from reprt.runs.recipe import Recipe, load_recipe
+from reprt.runs.run_settings import (
+    AdamSettings,
+    InverseSqrtSettings,
     RunSettings,
+    SentencesSettings,
     TextSettings,
     TrainingSettings,
-    load_recipe,
+    WordPieceSettings,
 )
 
 RECIPE = """
-[text]
-vocab_size = 500
+[vocabulary]
+size = 500
 
 [training]
 epochs = 3
@@ -29,7 +32,7 @@ preset = "baseline"
 [models.variant]
 preset = "repe"
 num_blocks = 3
-training.schedule_dim = 128
+schedule.dim = 128
 
 [embedded.training]
 epochs = 1
@@ -61,6 +64,9 @@ def test_the_shipped_comparison_is_the_papers():
         assert runs[name].model == preset(name)
         assert runs[name].training == TrainingSettings()
         assert runs[name].text == TextSettings()
+        assert runs[name].vocabulary == WordPieceSettings()
+        assert runs[name].batching == SentencesSettings()
+        assert runs[name].optimizer == AdamSettings()
     assert runs["baseline"].schedule_dim == 128
     assert runs["repe"].schedule_dim == 64
     assert runs["repe-equal-schedule"].schedule_dim == 128
@@ -74,10 +80,12 @@ def test_a_recipe_resolves_into_frozen_settings(write):
         name="variant",
         preset="repe",
         model=preset("repe", num_blocks=3),
-        text=TextSettings(vocab_size=500),
-        training=TrainingSettings(epochs=3, seed=7, schedule_dim=128),
+        text=TextSettings(),
+        vocabulary=WordPieceSettings(size=500),
+        schedule=InverseSqrtSettings(dim=128),
+        training=TrainingSettings(epochs=3, seed=7),
     )
-    assert baseline.training.schedule_dim is None  # one model's setting, not all's
+    assert baseline.schedule.dim is None  # one model's setting, not all's
     for settings in (variant, variant.model, variant.text, variant.training, recipe):
         with pytest.raises(dataclasses.FrozenInstanceError):
             settings.name = 1
@@ -123,10 +131,14 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[training]\nepochs = true", "'epochs' .* of type int. Received: True"),
         ("[training]\nepochs = 0", "'epochs' in [training] to be positive"),
         ("[training]\nhours = nan", "'hours' in [training] to be positive"),
-        ("[training]\nbatch_size = 0", "'batch_size' in [training] to be positive"),
+        ("[batching]\nsize = 0", "'size' in [batching] to be positive"),
         ("[training]\nprecision = 'half'", "'precision' .*'mixed_bfloat16'.*'half'"),
         ("[training]\nseed = -1", "seed in [training] not to be negative"),
-        ("[training]\nschedule_dim = 0", "'schedule_dim' in [training] to be positive"),
+        ("[schedule]\ndim = 0", "'dim' in [schedule] to be positive"),
+        ("[schedule]\nname = 'cosin'", "'name' in [schedule] of .* to be one of .*'cosin'"),
+        ("[optimizer]\nbeta_2 = 1.0", "0 <= beta_2 < 1 in [optimizer]. Received: 1"),
+        ("[optimizer]\nloss_scaling = 'x'", "'loss_scaling' .*'dynamic'.*'x'"),
+        ("[training]\nbatch_size = 4", "'batch_size' .*it is 'size' in [batching] now"),
         ("[training]\ncheckpoint_minutes = nan", "checkpoint_minutes .* not to be neg"),
         ("[text]\nmax_tokens = 3000", "at most the 2048 .* 'max_length'.*: 3000"),
         ("[trials]\nschedules.a = {}", "[trials] to have seeds where it has sched"),
@@ -137,7 +149,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
             "[models.b]\npreset = 'repe'",
             "'deterministic' to be the same for all",
         ),
-        ("[text]\nvocabulary = 1", "Unknown key 'vocabulary' .*is 'vocab_size'"),
+        ("[vocabulary]\nsiz = 1", "Unknown key 'siz' .*is 'size'"),
         ("[text]\npair = 1", "'pair' in [text] to be of type str"),
         ("[embedded]\nepochs = 1", "Unknown key 'epochs' in [embedded]"),
         ("[embedded.training]\nepoch = 1", "Unknown key 'epoch'"),
@@ -223,7 +235,7 @@ def test_what_is_set_by_hand_holds_for_the_embedded_corpus_too(write):
 
 def test_what_is_alike_under_two_names_is_trained_twice_but_not_in_two_schedules(write):
     same = '[models.mine]\npreset = "baseline"\n'
-    trials = "[trials]\nseeds = [0]\nschedules.a = {}\nschedules.b.schedule_dim = 128"
+    trials = "[trials]\nseeds = [0]\nschedules.a = {}\nschedules.b.dim = 128"
     runs = load_recipe(write(MODEL + same + trials)).runs(embedded=False)
     assert [run.name for run in runs] == ["baseline.a.0", "mine.a.0"]
 

@@ -28,7 +28,7 @@ def changed_text(text, **fields):
 
 
 def test_a_new_folder_holds_every_setting_and_names_its_text(files, text, settings):
-    run = settings(schedule_dim=128)
+    run = settings(schedule={"dim": 128})
     files.open(run, text)
     config = tomllib.loads((files.path / "config.toml").read_text())
     assert config == dataclasses.asdict(run) == files.settings()
@@ -98,13 +98,13 @@ def test_the_same_text_may_be_found_elsewhere(files, text, settings):
 def test_other_settings_are_refused_and_named(files, text, settings):
     files.open(settings(), text)
     before = snapshot(files.path)
-    run = settings(model={"dropout": 0.2}, seed=1, schedule_dim=128)
+    run = settings(model={"dropout": 0.2}, seed=1, schedule={"dim": 128})
     with pytest.raises(RunFolderError) as error:
         files.open(run, text)
     for difference in (
         "model.dropout: 0.1 there, 0.2 asked for",
         "training.seed: 0 there, 1 asked for",
-        "training.schedule_dim: None there, 128 asked for",
+        "schedule.dim: None there, 128 asked for",
     ):
         assert difference in str(error.value)
     assert "training.epochs" not in str(error.value)

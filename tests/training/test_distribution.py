@@ -56,7 +56,7 @@ for name in ("baseline", "repe"):
 # Dropout: two epochs, and the second of them again from the checkpoint of the first.
 # Replicas have 9 and 8 rows of a batch of 17.
 if replicas == 2:
-    one = trainer("dropout", "baseline", batch_size=17)
+    one = trainer("dropout", "baseline", batching={"size": 17})
     one.train_epoch()
     one.train_epoch()
     np.savez(folder / "whole.npz", *one.model.get_weights())

@@ -16,12 +16,14 @@ from reprt.runs.checkpoint import CheckpointError
 from reprt.runs.run_folder import RunFolder
 
 RECIPE = f"""
-[text]
-vocab_size = 150
+[vocabulary]
+size = 150
+[batching]
+size = 4
+[schedule]
+warmup_steps = 4
 [training]
 epochs = 2
-batch_size = 4
-warmup_steps = 4
 checkpoint_minutes = 0
 bleu = false
 [models.repe]

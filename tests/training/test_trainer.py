@@ -44,7 +44,7 @@ def calm(trainer):
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_and_weights_are_those_of_fit(name, trainer, text, assert_same):
     ours = calm(trainer("run", name, NO_DROPOUT))
-    size = ours.settings.training.batch_size
+    size = ours.settings.batching.size
     vocabularies = len(text.source_tokenizer), len(text.target_tokenizer)
     model = Transformer(*vocabularies, ours.settings.model)
     model.build()
@@ -93,8 +93,8 @@ def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
 
 @pytest.mark.slow
 def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
-    usual = trainer("usual", batch_size=4)
-    bucketed = trainer("bucketed", batch_size=4, bucketing=True)
+    usual = trainer("usual", batching={"size": 4})
+    bucketed = trainer("bucketed", batching={"size": 4, "by_length": True})
     orders = []
     for each in (usual, bucketed):
         each.train_epoch()
@@ -129,7 +129,7 @@ def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
 ):
     counted = {**NO_DROPOUT, "padding_in_statistics": True}
     ours = calm(trainer("run", "repe", counted))
-    size = ours.settings.training.batch_size
+    size = ours.settings.batching.size
     loss = MaskedCrossentropy()
     for inputs, labels in batches(text.dev, size).take(1):
         expected, _ = loss.sum_and_count(labels, ours.model(inputs))
@@ -248,7 +248,8 @@ def test_out_of_time_only_finished_epochs_count(trainer):
 
 
 def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
-    ours = trainer("run", epochs=2, batch_size=64, hours=1e-9)  # a step is an epoch
+    # A step is an epoch.
+    ours = trainer("run", epochs=2, batching={"size": 64}, hours=1e-9)
     ours.train_epoch()
     assert ours.state.epoch == 1 and not ours.state.out_of_time
 

@@ -33,7 +33,7 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
     base = tmp_path_factory.getbasetemp()
     made, running = tiny_run.trained(base), []
     recipe = tmp_path / "tiny.toml"
-    recipe.write_text(tiny_run.RECIPE.replace("batch_size = 16", "batch_size = 2"))
+    recipe.write_text(tiny_run.RECIPE.replace("size = 16", "size = 2"))
     paths = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
 
@@ -74,7 +74,7 @@ def test_two_workers_train_as_one_and_go_on_after_one_was_killed(
 ):
     more = ["--set", "training.epochs=8", "--set", "models.repe.dropout=0.0"]
     # Slow enough that rounding does not grow.
-    more += ["--set", "training.warmup_steps=4000"]
+    more += ["--set", "schedule.warmup_steps=4000"]
     workers = start(*more)
     log, log_of_the_other = tmp_path / "0.log", tmp_path / f"{1 - lost}.log"
     deadline = time.monotonic() + 240
@@ -144,7 +144,7 @@ def test_a_configuration_that_is_no_json_is_told(monkeypatch):
 
 @pytest.mark.slow
 def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
-    chief, other = start(of_second=["--set", "training.batch_size=4"])
+    chief, other = start(of_second=["--set", "batching.size=4"])
     assert (chief.wait(240), other.wait(240)) == (2, 2)
     for index in range(2):
         log = (tmp_path / f"{index}.log").read_text()
