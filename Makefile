@@ -4,7 +4,7 @@
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
-#   make check             lint and types
+#   make check             lint, types and the direction of imports
 #   make notebooks         execute the notebooks, into docs/notebooks
 #   make docs              build the documentation site, into build/site
 #   make rendered          write the executed notebooks into notebooks/rendered
@@ -51,6 +51,7 @@ check: $(VENV)/test
 	$(VENV)/bin/flake8
 	$(VENV)/bin/isort --check-only .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
 
 notebooks: $(EXECUTED)
 

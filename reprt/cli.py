@@ -455,7 +455,7 @@ def _line(number, found, options):
 
 
 def _evaluate(options) -> int:
-    from reprt.jobs.job import evaluate_run
+    from reprt.jobs.evaluate_run import evaluate_run
 
     print(evaluate_run(options.run, options.split, options.text, _search(options)))
     return 0

@@ -16,7 +16,14 @@ CHOICES = {
     "scale": SCALES,
     "table": TABLES,
 }
-SIZES = ("num_blocks", "embedding_dim", "num_heads", "key_dim", "value_dim")
+SIZES = (
+    "num_blocks",
+    "embedding_dim",
+    "num_heads",
+    "key_dim",
+    "value_dim",
+    "feed_forward_dim",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,7 +90,7 @@ class TransformerConfig:
     epsilon: float = 1e-6
 
     def __post_init__(self):
-        for name in (*SIZES, "feed_forward_dim", "max_length"):
+        for name in (*SIZES, "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(
                     f"Expected `{name}` to be at least 1. "
@@ -118,6 +125,11 @@ class TransformerConfig:
                 "statistics: padding follows the sentence, so it is in no prefix of a "
                 "real token."
             )
+
+    @property
+    def sizes(self) -> tuple:
+        """What decides most of the cost of a step."""
+        return (*(getattr(self, name) for name in SIZES), self.position)
 
 
 def from_settings(config_class, settings: Mapping[str, Any], where: str):

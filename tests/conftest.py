@@ -96,7 +96,7 @@ def trainer(text, settings, tmp_path):
 @pytest.fixture(scope="session")
 def variables():
     """A function that returns copies of all that a checkpoint holds of a trainer."""
-    return lambda trainer: [variable.numpy() for variable in trainer._variables]
+    return lambda trainer: [each.numpy() for each in trainer._variables.values()]
 
 
 @pytest.fixture(scope="session")

@@ -68,8 +68,9 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
 
     total, tokens, means = 0.0, 0, 0.0
     length = None
-    if not model.config.padding_in_statistics:
-        length = functools.partial(length_with_room, most=model.config.max_length)
+    if not model.padding_matters:
+        most = min(model.longest_source, model.longest_target)
+        length = functools.partial(length_with_room, most=most)
     for start in range(0, len(split), batch_size):
         chosen = range(start, min(start + batch_size, len(split)))
         (source, target), labels = arrays(split, chosen, length=length)
@@ -110,17 +111,17 @@ def prefix_loss(
         return losses[:, 0], prefixes
 
     encode = compiled(lambda ids: model.encode(ids, training=False), model, [IDS])
-    most = model.config.max_length
+    most = model.longest_target
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
-    equal = model.config.padding_in_statistics
+    equal = model.padding_matters
     side = split.source if equal else split.target
     done = 0
     for chosen in by_length([len(row) for row in side], batch_size, equal):
         target = padded([split.target[index] for index in chosen])
         source = padded([split.source[index] for index in chosen])
         if not equal:
-            source = with_room(source, most)
+            source = with_room(source, model.longest_source)
         memory = encode(source)
         prefixes = model.start(memory, 1, more_room(0, most))
         for position in range(target.shape[1] - 1):

@@ -152,14 +152,14 @@ class BeamSearch:
         source_ids = ops.convert_to_tensor(source_ids)
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
-        most = self.model.config.max_length
-        if source_ids.shape[1] > most:
+        longest, most = self.model.longest_source, self.model.longest_target
+        if source_ids.shape[1] > longest:
             raise ValueError(
-                f"Expected sources of at most {most} tokens, the model's max_length. "
-                f"Received: {source_ids.shape[1]}."
+                f"Expected sources of at most {longest} tokens, the model's "
+                f"max_length. Received: {source_ids.shape[1]}."
             )
-        if not self.model.config.padding_in_statistics:
-            source_ids = with_room(source_ids, most)
+        if not self.model.padding_matters:
+            source_ids = with_room(source_ids, longest)
         beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
         # Fewer rows are another shape.
         most_live = 0.0 if shapes_are_dear() else MOST_LIVE
@@ -188,7 +188,7 @@ class BeamSearch:
         limits = source_tokens + EXTRA_TOKENS
         if self.max_tokens is not None:
             limits = ops.full_like(source_tokens, self.max_tokens)
-        return ops.minimum(limits, self.model.config.max_length)
+        return ops.minimum(limits, self.model.longest_target)
 
     def start(self, source_ids, capacity, encode=None):
         """Returns beams and prefixes of an encoded source, before the first step.

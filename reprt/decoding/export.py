@@ -39,7 +39,7 @@ class ExportedTranslator(tf.Module):
         sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
         words = tf.strings.regex_full_match(sentences, SOMETHING)
         given = tf.boolean_mask(sentences, words)
-        if self._model.config.padding_in_statistics:
+        if self._model.padding_matters:
             # One by one, for there must be no padding that could count.
             found = tf.map_fn(lambda one: self._translated(one[None])[0], given)
         else:

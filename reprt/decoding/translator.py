@@ -187,7 +187,7 @@ class Translator:
         batch_size = max(1, ROWS // self.search.beam_size)
         # Where padding counts, a translation must not depend on what it met in its
         # batch.
-        equal = self.model.config.padding_in_statistics
+        equal = self.model.padding_matters
         done = 0
         for chosen in by_length([len(ids) for ids in source], batch_size, equal):
             ids = padded([source[index] for index in chosen])

@@ -2,26 +2,22 @@
 
 import contextlib
 import dataclasses
-import time
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora.search import find
+from reprt.jobs.corpus_runs import find_runs
 from reprt.jobs.plan import make_plan
-from reprt.jobs.work import Work, find_work
-from reprt.progress import Progress, duration
+from reprt.jobs.processes import in_own_process
+from reprt.jobs.train import train_runs
+from reprt.progress import Progress
 from reprt.reports.comparison import write_comparison
-from reprt.reports.evaluation import evaluation_table
 from reprt.reports.figure3 import write_figure3
 from reprt.reports.readings import write_readings
 from reprt.reports.report import write_report
 from reprt.reports.table1 import write_table1
-from reprt.runs.provenance import provenance
 from reprt.runs.recipe import Recipe
-from reprt.runs.run_folder import RunFolder, RunFolderError
 from reprt.training.workers import is_chief, several_workers
-
-EXAMPLES = 5
 
 
 def run_job(
@@ -54,18 +50,31 @@ def run_job(
     recipe.runs(embedded=False, only=only)  # an unknown model is told before all else
     progress = Progress()
     with _together():
-        work = find_work(recipe, only, out, progress)
-        if plan_only or len(work) > 1 or recipe.page != "report":
-            progress.say(str(make_plan(work, progress)))
+        work = find_runs(recipe, only, out, progress)
+        large = len(work) > 1 or bool(recipe.trials.seeds)
+        # Workers that train together have met in this process.
+        call = in_own_process if large and not several_workers() else _called
+        if plan_only or large or recipe.page != "report":
+            progress.say(str(call(make_plan, work)))
         if plan_only:
             return work[-1].folder
-        errors = [
-            error for each in work for error in train_work(each, recipe, progress)
-        ]
+        errors = []
+        for each in work:
+            # Trials are too many to be trained side by side, and their times are not
+            # what they are about.
+            trials = [[run] for run in each.runs]
+            for runs in trials if recipe.trials.seeds else [each.runs]:
+                part = dataclasses.replace(each, runs=runs)
+                write = functools.partial(write_page, recipe.page, each.folder)
+                errors += call(train_runs, part, write)
     page = write_page(recipe.page, work[-1].folder)
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
     return page
+
+
+def _called(function, *arguments):
+    return function(*arguments)
 
 
 @contextlib.contextmanager
@@ -104,7 +113,7 @@ def prepare(recipe: Recipe, path: Path) -> Path:
         )
     check_ending(path)  # before the work
     progress = Progress()
-    (work,) = find_work(recipe, [], path.parent, progress)
+    (work,) = find_runs(recipe, [], path.parent, progress)
     write_prepared(
         work.encoded(progress), recipe.vocabulary.size, recipe.text.max_tokens, path
     )
@@ -132,220 +141,3 @@ def write_page(page: str, folder: Path) -> Path:
             return write_table1(folder.parent)
         case _:
             return write_report(folder)
-
-
-def train_work(
-    work: Work, recipe: Recipe, progress: Progress
-) -> list[ArithmeticError]:
-    """Trains all runs on one text, and writes their page as they go.
-
-    Args:
-        work: the runs and their text.
-        recipe: the recipe that they are of.
-        progress: where it is said how far they are.
-
-    Returns:
-        Why runs did not finish; the others did.
-    """
-    from reprt.training.trainer import forget_models
-
-    progress.say("Vocabularies: learning them, unless they are in the cache")
-    text = work.encoded(progress)
-    progress.say(
-        f"Vocabularies: {len(text.source_tokenizer):,} and "
-        f"{len(text.target_tokenizer):,} pieces"
-    )
-
-    def write():
-        write_page(recipe.page, work.folder)
-
-    def folder_of(run):
-        return RunFolder(work.folder / run.name, writable=is_chief())
-
-    # A recipe of trials has too many models to have them all in memory, and their
-    # times are not what it is about.
-    trials = bool(recipe.trials.seeds)
-    groups = [[run] for run in work.runs] if trials else [work.runs]
-    errors = []
-    for group in groups:
-        with contextlib.ExitStack() as claims:
-            mine = {
-                folder_of(run): run
-                for run in group
-                if _claimed(folder_of(run), claims, progress)
-            }
-            diverged = _train(mine, text, progress, write)
-            if mine:
-                write()
-        for error in diverged:
-            progress.say(f"{error} Any other runs go on.")
-        errors += diverged
-        forget_models()
-    write()
-    return errors
-
-
-def _claimed(folder, claims, progress):
-    """Whether the run is left to this process."""
-    mine = claims.enter_context(folder.claimed())
-    if not mine:
-        if several_workers():
-            raise RunFolderError(f"Another process works on {folder.path}.")
-        progress.say(f"{folder.path.name}: another process works on it")
-    return mine
-
-
-def _train(runs, text, progress, after_epoch):
-    """Trains runs, by their folders, side by side, and writes what came out.
-
-    Returns why runs did not finish.
-    """
-    from reprt.training.trainer import Trainer, train_side_by_side
-
-    for folder, run in runs.items():
-        folder.open(run, text)
-    trainers = []
-    for folder, run in runs.items():
-        if folder.metrics() is not None:
-            progress.say(f"{run.name}: finished before, in {folder.path}")
-            continue
-        trainer = Trainer(run, text, folder, progress)
-        if not trainer.finished:
-            progress.say(
-                f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
-                f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
-                f"{trainer.steps_per_epoch}; measuring a step"
-            )
-            trainer.calibrate()
-        trainers.append(trainer)
-    if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
-        seconds = sum(trainer.seconds_left for trainer in trainers)
-        progress.say(
-            f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
-            f"the results go to {trainers[0].folder.path.parent}"
-        )
-    errors = train_side_by_side(trainers, after_epoch)
-    for trainer in trainers:
-        if trainer.finished and trainer.folder.writable:
-            try:
-                trainer.folder.write_metrics(_results(trainer, progress))
-            except ArithmeticError as error:
-                errors.append(error)
-    return errors
-
-
-def _results(trainer, progress: Progress):
-    """What is reported of a trained model, beyond its log."""
-    import keras
-
-    state, text, run = trainer.state, trainer.text, trainer.settings
-    # A training that ran out of time ended within an epoch, which does not count.
-    model = keras.saving.load_model(trainer.folder.model) if state.epoch else None
-    metrics = {
-        "parameters": trainer.model.count_params(),
-        "epochs": state.epoch,
-        "out_of_time": state.out_of_time,
-        "total_train_seconds": sum(row["train_seconds"] for row in state.rows),
-        "last_epoch": state.rows[-1] if state.rows else {},
-        "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-    }
-    if model is None or not run.training.bleu:
-        return metrics
-
-    from reprt.analysis.evaluation import prefix_loss, translation_scores
-    from reprt.decoding.translator import Translator
-
-    def show(done):
-        progress.show(f"{trainer.name}: {done}")
-
-    begun = time.monotonic()
-    prefix = prefix_loss(model, text.dev, run.batching.size, show)
-    middle = time.monotonic()
-    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
-    found = translation_scores(
-        translator, text.test.source, text.test_words, text.corpus.test.target, show
-    )
-    bleu = found.scores[0]
-    progress.say(
-        f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split, "
-        f"BLEU {bleu.value:.1f} on the test split"
-    )
-    examples = zip(text.corpus.test.source, found.references, found.translations)
-    return {
-        **metrics,
-        "val_prefix_loss": prefix.mean_of_batches,
-        "val_prefix_loss_per_token": prefix.per_token,
-        "val_prefix_seconds": middle - begun,
-        "test_bleu": bleu.value,
-        "test_bleu_signature": bleu.signature,
-        "test_scores": [dataclasses.asdict(score) for score in found.scores],
-        "test_seconds": time.monotonic() - middle,
-        "examples": [
-            {"source": source, "reference": reference, "translation": translation}
-            for source, reference, translation in list(examples)[:EXAMPLES]
-        ],
-    }
-
-
-def evaluate_run(
-    path: Path, split: str, source: str | None = None, search: dict | None = None
-) -> str:
-    """Measures the model of a run folder and keeps the result there.
-
-    Args:
-        path: the run's folder.
-        split: `"dev"` or `"test"`.
-        source: where its text is now; None for where the run found it.
-        search: arguments of `reprt.decoding.BeamSearch`.
-
-    Returns:
-        A table, as it is written to `evaluation-SPLIT.md`.
-
-    Raises:
-        RunFolderError: if the run has no model, or the text is not the run's.
-    """
-    from reprt.analysis.evaluation import evaluate
-    from reprt.data.encoding import EncodedSplit
-    from reprt.decoding.translator import Translator
-
-    folder, progress, search = RunFolder(path), Progress(), search or {}
-    run, manifest = folder.run(), folder.manifest()
-    translator = Translator.load(path, **search)
-    corpus = find(source or run.text.source, run.text.pair)
-    if corpus.digest() != manifest["text_sha256"]:
-        raise RunFolderError(
-            f"Expected the text of the run, {manifest['text']} with sha256 "
-            f"{manifest['text_sha256'][:16]}. Received: {corpus.name} from "
-            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
-        )
-    sentences = getattr(corpus, split)
-    longest = run.text.max_tokens
-    encoded = EncodedSplit(
-        [row[:longest] for row in translator.source_tokenizer.encode(sentences.source)],
-        [
-            row[: longest + 1]
-            for row in translator.target_tokenizer.encode(sentences.target)
-        ],
-    )
-    found = evaluate(
-        translator,
-        encoded,
-        sentences.target,
-        run.batching.size,
-        progress.show,
-    )
-    result = {
-        "run": run.name,
-        "text": corpus.name,
-        "split": split,
-        "search": {
-            "beam_size": translator.search.beam_size,
-            "length_penalty": translator.search.length_penalty,
-            "max_tokens": translator.search.max_tokens,
-        },
-        **found.as_json(),
-        "provenance": provenance(),
-    }
-    table = evaluation_table(result)
-    folder.write_evaluation(split, result, table)
-    return table

@@ -7,21 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus
-from reprt.jobs.work import Work
+from reprt.jobs.corpus_runs import CorpusRuns
 from reprt.progress import Progress, duration
 from reprt.runs.run_folder import RunFolder
-
-EVALUATION_COST = 0.4  # of a training step's time
-# Settings that decide most of what a step costs.
-COSTLY = (
-    "num_blocks",
-    "embedding_dim",
-    "num_heads",
-    "key_dim",
-    "value_dim",
-    "feed_forward_dim",
-    "position",
-)
+from reprt.training import EVALUATION_COST
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +86,7 @@ class Plan:
         )
 
 
-def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
+def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
     """Finds out what is left to do, and measures a few steps of what was not begun.
 
     A step's time is taken from the epochs that a run has had. Of models that have had
@@ -106,16 +95,12 @@ def make_plan(texts: Sequence[Work], progress: Progress) -> Plan:
 
     Args:
         texts: the runs on each text.
-        progress: where it is said what is being measured.
     """
+    progress = Progress()
     measured: dict[tuple, float] = {}  # seconds a step and word
 
     def seconds_a_step(work, run):
-        key = (
-            *(getattr(run.model, name) for name in COSTLY),
-            run.batching.size,
-            run.training.precision,
-        )
+        key = run.model.sizes, run.batching.size, run.training.precision
         words = _words(work.corpus)
         if key not in measured:
             progress.show(f"measuring steps of {run.name} on {work.corpus.pair}")

@@ -7,18 +7,21 @@ results, which has to be the same on all machines.
 """
 
 import dataclasses
+import functools
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.jobs.job import train_work, write_page
+from reprt.jobs.corpus_runs import CorpusRuns, find_runs
+from reprt.jobs.job import write_page
 from reprt.jobs.plan import Plan, make_plan
-from reprt.jobs.work import Work, find_work
+from reprt.jobs.train import train_runs
 from reprt.progress import Progress
-from reprt.runs.recipe import Recipe, RunSettings
+from reprt.runs.provenance import command
+from reprt.runs.recipe import Recipe
 from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.runs.run_settings import RunSettings
 from reprt.training.workers import several_workers
 
 HERE = "here"
@@ -70,7 +73,7 @@ def run_on_ray(
     progress = Progress()
     work = [
         dataclasses.replace(each, folder=each.folder.resolve())
-        for each in find_work(recipe, only, out, progress)
+        for each in find_runs(recipe, only, out, progress)
     ]
     ray.init(
         address="local" if address == HERE else address,
@@ -92,7 +95,7 @@ def run_on_ray(
         for each, text in zip(work, texts):
             for run in each.runs:
                 if RunFolder(each.folder / run.name).metrics() is None:
-                    task = train.remote(sys.argv, text, run, recipe)
+                    task = train.remote(command(), text, run, recipe.page)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)
     finally:
@@ -135,16 +138,15 @@ def _slots(ray, cpus) -> tuple[int, int]:
     return room, gpus
 
 
-def _plan(*work: Work) -> Plan:
-    return make_plan(work, Progress())
+def _plan(*work: CorpusRuns) -> Plan:
+    return make_plan(work)
 
 
-def _train_one(
-    arguments: Sequence[str], work: Work, run: RunSettings, recipe: Recipe
-):
-    """What a worker does, for the command whose arguments these are."""
-    sys.argv = list(arguments)  # the run's manifest names the command
-    for error in train_work(dataclasses.replace(work, runs=[run]), recipe, Progress()):
+def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings, page: str):
+    """What a worker does, for the command that asked for it."""
+    write = functools.partial(write_page, page, work.folder)
+    part = dataclasses.replace(work, runs=[run])
+    for error in train_runs(part, write, asked_by):
         raise error
     if RunFolder(work.folder / run.name).metrics() is None:
         raise RunFolderError("another process works on it")

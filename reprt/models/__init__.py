@@ -1,4 +1,4 @@
-"""The paper's two models, and every model between them.
+"""The models, one family a module behind one protocol.
 
 >>> import reprt
 >>> reprt.models.build("repe", 7765, 7010).count_params()
@@ -7,8 +7,18 @@
 10184162
 """
 
-from reprt.models.transformer import Memory, Transformer, build
+from reprt.models.base import TranslationModel
+from reprt.models.registry import FAMILIES, build
+from reprt.models.transformer import Memory, Transformer
 from reprt.presets import PRESETS
 from reprt.settings import TransformerConfig
 
-__all__ = ["PRESETS", "Memory", "Transformer", "TransformerConfig", "build"]
+__all__ = [
+    "FAMILIES",
+    "Memory",
+    "PRESETS",
+    "Transformer",
+    "TransformerConfig",
+    "TranslationModel",
+    "build",
+]

@@ -17,8 +17,8 @@ from reprt.layers import (
 )
 from reprt.layers.packing import PackedHeads, Packing
 from reprt.layers.token_norm import RunningStatistics
+from reprt.models.base import TranslationModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
-from reprt.presets import preset
 from reprt.settings import TransformerConfig, from_settings
 
 
@@ -39,7 +39,7 @@ class Memory(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class Transformer(keras.Model):
+class Transformer(TranslationModel):
     """Encoder and decoder with teacher forcing: ids of both sides to logits.
 
         logits = decode(target_ids, encode(source_ids))
@@ -86,12 +86,9 @@ class Transformer(keras.Model):
     """
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        super().__init__(**kwargs)
         if not isinstance(config, TransformerConfig):
             config = from_settings(TransformerConfig, config, "the model's config")
-        self.source_vocab_size = source_vocab_size
-        self.target_vocab_size = target_vocab_size
-        self.config = config
+        super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
         stack = {
             "num_blocks": config.num_blocks,
@@ -143,8 +140,30 @@ class Transformer(keras.Model):
         self.output_dense.build(states)
         self.built = True
 
-    def call(self, inputs, training=None):
-        return self.output_dense(self.states(inputs, training=training))
+    @property
+    def packable(self) -> bool:
+        return True
+
+    @property
+    def longest_source(self) -> int:
+        return self.config.max_length
+
+    @property
+    def longest_target(self) -> int:
+        return self.config.max_length
+
+    @property
+    def padding_matters(self) -> bool:
+        return self.config.padding_in_statistics
+
+    def projection(self):
+        return (
+            ops.cast(self.output_dense.kernel, self.compute_dtype),
+            ops.cast(self.output_dense.bias, self.compute_dtype),
+        )
+
+    def logits(self, states):
+        return self.output_dense(states)
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of: the decoder's last states."""
@@ -366,30 +385,3 @@ class Transformer(keras.Model):
 def _described(inputs):
     several = isinstance(inputs, list | tuple)
     return f"{type(inputs).__name__}{f' of {len(inputs)}' if several else ''}"
-
-
-def build(name, source_vocab_size, target_vocab_size, **overrides) -> Transformer:
-    """Returns one of the paper's models, or a variant of it, with its weights made.
-
-    Args:
-        name: `"repe"`, the proposed model, or `"baseline"`.
-        source_vocab_size: number of source ids, padding (0) included.
-        target_vocab_size: number of target ids, padding (0) included.
-        **overrides: fields of `TransformerConfig` that differ from the paper's model.
-
-    Returns:
-        A `Transformer`, called on `(source_ids, target_ids)`.
-
-    Raises:
-        ValueError: for an unknown name or override, or settings that contradict one
-            another.
-
-    Example: RePE whose decoder cannot see ahead.
-
-    >>> import reprt
-    >>> model = reprt.models.build("repe", 100, 90, decoder_statistics="prefix")
-    """
-    config = preset(name, **overrides)
-    model = Transformer(source_vocab_size, target_vocab_size, config, name=name)
-    model.build()
-    return model

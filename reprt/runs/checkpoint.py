@@ -1,9 +1,10 @@
 """A checkpoint: one file with every variable and the state of the training."""
 
+import collections
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,53 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be used; the message says which and why."""
 
 
-def save_checkpoint(folder: Path, step: int, variables: Sequence, state: Mapping):
+def by_path(model, optimizer) -> dict[str, Any]:
+    """Returns all variables of a training by names that the process does not change.
+
+    Keras numbers seeds as they are made; here a seed is called after its layer.
+
+    Args:
+        model: a built model.
+        optimizer: a built optimizer that was given a name.
+
+    Raises:
+        ValueError: if two variables have one name.
+    """
+    named = [(weight.path, weight) for weight in model.weights]
+    named += _seeds(model, model.name)
+    named += [(variable.path, variable) for variable in optimizer.variables]
+    found = dict(named)
+    if len(found) < len(model.variables) + len(optimizer.variables):
+        counts = collections.Counter(name for name, _ in named)
+        raise ValueError(
+            "Expected each variable of the training to have a name of its own. "
+            f"Received {counts.most_common(1)[0][0]!r} more than once, or a variable "
+            "that is no weight, no seed of a Dropout and not the optimizer's."
+        )
+    return found
+
+
+def _seeds(layer, path):
+    if seed := getattr(layer, "seed_generator", None):
+        yield f"{path}/seed", seed.state
+    for part in layer._layers:
+        yield from _seeds(part, f"{path}/{part.name}")
+
+
+def save_checkpoint(
+    folder: Path, step: int, variables: Mapping[str, Any], state: Mapping
+):
     """Writes a checkpoint, whole or not at all, and drops all but the last two.
 
     Args:
         folder: where checkpoints are kept.
         step: the training step, which names the file.
-        variables: Keras variables, in a fixed order: weights, seeds of the dropout,
-            the optimizer's.
+        variables: Keras variables by name, such as `by_path` returns.
         state: anything that JSON can hold.
     """
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {
-        f"{number:05d}": np.asarray(variable.numpy())
-        for number, variable in enumerate(variables)
+        name: np.asarray(variable.numpy()) for name, variable in variables.items()
     }
     arrays[_STATE] = np.array(json.dumps(state))
     temporary = folder / "writing.tmp"
@@ -43,12 +77,14 @@ def save_checkpoint(folder: Path, step: int, variables: Sequence, state: Mapping
         old.unlink()
 
 
-def restore_checkpoint(folder: Path, variables: Sequence) -> Mapping[str, Any] | None:
+def restore_checkpoint(
+    folder: Path, variables: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
     """Sets the variables from the newest checkpoint and returns its state.
 
     Args:
         folder: where checkpoints are kept.
-        variables: the variables that were saved, in the same order.
+        variables: the variables that were saved, by the same names.
 
     Returns:
         The state, or None if there is no checkpoint.
@@ -65,24 +101,24 @@ def restore_checkpoint(folder: Path, variables: Sequence) -> Mapping[str, Any] |
         # Opened here, for NumPy leaves a damaged file open.
         with open(newest, "rb") as file, np.load(file) as saved:
             state = json.loads(str(saved[_STATE]))
-            arrays = [saved[name] for name in sorted(set(saved.files) - {_STATE})]
+            arrays = {name: saved[name] for name in saved.files if name != _STATE}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
         raise CheckpointError(
             f"The checkpoint {newest} is damaged ({error}). Delete it to go on "
             f"without it{older}."
         ) from error
-    expected = [tuple(variable.shape) for variable in variables]
-    received = [array.shape for array in arrays]
+    expected = {name: tuple(each.shape) for name, each in variables.items()}
+    received = {name: array.shape for name, array in arrays.items()}
     if expected != received:
-        differing = [pair for pair in zip(expected, received) if pair[0] != pair[1]]
-        first = "a shape {}, received {}".format(*differing[0]) if differing else ""
+        name = min(name for name, _ in expected.items() ^ received.items())
         raise CheckpointError(
-            f"The checkpoint {newest} is of another model. Expected "
-            f"{first or f'{len(expected)} variables, received {len(received)}'}."
+            f"The checkpoint {newest} is of another model, or of an earlier version. "
+            f"Expected {name!r} of shape {expected.get(name, 'none')}. Received: "
+            f"{received.get(name, 'none')}."
         )
-    for variable, array in zip(variables, arrays, strict=True):
-        variable.assign(array)
+    for name, variable in variables.items():
+        variable.assign(arrays[name])
     return state
 
 

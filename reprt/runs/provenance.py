@@ -15,11 +15,20 @@ from reprt import __version__
 PACKAGES = ("keras", "tensorflow", "tensorflow-text", "jax", "numpy", "sacrebleu")
 
 
-def provenance() -> dict[str, Any]:
-    """Returns what makes a number traceable: when, how and with what it came about."""
+def command() -> str:
+    """Returns the command line of this process."""
+    return shlex.join(["reprt", *sys.argv[1:]])
+
+
+def provenance(asked_by: str | None = None) -> dict[str, Any]:
+    """Returns what makes a number traceable: when, how and with what it came about.
+
+    Args:
+        asked_by: the command; None for this process's.
+    """
     return {
         "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "command": shlex.join(["reprt", *sys.argv[1:]]),
+        "command": command() if asked_by is None else asked_by,
         "commit": _commit(),
         "hardware": _hardware(),
         "backend": _backend(),

@@ -54,10 +54,13 @@ class RunFolder:
         path: the folder.
         writable: False in workers that train a run whose folder is another's to write;
             they read it alone.
+        command: what a start is noted to have been asked by; None for this process's
+            command line.
     """
 
     path: Path
     writable: bool = True
+    command: str | None = None
 
     @property
     def checkpoints(self) -> Path:
@@ -173,7 +176,7 @@ class RunFolder:
         """
         if not self.writable:
             return
-        manifest, start = self.manifest(), provenance()
+        manifest, start = self.manifest(), provenance(self.command)
         start["hardware"] = ", ".join([start["hardware"], *accelerators])
         manifest["starts"].append({**start, "devices": list(devices)})
         self._write_json("manifest.json", manifest)

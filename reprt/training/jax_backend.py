@@ -14,8 +14,7 @@ from reprt.compilation import length_with_room
 from reprt.data.batching import arrays
 from reprt.data.encoding import EncodedSplit
 from reprt.files import cache
-from reprt.losses import real_tokens
-from reprt.training.linear_crossentropy import linear_crossentropy
+from reprt.training.objective import Objective
 
 
 @functools.cache
@@ -30,7 +29,7 @@ def data_parallel() -> keras.distribution.DataParallel | None:
 
 
 class OnJax:
-    """Where and how a `Trainer`'s batches are worked off: by functions of all state.
+    """Where and how a `Trainer` takes its steps: by functions of all state.
 
     JAX compiles anew for each shape. So batches are padded to one of a few lengths, the
     same for both sides, and to the same number of rows. The losses do not depend on
@@ -70,16 +69,18 @@ class OnJax:
         """Returns the context in which model and optimizer are to be made."""
         return contextlib.nullcontext()
 
-    def compile(self, model, optimizer, split: EncodedSplit):
-        """Makes the steps of a built model and optimizer."""
-        self._model, self._optimizer = model, optimizer
+    def compile(self, objective: Objective, optimizer, split: EncodedSplit):
+        """Makes the steps of an objective and a built optimizer."""
+        self._objective, self._optimizer = objective, optimizer
+        self._model = model = objective.model
+        self._longest = min(model.longest_source, model.longest_target)
         # What was compiled once need not be compiled again by the next run.
         if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
             jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
         self._train = jax.jit(
             self._step, donate_argnums=0, out_shardings=self._everywhere
         )
-        self._evaluate = jax.jit(self._sums)
+        self._evaluate = jax.jit(self._validate)
 
     def load(self):
         """Takes the variables for what they are now."""
@@ -124,22 +125,29 @@ class OnJax:
             self.train((0, self._shared((side, side, side))))
 
     def _length(self, length: int) -> int:
-        return length_with_room(length, self._model.config.max_length)
+        return length_with_room(length, self._longest)
 
     def _rows(self, batch_size: int) -> int:
         """As many on each device."""
         return -(-batch_size // jax.device_count()) * jax.device_count()
 
-    def train(self, batch) -> tuple[int, float, int, int]:
-        """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
+    def train(self, batch):
+        """Takes a step; returns what `read` makes numbers of."""
         rows, sides = batch
         self._state, sums = self._train(self._state, *sides)
-        return _numbers(rows, sums)
+        return rows, sums
 
-    def evaluate(self, batch) -> tuple[int, float, int, int]:
+    def evaluate(self, batch):
         """Returns the same sums without a step, and without dropout."""
         rows, sides = batch
-        return _numbers(rows, self._evaluate(self._state[:2], *sides)[0])
+        return rows, self._evaluate(self._state, *sides)
+
+    def read(self, sums) -> list[tuple[int, float, int, int]]:
+        """Waits for steps; returns of each rows, loss, tokens and correct tokens."""
+        return [
+            (rows, float(loss), int(tokens), int(correct))
+            for rows, (loss, tokens, correct) in jax.device_get(sums)
+        ]
 
     @property
     def _variables(self):
@@ -155,11 +163,13 @@ class OnJax:
         weights, others, of_optimizer = state
 
         def objective(weights):
-            sums, others_after = self._sums(
-                (weights, others), source, target, labels, training=True
-            )
-            loss, tokens, _ = sums
-            return loss / jnp.maximum(tokens, 1), (sums, others_after)
+            with self._scope((weights, others, of_optimizer)) as scope:
+                loss, sums = self._objective.loss(
+                    (source, target), labels, self._optimizer.iterations.value
+                )
+                loss = self._optimizer.scale_loss(loss)
+            after = [scope.get_current_value(each) for each in self._variables[1]]
+            return loss, (sums, after)
 
         gradients, (sums, others) = jax.grad(objective, has_aux=True)(weights)
         weights, of_optimizer = self._optimizer.stateless_apply(
@@ -167,26 +177,19 @@ class OnJax:
         )
         return [weights, others, of_optimizer], sums
 
-    def _sums(self, state, source, target, labels, training=False):
-        """Loss, tokens and correct tokens; then what the model has besides weights."""
-        model = self._model
-        variables = self._variables[:2]
-        mapping = [
-            pair
-            for side, values in zip(variables, state, strict=True)
-            for pair in zip(side, values, strict=True)
-        ]
-        with keras.StatelessScope(state_mapping=mapping) as scope:
-            states = model.states((source, target), training=training)
-            output = model.output_dense
-            loss, correct = linear_crossentropy(
-                jnp.reshape(states, (-1, states.shape[-1])),
-                jnp.asarray(output.kernel, states.dtype),
-                jnp.asarray(output.bias, states.dtype),
-                jnp.reshape(labels, -1),
-            )
-        others = [scope.get_current_value(variable) for variable in variables[1]]
-        return (loss, jnp.sum(real_tokens(labels)), correct), others
+    def _validate(self, state, source, target, labels):
+        with self._scope(state):
+            return self._objective.validate((source, target), labels)
+
+    def _scope(self, state):
+        """Returns the context in which all variables have these values."""
+        return keras.StatelessScope(
+            state_mapping=[
+                pair
+                for variables, values in zip(self._variables, state, strict=True)
+                for pair in zip(variables, values, strict=True)
+            ]
+        )
 
     def _shared(self, batch):
         """Gives every device its rows."""
@@ -198,8 +201,3 @@ class OnJax:
             )
             for array in batch
         )
-
-
-def _numbers(rows, sums) -> tuple[int, float, int, int]:
-    loss, tokens, correct = sums
-    return rows, float(loss), int(tokens), int(correct)

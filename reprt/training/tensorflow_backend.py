@@ -9,9 +9,7 @@ import tensorflow as tf
 from reprt.data.batching import batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.packing import GROUPS, pack
-from reprt.losses import MaskedCrossentropy, real_tokens
-from reprt.metrics import correct_tokens
-from reprt.training.linear_crossentropy import linear_crossentropy
+from reprt.training.objective import Objective
 from reprt.training.workers import several_workers
 
 # Each replica has a dataset of its own, read on the host.
@@ -59,7 +57,7 @@ def together():
 
 
 class OnTensorFlow:
-    """Where and how a `Trainer`'s batches are worked off: under a `MirroredStrategy`.
+    """Where and how a `Trainer` takes its steps: under a `MirroredStrategy`.
 
     One graph serves batches of all lengths, and variables are always up to date.
 
@@ -121,10 +119,10 @@ class OnTensorFlow:
         """Returns the context in which model and optimizer are to be made."""
         return self._strategy.scope()
 
-    def compile(self, model, optimizer, split: EncodedSplit):
-        """Makes the steps of a built model and optimizer, for batches as of a split."""
+    def compile(self, objective: Objective, optimizer, split: EncodedSplit):
+        """Makes the steps of an objective and optimizer, for batches as of a split."""
         element_spec = self.batches(split, 1).element_spec
-        self._steps = Steps(model, optimizer, self._strategy, element_spec)
+        self._steps = Steps(objective, optimizer, self._strategy, element_spec)
 
     def load(self):
         """Takes the variables for what they are now."""
@@ -136,13 +134,20 @@ class OnTensorFlow:
         """Returns what `train` and `evaluate` take; see `data.pipeline.batches`."""
         return shared(batches(split, batch_size, order, skip), self._strategy)
 
-    def train(self, batch) -> tuple[int, float, int, int]:
-        """Takes a step; returns rows, loss, tokens and correct tokens of the batch."""
-        return _numbers(self._steps.train(batch))
+    def train(self, batch):
+        """Takes a step; returns what `read` makes numbers of."""
+        return self._steps.train(batch)
 
-    def evaluate(self, batch) -> tuple[int, float, int, int]:
+    def evaluate(self, batch):
         """Returns the same sums without a step, and without dropout."""
-        return _numbers(self._steps.evaluate(batch))
+        return self._steps.evaluate(batch)
+
+    def read(self, sums) -> list[tuple[int, float, int, int]]:
+        """Waits for steps; returns of each rows, loss, tokens and correct tokens."""
+        return [
+            (int(rows), float(loss), int(tokens), int(correct))
+            for rows, loss, tokens, correct in sums
+        ]
 
 
 def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
@@ -166,31 +171,27 @@ def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
     return strategy.distribute_datasets_from_function(share, PER_REPLICA)
 
 
-def _numbers(sums) -> tuple[int, float, int, int]:
-    rows, loss, tokens, correct = sums
-    return int(rows), float(loss), int(tokens), int(correct)
-
-
 class Steps:
     """The compiled steps of one model.
 
     Both take a distributed batch `((source, target), labels)` and return sums over it:
-    rows, loss, tokens and correct tokens. Gradients are those of the total loss
-    divided by the real tokens of the whole batch, so that they do not depend on how
-    many replicas share it. Each replica packs its share (`reprt.data.pack`).
+    rows, loss, tokens and correct tokens. Each replica packs its share
+    (`reprt.data.pack`) if the model takes packed inputs.
 
     Args:
-        model: a built `Transformer`.
+        objective: of a built model.
         optimizer: a built optimizer.
         strategy: the strategy under which both were made.
         element_spec: of the distributed batches.
     """
 
-    def __init__(self, model, optimizer, strategy, element_spec):
-        self._model = model
+    def __init__(self, objective, optimizer, strategy, element_spec):
+        model = objective.model
+        self._objective = objective
+        self._prepared = pack if model.packable else lambda *batch: batch
+        self._weights = model.trainable_variables
         self._optimizer = optimizer
         self._strategy = strategy
-        self._loss = MaskedCrossentropy()
         weights = {id(weight) for weight in model.weights}
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
         # One trace serves every batch, whatever its lengths.
@@ -210,31 +211,20 @@ class Steps:
     def _train_on_replica(self, batch):
         replica = tf.distribute.get_replica_context()
         self._seed_dropout(replica)
-        inputs, labels = pack(*batch)
-        tokens = tf.reduce_sum(real_tokens(labels))
-        all_tokens = replica.all_reduce("SUM", tokens)
-        weights = self._model.trainable_variables
+        inputs, labels = self._prepared(*batch)
+        step = self._optimizer.iterations.value
         with tf.GradientTape() as tape:
-            states = self._model.states(inputs, training=True)
-            output = self._model.output_dense
-            loss, correct = linear_crossentropy(
-                states[0],
-                tf.cast(output.kernel, states.dtype),
-                tf.cast(output.bias, states.dtype),
-                labels[0],
+            loss, sums = self._objective.loss(
+                inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
             )
-            objective = tf.math.divide_no_nan(loss, all_tokens)
+            loss = self._optimizer.scale_loss(loss)
         # Dense, for the embeddings' sparse gradients would move only some rows.
-        gradients = map(tf.convert_to_tensor, tape.gradient(objective, weights))
-        self._optimizer.apply(list(gradients), weights)
-        return self._rows(batch), loss, tokens, correct
+        gradients = map(tf.convert_to_tensor, tape.gradient(loss, self._weights))
+        self._optimizer.apply(list(gradients), self._weights)
+        return self._rows(batch), *sums
 
     def _evaluate_on_replica(self, batch):
-        inputs, labels = pack(*batch)
-        logits = self._model.output_dense(self._model.states(inputs, training=False))
-        loss, tokens = self._loss.sum_and_count(labels, logits)
-        correct = tf.reduce_sum(correct_tokens(labels, logits) * real_tokens(labels))
-        return self._rows(batch), loss, tokens, correct
+        return self._rows(batch), *self._objective.validate(*self._prepared(*batch))
 
     def _rows(self, batch):
         return tf.cast(tf.shape(batch[1])[0], tf.float32)

@@ -11,15 +11,19 @@ import keras
 
 from reprt.data.batching import bucketed_order, training_order
 from reprt.data.encoding import EncodedCorpus, EncodedSplit
-from reprt.jobs.plan import EVALUATION_COST
-from reprt.models import Transformer
+from reprt.models.registry import make
+from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
-from reprt.runs.checkpoint import restore_checkpoint, save_checkpoint
+from reprt.runs.checkpoint import by_path, restore_checkpoint, save_checkpoint
 from reprt.runs.run_folder import RunFolder
 from reprt.runs.run_settings import RunSettings
-from reprt.schedules import WarmupSchedule
+from reprt.training import EVALUATION_COST
+from reprt.training.objective import Objective
 
 CALIBRATION_STEPS = 3
+# The device computes ahead: its sums are read once in so many seconds or steps.
+READ_SECONDS = 1.0
+READ_STEPS = 100
 
 
 class TrainingDiverged(ArithmeticError):
@@ -118,21 +122,18 @@ class Trainer:
         # Every model starts from its own seed, whatever was built before it.
         keras.utils.set_random_seed(settings.training.seed)
         with self._backend.scope():
-            self.model = Transformer(
+            self.model = make(
+                settings.model,
                 len(text.source_tokenizer),
                 len(text.target_tokenizer),
-                settings.model,
                 name=settings.preset,
                 dtype=settings.training.precision,
             )
-            self.model.build()
-            self._optimizer = keras.optimizers.Adam(
-                WarmupSchedule(settings.schedule_dim, settings.schedule.warmup_steps),
-                beta_1=0.9,
-                beta_2=0.98,
-                epsilon=1e-9,
+            self._optimizer = make_optimizer(
+                settings.optimizer, settings.schedule, settings.model.embedding_dim
             )
             self._optimizer.build(self.model.trainable_variables)
+        self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.from_json(saved) if saved else State()
         self._backend.check_same(
@@ -145,7 +146,7 @@ class Trainer:
         if self.state.epoch and not self.state.step_in_epoch:
             folder.save_model(self.model)
         folder.add_start(self._backend.devices, self._backend.accelerators)
-        self._backend.compile(self.model, self._optimizer, text.dev)
+        self._backend.compile(Objective(self.model), self._optimizer, text.dev)
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()
@@ -186,19 +187,20 @@ class Trainer:
 
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
-        before = [variable.numpy() for variable in self._variables]
+        variables = list(self._variables.values())
+        before = [variable.numpy() for variable in variables]
         self._backend.warm_up(self.text.train, self.settings.batching.size)
         few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
         for batch in few:
             start = time.monotonic()
-            self._backend.train(batch)
+            self._backend.read([self._backend.train(batch)])
             seconds.append(time.monotonic() - start)
-        for variable, value in zip(self._variables, before, strict=True):
+        for variable, value in zip(variables, before, strict=True):
             variable.assign(value)
         self._backend.load()
         timed = seconds[1:] or seconds  # the first includes the tracing
-        self._seconds_per_step = sum(timed) / len(timed)
+        self._seconds_per_step = self._backend.agreed(sum(timed) / len(timed))
         self._steps_timed = len(timed)
 
     def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
@@ -210,26 +212,17 @@ class Trainer:
         Raises:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
         """
-        state = self.state
-        begun = time.monotonic()
+        state, unread = self.state, []
+        begun, every = time.monotonic(), self._steps_between_readings
         for batch in self._training_batches():
-            rows, loss, tokens, correct = self._backend.train(batch)
-            if not math.isfinite(loss):
-                raise TrainingDiverged(
-                    f"{self.name}: the loss is {loss} in epoch {state.epoch + 1}, step "
-                    f"{state.step_in_epoch + 1}. The last checkpoint is in "
-                    f"{self.folder.checkpoints}."
-                )
-            state.tally.add(rows, loss, tokens, correct)
-            seconds = self._backend.agreed(time.monotonic() - begun)
+            unread.append(self._backend.train(batch))
             state.step_in_epoch += 1
-            state.seconds_in_epoch += seconds
-            # A running mean, lest one slow step upset the estimates.
-            self._steps_timed = min(self._steps_timed + 1, 50)
-            change = (seconds - self._seconds_per_step) / self._steps_timed
-            self._seconds_per_step += change
+            done = state.step_in_epoch == self.steps_per_epoch
+            if len(unread) < every and not done:
+                continue
+            self._read(unread, begun)
             self._show(seconds_left_elsewhere())
-            if state.step_in_epoch == self.steps_per_epoch:
+            if done:
                 break  # an epoch that is done counts, whatever time is left
             if self._seconds_of_budget_left() <= 0:
                 state.out_of_time = True
@@ -241,8 +234,38 @@ class Trainer:
                 return
             if self._checkpoint_is_due():
                 self.checkpoint()
-            begun = time.monotonic()
+            unread = []
+            begun, every = time.monotonic(), self._steps_between_readings
         self._end_epoch()
+
+    @property
+    def _steps_between_readings(self) -> int:
+        """A function of what all workers agree on, for reading makes them meet."""
+        seconds = min(
+            READ_SECONDS,
+            60 * self.settings.training.checkpoint_minutes,
+            self._seconds_of_budget_left(),
+        )
+        steps = seconds / self._seconds_per_step if self._seconds_per_step else 1
+        return max(1, min(int(steps), READ_STEPS))
+
+    def _read(self, sums, begun):
+        """Waits for the last steps, and adds them up."""
+        state, steps = self.state, len(sums)
+        for step, (rows, loss, tokens, correct) in enumerate(self._backend.read(sums)):
+            if not math.isfinite(loss):
+                raise TrainingDiverged(
+                    f"{self.name}: the loss is {loss} in epoch {state.epoch + 1}, step "
+                    f"{state.step_in_epoch - steps + step + 1}. The last checkpoint is "
+                    f"in {self.folder.checkpoints}."
+                )
+            state.tally.add(rows, loss, tokens, correct)
+        seconds = self._backend.agreed(time.monotonic() - begun)
+        state.seconds_in_epoch += seconds
+        # A running mean, so that one slow step does not upset the estimates.
+        self._steps_timed = min(self._steps_timed + steps, max(50, steps))
+        change = seconds / steps - self._seconds_per_step
+        self._seconds_per_step += change * steps / self._steps_timed
 
     def checkpoint(self):
         """Saves variables and state; the same command goes on from here."""
@@ -260,13 +283,11 @@ class Trainer:
     def evaluate(self, split: EncodedSplit) -> Tally:
         """Returns the sums of the teacher-forced loss over a split."""
         tally = Tally()
-        for batch in self._backend.batches(split, self.settings.batching.size):
-            tally.add(*self._backend.evaluate(batch))
+        batches = self._backend.batches(split, self.settings.batching.size)
+        sums = [self._backend.evaluate(batch) for batch in batches]
+        for numbers in self._backend.read(sums):
+            tally.add(*numbers)
         return tally
-
-    @property
-    def _variables(self) -> Sequence:
-        return [*self.model.variables, *self._optimizer.variables]
 
     def _training_batches(self):
         batching, state, train = self.settings.batching, self.state, self.text.train

@@ -9,7 +9,7 @@ import tiny_run
 from reprt.cli import main
 from reprt.data.corpora import ted
 from reprt.jobs.plan import Plan, Planned, make_plan
-from reprt.jobs.work import find_work
+from reprt.jobs.corpus_runs import find_runs
 from reprt.progress import Progress
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder
@@ -98,7 +98,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
 def work(place, tmp_path):
     source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
     recipe = load_recipe(place / "tiny.toml", ["training.epochs=4", *source])
-    return find_work(recipe, [], tmp_path, Progress())
+    return find_runs(recipe, [], tmp_path, Progress())
 
 
 def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
@@ -119,7 +119,7 @@ def test_no_run_costs_more_than_its_budget(place, tmp_path):
     overrides = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
     overrides += ["training.hours=0.01", "training.epochs=10"]
     recipe = load_recipe(place / "tiny.toml", overrides)
-    work = find_work(recipe, ["repe"], tmp_path, Progress())
+    work = find_runs(recipe, ["repe"], tmp_path, Progress())
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
     folder.write_log([{"train_seconds": 30.0}])

@@ -8,11 +8,14 @@ from reprt.runs.checkpoint import CheckpointError, restore_checkpoint, save_chec
 
 
 def made(*values):
-    return [keras.Variable(np.asarray(value, "float32")) for value in values]
+    return {
+        f"layer_{number}/kernel": keras.Variable(np.asarray(value, "float32"))
+        for number, value in enumerate(values)
+    }
 
 
 def contents(variables):
-    return [variable.numpy().tolist() for variable in variables]
+    return [variable.numpy().tolist() for variable in variables.values()]
 
 
 def names(folder):
@@ -32,11 +35,13 @@ def test_nothing_is_restored_where_there_is_no_checkpoint(tmp_path):
 
 def test_what_was_saved_is_restored_bit_for_bit(tmp_path):
     seed = keras.Variable(np.array([7, 2**40]), dtype="int64")
-    save_checkpoint(tmp_path, 3, [*made([[0.1, 1e-38]]), seed], {"epoch": 1, "é": None})
+    saved = {**made([[0.1, 1e-38]]), "seed": seed}
+    save_checkpoint(tmp_path, 3, saved, {"epoch": 1, "é": None})
     other = keras.Variable(np.array([0, 0]), dtype="int64")
-    weights = made([[0.0, 0.0]])
-    assert restore_checkpoint(tmp_path, [*weights, other]) == {"epoch": 1, "é": None}
-    assert contents([*weights, other]) == contents([*made([[0.1, 1e-38]]), seed])
+    # In another order, as after a change of the code that makes them.
+    restored = {"seed": other, **made([[0.0, 0.0]])}
+    assert restore_checkpoint(tmp_path, restored) == {"epoch": 1, "é": None}
+    assert contents({name: restored[name] for name in saved}) == contents(saved)
 
 
 def test_the_last_two_are_kept_and_the_newest_is_used(tmp_path):
@@ -93,8 +98,8 @@ def test_a_flipped_byte_is_damage(tmp_path):
 @pytest.mark.parametrize(
     "others, message",
     [
-        ([[0.0, 0.0]], "Expected a shape (2,), received (1,)."),
-        ([[0.0], [0.0]], "Expected 2 variables, received 1."),
+        ([[0.0, 0.0]], "Expected 'layer_0/kernel' of shape (2,). Received: (1,)."),
+        ([[0.0], [0.0]], "Expected 'layer_1/kernel' of shape (1,). Received: none."),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, others, message):

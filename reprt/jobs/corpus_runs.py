@@ -14,7 +14,7 @@ from reprt.runs.run_settings import RunSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class Work:
+class CorpusRuns:
     """The runs of a recipe on one text.
 
     Attributes:
@@ -42,9 +42,9 @@ class Work:
         return encode(self.corpus, size, longest, cache(), progress.show)
 
 
-def find_work(
+def find_runs(
     recipe: Recipe, only: Sequence[str], out: Path | None, progress: Progress
-) -> list[Work]:
+) -> list[CorpusRuns]:
     """Finds the text of each of a recipe's pairs, and says what was found.
 
     Args:
@@ -86,7 +86,7 @@ def find_work(
         folder = out or Path("runs") / recipe.name
         if many or out is None:
             folder /= _slug(corpus)
-        work.append(Work(corpus, runs, folder))
+        work.append(CorpusRuns(corpus, runs, folder))
     if not work:
         raise missing[0]
     return work

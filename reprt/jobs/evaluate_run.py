@@ -1,0 +1,73 @@
+"""Measures the model of a run folder, and keeps the result there."""
+
+from pathlib import Path
+
+from reprt.data.corpora.search import find
+from reprt.progress import Progress
+from reprt.reports.evaluation import evaluation_table
+from reprt.runs.provenance import provenance
+from reprt.runs.run_folder import RunFolder, RunFolderError
+
+
+def evaluate_run(
+    path: Path, split: str, source: str | None = None, search: dict | None = None
+) -> str:
+    """Measures the model of a run folder and keeps the result there.
+
+    Args:
+        path: the run's folder.
+        split: `"dev"` or `"test"`.
+        source: where its text is now; None for where the run found it.
+        search: arguments of `reprt.decoding.BeamSearch`.
+
+    Returns:
+        A table, as it is written to `evaluation-SPLIT.md`.
+
+    Raises:
+        RunFolderError: if the run has no model, or the text is not the run's.
+    """
+    from reprt.analysis.evaluation import evaluate
+    from reprt.data.encoding import EncodedSplit
+    from reprt.decoding.translator import Translator
+
+    folder, progress, search = RunFolder(path), Progress(), search or {}
+    run, manifest = folder.run(), folder.manifest()
+    translator = Translator.load(path, **search)
+    corpus = find(source or run.text.source, run.text.pair)
+    if corpus.digest() != manifest["text_sha256"]:
+        raise RunFolderError(
+            f"Expected the text of the run, {manifest['text']} with sha256 "
+            f"{manifest['text_sha256'][:16]}. Received: {corpus.name} from "
+            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
+        )
+    sentences = getattr(corpus, split)
+    longest = run.text.max_tokens
+    encoded = EncodedSplit(
+        [row[:longest] for row in translator.source_tokenizer.encode(sentences.source)],
+        [
+            row[: longest + 1]
+            for row in translator.target_tokenizer.encode(sentences.target)
+        ],
+    )
+    found = evaluate(
+        translator,
+        encoded,
+        sentences.target,
+        run.batching.size,
+        progress.show,
+    )
+    result = {
+        "run": run.name,
+        "text": corpus.name,
+        "split": split,
+        "search": {
+            "beam_size": translator.search.beam_size,
+            "length_penalty": translator.search.length_penalty,
+            "max_tokens": translator.search.max_tokens,
+        },
+        **found.as_json(),
+        "provenance": provenance(),
+    }
+    table = evaluation_table(result)
+    folder.write_evaluation(split, result, table)
+    return table

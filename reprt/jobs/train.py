@@ -1,0 +1,152 @@
+"""Trains the runs on one text, and measures what came out."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+
+from reprt.jobs.corpus_runs import CorpusRuns
+from reprt.progress import Progress, duration
+from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.training.workers import is_chief, several_workers
+
+EXAMPLES = 5
+
+
+def train_runs(
+    work: CorpusRuns, write_page: Callable[[], object], command: str | None = None
+) -> list[ArithmeticError]:
+    """Trains runs side by side, and writes their page as they go.
+
+    Args:
+        work: the runs and their text.
+        write_page: called whenever an epoch has ended.
+        command: what the runs note as their command; None for this process's.
+
+    Returns:
+        Why runs did not finish; the others did.
+    """
+    from reprt.training.trainer import forget_models
+
+    progress = Progress()
+    progress.say("Vocabularies: learning them, unless they are in the cache")
+    text = work.encoded(progress)
+    progress.say(
+        f"Vocabularies: {len(text.source_tokenizer):,} and "
+        f"{len(text.target_tokenizer):,} pieces"
+    )
+    with contextlib.ExitStack() as claims:
+        mine = {}
+        for run in work.runs:
+            folder = RunFolder(work.folder / run.name, is_chief(), command)
+            if _claimed(folder, claims, progress):
+                mine[folder] = run
+        errors = _train(mine, text, progress, write_page)
+        if mine:
+            write_page()
+    for error in errors:
+        progress.say(f"{error} Any other runs go on.")
+    forget_models()
+    return errors
+
+
+def _claimed(folder, claims, progress):
+    """Whether the run is left to this process."""
+    mine = claims.enter_context(folder.claimed())
+    if not mine:
+        if several_workers():
+            raise RunFolderError(f"Another process works on {folder.path}.")
+        progress.say(f"{folder.path.name}: another process works on it")
+    return mine
+
+
+def _train(runs, text, progress, after_epoch):
+    """Trains runs, by their folders, side by side, and writes what came out.
+
+    Returns why runs did not finish.
+    """
+    from reprt.training.trainer import Trainer, train_side_by_side
+
+    for folder, run in runs.items():
+        folder.open(run, text)
+    trainers = []
+    for folder, run in runs.items():
+        if folder.metrics() is not None:
+            progress.say(f"{run.name}: finished before, in {folder.path}")
+            continue
+        trainer = Trainer(run, text, folder, progress)
+        if not trainer.finished:
+            progress.say(
+                f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
+                f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
+                f"{trainer.steps_per_epoch}; measuring a step"
+            )
+            trainer.calibrate()
+        trainers.append(trainer)
+    if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
+        seconds = sum(trainer.seconds_left for trainer in trainers)
+        progress.say(
+            f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
+            f"the results go to {trainers[0].folder.path.parent}"
+        )
+    errors = train_side_by_side(trainers, after_epoch)
+    for trainer in trainers:
+        if trainer.finished and trainer.folder.writable:
+            try:
+                trainer.folder.write_metrics(_results(trainer, progress))
+            except ArithmeticError as error:
+                errors.append(error)
+    return errors
+
+
+def _results(trainer, progress: Progress):
+    """What is reported of a trained model, beyond its log."""
+    import keras
+
+    state, text, run = trainer.state, trainer.text, trainer.settings
+    # A training that ran out of time ended within an epoch, which does not count.
+    model = keras.saving.load_model(trainer.folder.model) if state.epoch else None
+    metrics = {
+        "parameters": trainer.model.count_params(),
+        "epochs": state.epoch,
+        "out_of_time": state.out_of_time,
+        "total_train_seconds": sum(row["train_seconds"] for row in state.rows),
+        "last_epoch": state.rows[-1] if state.rows else {},
+        "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+    }
+    if model is None or not run.training.bleu:
+        return metrics
+
+    from reprt.analysis.evaluation import prefix_loss, translation_scores
+    from reprt.decoding.translator import Translator
+
+    def show(done):
+        progress.show(f"{trainer.name}: {done}")
+
+    begun = time.monotonic()
+    prefix = prefix_loss(model, text.dev, run.batching.size, show)
+    middle = time.monotonic()
+    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
+    found = translation_scores(
+        translator, text.test.source, text.test_words, text.corpus.test.target, show
+    )
+    bleu = found.scores[0]
+    progress.say(
+        f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split, "
+        f"BLEU {bleu.value:.1f} on the test split"
+    )
+    examples = zip(text.corpus.test.source, found.references, found.translations)
+    return {
+        **metrics,
+        "val_prefix_loss": prefix.mean_of_batches,
+        "val_prefix_loss_per_token": prefix.per_token,
+        "val_prefix_seconds": middle - begun,
+        "test_bleu": bleu.value,
+        "test_bleu_signature": bleu.signature,
+        "test_scores": [dataclasses.asdict(score) for score in found.scores],
+        "test_seconds": time.monotonic() - middle,
+        "examples": [
+            {"source": source, "reference": reference, "translation": translation}
+            for source, reference, translation in list(examples)[:EXAMPLES]
+        ],
+    }

@@ -1,0 +1,163 @@
+"""What a family of models offers to all that is not a model."""
+
+import abc
+
+import keras
+
+
+class TranslationModel(keras.Model, abc.ABC):
+    """A model that reads a source and writes a target, one token after the other.
+
+    Training, evaluation, search, translation, export, audit and attention maps ask a
+    model for what stands here and for nothing else. A family is one class of settings,
+    one subclass of this one, and its entry in `reprt.models.registry`.
+
+    | who | asks for |
+    |---|---|
+    | training | `states`, `projection`, `packable`, the lengths |
+    | validation | `states`, `logits` |
+    | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
+    | audit | the call, `source_vocab_size`, `target_vocab_size` |
+    | attention maps | `attention_weights` |
+    | run folders | `count_params()`, `looks_ahead` |
+
+    A subclass has the settings' class as its third argument, keeps the arguments under
+    their names and registers itself with Keras, package `"reprt"`.
+
+    Masking: ids 0 are padding. A model makes its masks from the ids itself.
+
+    Args:
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        config: the settings, an instance of the family's class or its fields.
+        **kwargs: passed to `keras.Model`.
+
+    """
+
+    def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        super().__init__(**kwargs)
+        self.source_vocab_size = source_vocab_size
+        self.target_vocab_size = target_vocab_size
+        self.config = config
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether an output depends on later target tokens.
+
+        The teacher-forced loss is then not what search sees.
+        """
+        return False
+
+    @property
+    def padding_matters(self) -> bool:
+        """Whether results depend on how far a batch is padded.
+
+        Search and evaluation then put sentences of one length together.
+        """
+        return False
+
+    @property
+    def packable(self) -> bool:
+        """Whether `states` takes packed inputs, see `reprt.data.pack`."""
+        return False
+
+    @property
+    @abc.abstractmethod
+    def longest_source(self) -> int:
+        """The most source tokens that the model can read."""
+
+    @property
+    @abc.abstractmethod
+    def longest_target(self) -> int:
+        """The most target tokens that the model can read or write."""
+
+    @abc.abstractmethod
+    def states(self, inputs, training=None):
+        """Returns what the logits are made of, given the right target.
+
+        Args:
+            inputs: the pair `(source_ids, target_ids)`, integers `(batch, sources)`
+                and `(batch, targets)`; if the model is packable, also the four that
+                `reprt.data.pack` makes of it.
+            training: whether dropout is active.
+
+        Returns:
+            Tensor `(batch, targets, width)`; packed, `(1, packed, width)`.
+        """
+
+    @abc.abstractmethod
+    def projection(self):
+        """Returns what makes logits of states: `logits = states @ kernel + bias`.
+
+        Returns:
+            The pair of `(width, target_vocab_size)` and `(target_vocab_size,)`, in the
+            dtype that the model computes in; None in the place of a bias that it does
+            not have.
+        """
+
+    @abc.abstractmethod
+    def logits(self, states):
+        """Returns the scores of the next token, `(..., target_vocab_size)`."""
+
+    def call(self, inputs, training=None):
+        return self.logits(self.states(inputs, training=training))
+
+    @abc.abstractmethod
+    def encode(self, source_ids, *, training=None):
+        """Reads the source, once for all steps of a search.
+
+        Args:
+            source_ids: integer tensor `(sentences, sources)`, 0 for padding.
+            training: whether dropout is active.
+
+        Returns:
+            What `start` takes, of tensors and tuples of them.
+        """
+
+    @abc.abstractmethod
+    def start(self, memory, beams: int, capacity: int):
+        """Begins the translation of an encoded source, token by token.
+
+        Args:
+            memory: what `encode` returned.
+            beams: hypotheses of each sentence; they follow one another.
+            capacity: how many tokens there is room for.
+
+        Returns:
+            What `step` takes and returns: a named tuple of tensors, with `capacity`
+            and with methods `of_hypotheses(chosen)`, `of_sentences(sentences,
+            hypotheses)` and `extended(tokens)`, as in `reprt.models.prefixes`.
+        """
+
+    @abc.abstractmethod
+    def step(self, ids, position, prefixes):
+        """Scores the token after one further token of each hypothesis.
+
+        Args:
+            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
+            position: scalar, counted from 0.
+            prefixes: what `start` or the step before returned.
+
+        Returns:
+            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
+            with these tokens. No logit depends on a token after `position`.
+        """
+
+    def attention_weights(self, source_ids, target_ids):
+        """Returns what every head attends to, without dropout.
+
+        Args:
+            source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            target_ids: integer tensor `(batch, targets)`, 0 for padding.
+
+        Returns:
+            A dictionary of `"encoder"`, `"decoder"` (self-attention) and `"cross"`:
+            tensors `(blocks, batch, heads, queries, keys)`, whose rows sum to 1.
+
+        Raises:
+            ValueError: if the family has no such weights.
+        """
+        raise ValueError(
+            f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
+            f"{type(self).__name__}, has no weights to show."
+        )
