@@ -19,7 +19,7 @@ key_dim = 4
 value_dim = 4
 feed_forward_dim = 16
 """
-RECIPE = f"""
+TABLES = """
 [vocabulary]
 size = 150
 [batching]
@@ -28,6 +28,9 @@ size = 16
 warmup_steps = 4
 [training]
 epochs = 2
+"""
+RECIPE = f"""
+{TABLES}
 [models.baseline]
 preset = "baseline"
 {MODEL}

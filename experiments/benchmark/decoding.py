@@ -26,8 +26,7 @@ from pathlib import Path
 import numpy as np
 from decoding_peers.settings import ENVIRONMENTS, PEERS
 from decoding_results import Results
-from process import Process, WorkerFailed
-from provenance import ROOT, provenance
+from process import ROOT, Process, WorkerFailed, provenance
 from text import END, START, generate, load
 
 OURS = "reprt"

@@ -1,8 +1,27 @@
-"""The driver's end of a worker."""
+"""The driver's end of a worker, and what the driver says of itself."""
 
 import json
+import os
+import shlex
 import subprocess
+import sys
 from pathlib import Path
+
+from reprt.runs import provenance as of_reprt
+
+ROOT = Path(__file__).parents[2]
+
+
+def provenance() -> dict:
+    """Returns what stands beside every number, as runs have it, with the load."""
+    # Without the interpreters' paths, which are nobody else's.
+    arguments = [
+        argument
+        for argument, previous in zip(sys.argv[1:], ["", *sys.argv[1:]])
+        if "--python" not in (argument, previous)
+    ]
+    command = shlex.join(["python", Path(sys.argv[0]).name, *arguments])
+    return {**of_reprt.provenance(command), "load": os.getloadavg()[0]}
 
 
 class WorkerFailed(RuntimeError):

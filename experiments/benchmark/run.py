@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from peers.settings import PEERS
-from process import Process, WorkerFailed
-from provenance import ROOT, provenance
+from process import ROOT, Process, WorkerFailed, provenance
 from results import Results
 from text import generate, load
 

@@ -123,10 +123,12 @@ def prefix_loss(
         if not equal:
             source = with_room(source, model.longest_source)
         memory = encode(source)
-        prefixes = model.start(memory, 1, more_room(0, most))
+        capacity = more_room(0, most)
+        prefixes = model.start(memory, 1, capacity)
         for position in range(target.shape[1] - 1):
-            if position == prefixes.capacity:
+            if position == capacity:
                 prefixes = prefixes.extended(more_room(position, most))
+                capacity += more_room(position, most)
             ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, labels, here, prefixes)

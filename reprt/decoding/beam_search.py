@@ -160,15 +160,17 @@ class BeamSearch:
             )
         if not self.model.padding_matters:
             source_ids = with_room(source_ids, longest)
-        beams, prefixes = self.start(source_ids, more_room(0, most), self._encode)
+        capacity = more_room(0, most)
+        beams, prefixes = self.start(source_ids, capacity, self._encode)
         # Fewer rows are another shape.
         most_live = 0.0 if shapes_are_dear() else MOST_LIVE
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = 0
         while len(rows):
-            if position == prefixes.capacity:
+            if position == capacity:
                 more = more_room(position, most)
                 beams, prefixes = _extended(beams, more), prefixes.extended(more)
+                capacity += more
             beams, prefixes = self._step(
                 beams, prefixes, ops.convert_to_tensor(position, "int32")
             )

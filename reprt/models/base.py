@@ -124,9 +124,9 @@ class TranslationModel(keras.Model, abc.ABC):
             capacity: how many tokens there is room for.
 
         Returns:
-            What `step` takes and returns: a named tuple of tensors, with `capacity`
-            and with methods `of_hypotheses(chosen)`, `of_sentences(sentences,
-            hypotheses)` and `extended(tokens)`, as in `reprt.models.prefixes`.
+            What `step` takes and returns: a named tuple of tensors with the methods
+            `of_hypotheses(chosen)`, `of_sentences(sentences, hypotheses)` and
+            `extended(tokens)`, as in `reprt.models.prefixes`.
         """
 
     @abc.abstractmethod

@@ -23,10 +23,6 @@ class CachedPrefixes(NamedTuple):
     statistics: RunningStatistics | tuple[()]
     memory_mask: Any
 
-    @property
-    def capacity(self) -> int:
-        return self.blocks[0].keys.shape[2]
-
     def of_hypotheses(self, chosen):
         """Returns these hypotheses alone, of the same sentences."""
         return self._replace(
@@ -73,10 +69,6 @@ class RecomputedPrefixes(NamedTuple):
     states: Any
     tokens: Any
     mask: Any
-
-    @property
-    def capacity(self) -> int:
-        return self.ids.shape[1]
 
     def of_hypotheses(self, chosen):
         """Returns these hypotheses alone, of the same sentences."""

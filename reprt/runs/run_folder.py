@@ -167,17 +167,24 @@ class RunFolder:
                 "Choose another --out, or remove the folder."
             )
 
-    def add_start(self, devices: Sequence[str], accelerators: Sequence[str] = ()):
+    def add_start(
+        self,
+        devices: Sequence[str],
+        accelerators: Sequence[str] = (),
+        looks_ahead: bool = False,
+    ):
         """Notes in the manifest that the run begins, or goes on, here and now.
 
         Args:
             devices: one for each replica.
             accelerators: the names of the GPUs among them.
+            looks_ahead: whether the model says so of itself.
         """
         if not self.writable:
             return
         manifest, start = self.manifest(), provenance(self.command)
         start["hardware"] = ", ".join([start["hardware"], *accelerators])
+        manifest["looks_ahead"] = looks_ahead
         manifest["starts"].append({**start, "devices": list(devices)})
         self._write_json("manifest.json", manifest)
 

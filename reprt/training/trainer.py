@@ -145,7 +145,9 @@ class Trainer:
         folder.write_log(self.state.rows)
         if self.state.epoch and not self.state.step_in_epoch:
             folder.save_model(self.model)
-        folder.add_start(self._backend.devices, self._backend.accelerators)
+        folder.add_start(
+            self._backend.devices, self._backend.accelerators, self.model.looks_ahead
+        )
         self._backend.compile(Objective(self.model), self._optimizer, text.dev)
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0

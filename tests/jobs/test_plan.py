@@ -8,8 +8,8 @@ import tiny_run
 
 from reprt.cli import main
 from reprt.data.corpora import ted
-from reprt.jobs.plan import Plan, Planned, make_plan
 from reprt.jobs.corpus_runs import find_runs
+from reprt.jobs.plan import Plan, Planned, make_plan
 from reprt.progress import Progress
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder

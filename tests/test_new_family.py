@@ -1,0 +1,81 @@
+"""A family that the package does not know goes through all that it offers."""
+
+import json
+
+import pytest
+import tensorflow as tf
+import tiny_run
+import toy_family
+
+from reprt.cli import main
+
+RECIPE = tiny_run.TABLES + """
+[models.bag]
+preset = "bag"
+
+[models.bag-that-sees-all]
+preset = "bag"
+sees_all = true
+"""
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch, capsys):
+    """The folder of two trained bags, of which each was interrupted once."""
+    from reprt.training.trainer import Trainer
+
+    toy_family.register(monkeypatch)
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    tiny_run.write_corpus(tmp_path, train=33, dev=5, test=6)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    end_epoch = Trainer._end_epoch
+
+    def interrupted(self):
+        end_epoch(self)
+        if self.state.epoch == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_end_epoch", interrupted)
+        for _ in range(2):  # each model's first epoch
+            assert main(["train", *tiny_run.arguments(tmp_path)]) == 130
+    assert main(["train", *tiny_run.arguments(tmp_path)]) == 0
+    assert "from epoch 2, step 1" in capsys.readouterr().err
+    return tmp_path / "out"
+
+
+@pytest.mark.slow
+def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
+    trained, tmp_path, capsys
+):
+    run = trained / "bag"
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["epochs"] == 2 and metrics["test_bleu"] >= 0
+    assert "| bag-that-sees-all |" in (trained / "report.md").read_text()
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert len(manifest["starts"]) == 3 and manifest["looks_ahead"] is False
+
+    assert main(["translate", str(run), "a casa", "--beam", "2"]) == 0
+    (translated,) = capsys.readouterr().out.splitlines()
+    assert main(["evaluate", str(run), "--split", "dev"]) == 0
+    found = json.loads((run / "evaluation-dev.json").read_text())
+    forced, prefix = (found[kind]["per_token"] for kind in ("teacher_forced", "prefix"))
+    assert forced == pytest.approx(prefix, rel=1e-5)
+    assert prefix == pytest.approx(metrics["val_prefix_loss_per_token"], rel=1e-5)
+
+    assert main(["audit", str(run)]) == 0
+    assert main(["audit", str(trained / "bag-that-sees-all")]) == 1
+    assert main(["attention", str(run), "a casa"]) == 2
+    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
+
+    out = tmp_path / "exported"
+    assert main(["export", str(run), "--beam", "2", "--out", str(out)]) == 0
+    exported = tf.saved_model.load(str(out / "saved_model"))
+    assert exported(tf.constant(["a casa"]))[0].numpy().decode() == translated
+
+
+def test_settings_of_no_family_are_refused():
+    from reprt.models.registry import make
+
+    with pytest.raises(ValueError, match="one of the classes TransformerConfig"):
+        make(toy_family.BagSettings(), 9, 9)

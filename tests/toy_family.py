@@ -1,0 +1,118 @@
+"""A third family of models: bags of words, which the package knows nothing of."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from reprt.layers import padding_mask
+from reprt.models import FAMILIES, TranslationModel
+from reprt.presets import PRESETS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BagSettings:
+    embedding_dim: int = 8
+    max_length: int = 64
+    dropout: float = 0.1
+    sees_all: bool = False  # the whole target, later tokens as well
+
+    @property
+    def sizes(self):
+        return (self.embedding_dim,)
+
+
+class BagPrefixes(NamedTuple):
+    total: Any  # of the target's embeddings, `(hypotheses, width)`
+    memory: Any  # `(hypotheses, width)`
+
+    def of_hypotheses(self, chosen):
+        return self._replace(total=ops.take(self.total, chosen, axis=0))
+
+    def of_sentences(self, sentences, hypotheses):
+        return BagPrefixes(*(ops.take(each, hypotheses, axis=0) for each in self))
+
+    def extended(self, tokens):
+        return self
+
+
+@keras.saving.register_keras_serializable(package="toy")
+class Bag(TranslationModel):
+    """logits_t = tanh(mean of the target up to t + mean of the source) W + b."""
+
+    def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        if not isinstance(config, BagSettings):
+            config = BagSettings(**config)
+        super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        m = config.embedding_dim
+        self.source = keras.layers.Embedding(source_vocab_size, m, name="source")
+        self.target = keras.layers.Embedding(target_vocab_size, m, name="target")
+        self.dropout = keras.layers.Dropout(config.dropout, name="dropout")
+        self.output_dense = keras.layers.Dense(target_vocab_size, name="output")
+
+    def build(self, input_shape=None):
+        self.source.build((None, None))
+        self.target.build((None, None))
+        self.output_dense.build((None, None, self.config.embedding_dim))
+        self.built = True
+
+    @property
+    def longest_source(self):
+        return self.config.max_length
+
+    @property
+    def longest_target(self):
+        return self.config.max_length
+
+    @property
+    def looks_ahead(self):
+        return self.config.sees_all
+
+    def encode(self, source_ids, *, training=None):
+        real = ops.cast(padding_mask(source_ids)[..., None], self.compute_dtype)
+        total = ops.sum(self.source(source_ids) * real, axis=1)
+        return total / ops.maximum(ops.sum(real, axis=1), 1.0)
+
+    def states(self, inputs, training=None):
+        source_ids, target_ids = inputs
+        memory = self.encode(source_ids, training=training)
+        embedded = self.target(target_ids)
+        totals = ops.cumsum(embedded, axis=1)
+        if self.config.sees_all:
+            totals = totals + ops.sum(embedded, axis=1, keepdims=True)
+        count = ops.arange(1, ops.shape(target_ids)[1] + 1)[None, :, None]
+        means = totals / ops.cast(count, totals.dtype)
+        return self.dropout(ops.tanh(means + memory[:, None]), training=training)
+
+    def projection(self):
+        return ops.convert_to_tensor(self.output_dense.kernel), ops.convert_to_tensor(
+            self.output_dense.bias
+        )
+
+    def logits(self, states):
+        return self.output_dense(states)
+
+    def start(self, memory, beams, capacity):
+        memory = ops.repeat(memory, beams, axis=0)
+        return BagPrefixes(ops.zeros_like(memory), memory)
+
+    def step(self, ids, position, prefixes):
+        total = prefixes.total + self.target(ids)
+        count = ops.cast(position, total.dtype) + 1.0
+        states = ops.tanh(total / count + prefixes.memory)
+        return self.logits(states), prefixes._replace(total=total)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "source_vocab_size": self.source_vocab_size,
+            "target_vocab_size": self.target_vocab_size,
+            "config": dataclasses.asdict(self.config),
+        }
+
+
+def register(monkeypatch):
+    """All that a new family needs: its presets, and the model of its settings."""
+    monkeypatch.setitem(PRESETS, "bag", BagSettings())
+    monkeypatch.setitem(FAMILIES, BagSettings, Bag)
