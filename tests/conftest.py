@@ -61,13 +61,15 @@ def text(tmp_path_factory):
 def settings():
     """A function that returns the settings of a tiny run."""
 
-    def build(name="repe", model=None, batching=None, schedule=None, **training):
+    usual = {"batching": {"size": 16}, "schedule": {"warmup_steps": 4}}
+
+    def build(name="repe", model=None, **changes):
         # Few steps are taken, so the learning rate has to rise at once.
         tables = {
-            "batching": {"size": 16, **(batching or {})},
-            "schedule": {"warmup_steps": 4, **(schedule or {})},
-            "training": {"epochs": 2, "bleu": False, **training},
+            table: {**usual.get(table, {}), **changes.pop(table, {})}
+            for table in ("batching", "optimizer", "schedule")
         }
+        tables["training"] = {"epochs": 2, "bleu": False, **changes}
         return RunSettings(
             name=name,
             preset=name,

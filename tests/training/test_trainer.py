@@ -195,7 +195,8 @@ def test_models_take_turns_and_know_the_time_of_the_others():
 
 
 @pytest.mark.slow
-def test_an_epoch_is_logged_shown_and_kept(trainer, text):
+def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
+    monkeypatch.setattr("reprt.training.trainer.READ_SECONDS", 0.0)  # at each step
     ours = trainer("run", tensorboard=True)
     ours.train_epoch()
     (row,) = ours.folder.log()

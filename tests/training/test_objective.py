@@ -1,0 +1,107 @@
+"""The loss as a function of batch and step, and when the loop looks at it."""
+
+import math
+
+import numpy as np
+import pytest
+from keras import ops
+
+from reprt.training import trainer as loop
+from reprt.training.objective import Objective, Term
+from reprt.training.trainer import TrainingDiverged
+
+SECONDS = ("train_seconds", "val_seconds")
+
+
+class Fading(Objective):
+    """A loss whose weight falls with the steps, and a second term that rises."""
+
+    def terms(self, inputs, labels, step):
+        (term,), sums = super().terms(inputs, labels, step)
+        share = ops.minimum(ops.cast(step, "float32") / 6.0, 1.0)
+        states = self.model.states(inputs, training=False)
+        total, count = ops.sum(ops.square(states)), ops.sum(ops.ones_like(states))
+        return [term._replace(weight=1.0 - share), Term(total, count, share)], sums
+
+
+def to_the_end(trainer):
+    while not trainer.finished:
+        trainer.train_epoch()
+    return trainer
+
+
+def losses(trainer):
+    return [
+        {name: value for name, value in row.items() if name not in SECONDS}
+        for row in trainer.folder.log()
+    ]
+
+
+@pytest.mark.slow
+def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
+    trainer, variables, assert_same, monkeypatch
+):
+    plain = to_the_end(trainer("plain"))
+    monkeypatch.setattr(loop, "Objective", Fading)
+    whole = to_the_end(trainer("whole"))
+    trainer("parts").train_epoch()
+    parts = to_the_end(trainer("parts"))
+    assert_same(variables(whole), variables(parts))
+    assert losses(whole) == losses(parts) != losses(plain)
+    # Validation is neither weighted nor has it other terms.
+    plain.model.set_weights(whole.model.get_weights())
+    expected = whole.evaluate(whole.text.dev)
+    assert plain.evaluate(plain.text.dev) == expected
+
+
+@pytest.mark.slow
+def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
+    usual = to_the_end(trainer("usual", epochs=1))
+    scaled = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
+    to_the_end(scaled)
+    assert_same(usual.model.get_weights(), scaled.model.get_weights(), 1e-5)
+    assert losses(scaled)[0]["step"] == 3
+    again = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
+    assert_same(again.model.get_weights(), scaled.model.get_weights())
+
+
+@pytest.mark.slow
+def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeypatch):
+    logs, readings = [], []
+    for seconds in (0.0, 1e9):
+        monkeypatch.setattr(loop, "READ_SECONDS", seconds)
+        ours = trainer(f"{seconds}", epochs=1)
+        ours.calibrate()
+        read = ours._backend.read
+        steps = []
+        monkeypatch.setattr(
+            ours._backend, "read", lambda sums: steps.append(len(sums)) or read(sums)
+        )
+        ours.train_epoch()
+        logs.append(losses(ours))
+        readings.append(steps)
+    assert logs[0] == logs[1]
+    # An epoch has three steps, and the validation one.
+    assert readings == [[1, 1, 1, 1], [3, 1]]
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
+    trainer, monkeypatch
+):
+    monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
+    ours = trainer("run")
+    ours.calibrate()
+    train = ours._backend.train
+
+    def diverging(batch):
+        sums = train(batch)
+        if ours.state.step_in_epoch == 1:
+            for weight in ours.model.trainable_variables:
+                weight.assign(np.full(weight.shape, math.nan))
+        return sums
+
+    monkeypatch.setattr(ours._backend, "train", diverging)
+    with pytest.raises(TrainingDiverged, match="the loss is nan in epoch 1, step 3"):
+        ours.train_epoch()
+    assert not ours.folder.checkpoints.exists()
