@@ -69,7 +69,8 @@ def test_other_sizes_cut_the_same_sentences_elsewhere(corpus):
 
 
 @pytest.mark.parametrize(
-    "sizes", [(-1, 10, 10), (10, 0, 10), (10, 10, -5), (12_001, 500, 500), (10**12,) * 3]
+    "sizes",
+    [(-1, 10, 10), (10, 0, 10), (10, 10, -5), (12_001, 500, 500), (10**12, 1, 1)],
 )
 def test_sizes_that_the_file_does_not_hold(sizes):
     message = f"at least 1 .* at most 13000 in all.*train={sizes[0]}, dev={sizes[1]}, "
