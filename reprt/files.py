@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, their hash, and the folder of those kept."""
+"""Files, there as a whole or not at all; their hash; the folder of those kept."""
 
 import contextlib
 import hashlib
