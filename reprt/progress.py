@@ -2,8 +2,6 @@
 
 import sys
 
-from tqdm import tqdm
-
 SECONDS_BETWEEN_LINES = 30  # where the output is a file, which keeps every line
 
 
@@ -27,8 +25,8 @@ class Progress:
         print(text, file=sys.stderr, flush=True)
 
 
-def byte_line(name: str, total: int, received: int) -> tqdm:
-    """Returns the status line of a download, to be updated with each further byte.
+def byte_line(name: str, total: int, received: int):
+    """Returns tqdm's status line of a download, to be updated with each further byte.
 
     Args:
         name: what is downloaded.
@@ -59,7 +57,9 @@ class _Log:
             print(text.strip(), file=sys.stderr, flush=True)
 
 
-def _line(**options) -> tqdm:
+def _line(**options):
+    from tqdm import tqdm  # of the extra `train`, as is whatever shows progress
+
     terminal = sys.stderr.isatty()
     return tqdm(
         file=sys.stderr if terminal else _Log(),
