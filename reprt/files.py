@@ -1,6 +1,7 @@
-"""Files that are there as a whole or not at all, and the folder of those kept."""
+"""Files, there as a whole or not at all; their hash; the folder of those kept."""
 
 import contextlib
+import hashlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -28,6 +29,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sha256_of(path: str | os.PathLike) -> str:
+    """Returns the sha256 of a file in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache() -> Path:

@@ -1,7 +1,6 @@
 """One line that says how far the work is and when it will be done."""
 
 import sys
-import time
 
 SECONDS_BETWEEN_LINES = 30  # where the output is a file, which keeps every line
 
@@ -13,29 +12,30 @@ class Progress:
     """
 
     def __init__(self):
-        self._terminal = sys.stderr.isatty()
-        self._shown = 0.0
-        self._width = 0
+        self._line = _line(bar_format="{desc}", leave=False)
 
     def show(self, text: str):
         """Shows the present state, unless something was shown a moment ago."""
-        now = time.monotonic()
-        if now - self._shown < (0.2 if self._terminal else SECONDS_BETWEEN_LINES):
-            return
-        self._shown = now
-        if self._terminal:
-            sys.stderr.write("\r" + text.ljust(self._width))
-            sys.stderr.flush()
-            self._width = len(text)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        self._line.set_description_str(text, refresh=False)
+        self._line.update()
 
     def say(self, text: str):
         """Prints a line that stays."""
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            self._width = 0
+        self._line.clear()
         print(text, file=sys.stderr, flush=True)
+
+
+def byte_line(name: str, total: int, received: int):
+    """Returns tqdm's status line of a download, to be updated with each further byte.
+
+    Args:
+        name: what is downloaded.
+        total: its size in bytes.
+        received: how many are there already, which says nothing about the speed.
+    """
+    meter = "{desc}: {percentage:3.0f}% of {total_fmt}B, {rate_fmt}, ETA {remaining}"
+    scale = {"unit": "B", "unit_scale": True}
+    return _line(desc=name, total=total, initial=received, bar_format=meter, **scale)
 
 
 def duration(seconds: float) -> str:
@@ -47,3 +47,25 @@ def duration(seconds: float) -> str:
     minutes, second = divmod(round(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02d}:{second:02d}" if hour else f"{minute}:{second:02d}"
+
+
+class _Log:
+    """Makes a line of each text that would be written over another on a terminal."""
+
+    def write(self, text: str):
+        if text.strip():
+            print(text.strip(), file=sys.stderr, flush=True)
+
+
+def _line(**options):
+    from tqdm import tqdm  # of the extra `train`, as is whatever shows progress
+
+    terminal = sys.stderr.isatty()
+    return tqdm(
+        file=sys.stderr if terminal else _Log(),
+        mininterval=0.2 if terminal else SECONDS_BETWEEN_LINES,
+        miniters=1,
+        position=0,
+        dynamic_ncols=terminal,
+        **options,
+    )

@@ -68,8 +68,8 @@ def test_layers_import_without_the_extras():
     """A plain `pip install` has no tensorflow-text, TFDS, matplotlib or sacrebleu."""
     script = """
 import sys
-extras = "tensorflow_text tensorflow_datasets matplotlib sacrebleu tomli_w".split()
-sys.modules.update({name: None for name in extras})
+extras = "tensorflow_text tensorflow_datasets matplotlib sacrebleu tomli_w pooch tqdm"
+sys.modules.update({name: None for name in extras.split()})
 import reprt
 from reprt import layers, losses, metrics, models, schedules
 models.build("repe", 9, 9)

@@ -5,14 +5,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import types
 
 import pytest
 
-from reprt.data.corpora import search, ted
+from reprt.data.corpora import embedded, search, ted
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.corpora.download import DownloadError, sha256_of
+from reprt.data.corpora.download import DownloadError
 from reprt.data.corpora.search import TextUnavailable, find
+from reprt.files import sha256_of
 
 
 def write(folder, where):
@@ -49,9 +49,7 @@ def home(tmp_path, monkeypatch):
 def built_in(monkeypatch):
     split = Split(["built in"], ["built in"])
     corpus = Corpus("built-in", "pt_to_en", False, "reprt", split, split, split)
-    module = types.SimpleNamespace(load=lambda: corpus)
-    monkeypatch.setitem(sys.modules, "reprt.data.corpora.embedded", module)
-    monkeypatch.setattr("reprt.data.corpora.embedded", module, raising=False)
+    monkeypatch.setattr(embedded, "load", lambda: corpus)
     return corpus
 
 

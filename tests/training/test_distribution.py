@@ -24,7 +24,8 @@ logical = [tf.config.LogicalDeviceConfiguration()] * replicas
 tf.config.set_logical_device_configuration(cpu, logical)
 
 import conftest
-from reprt.data import embedded, pack
+from reprt.data import pack
+from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer

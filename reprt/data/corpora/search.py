@@ -12,10 +12,11 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from reprt.data.corpora import ted
+from reprt.data.corpora import embedded, ted
+from reprt.data.corpora.archive import unpack
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.corpora.download import check, download, sha256_of, unpack
-from reprt.files import cache
+from reprt.data.corpora.download import download
+from reprt.files import cache, sha256_of
 
 
 class TextUnavailable(ValueError):
@@ -58,7 +59,7 @@ def find(text: str, pair: str) -> Corpus:
     """
     ted.any_pair(pair)
     if text == "embedded":
-        corpus = _embedded()
+        corpus = embedded.load()
         if corpus.pair != pair:
             _announce(f"The built-in text is {corpus.pair}, whereas {pair} was wanted.")
         return corpus
@@ -78,7 +79,7 @@ def find(text: str, pair: str) -> Corpus:
     report = _report(pair, tried)
     if text == "ted":
         raise TextUnavailable(report)
-    corpus = _embedded()
+    corpus = embedded.load()
     _announce(
         f"{report}\n\nUNTIL THEN THE BUILT-IN TEXT IS USED, WHICH IS NOT TED: "
         f"{corpus.name}, from and to the languages of {corpus.pair}"
@@ -144,9 +145,20 @@ def _cached(pair: str) -> Corpus:
     if not folder.is_dir():
         if not archive.is_file():
             raise FileNotFoundError(f"there is no {archive}.")
-        check(archive, ted.ARCHIVE.size, ted.ARCHIVE.sha256)
+        _check(archive)
         unpack(archive, folder)
     return ted.read(folder, pair)
+
+
+def _check(archive: Path):
+    received = sha256_of(archive)
+    if received != ted.ARCHIVE.sha256:
+        with archive.open("rb") as file:
+            beginning = file.read(40)
+        raise ValueError(
+            f"Expected {archive} to have the sha256 {ted.ARCHIVE.sha256}. Received: "
+            f"{received}, beginning with {beginning!r}."
+        )
 
 
 def _downloaded(address: str, pair: str) -> Corpus:
@@ -158,13 +170,6 @@ def _downloaded(address: str, pair: str) -> Corpus:
 def _unpacked(archive: str, sha256: str) -> Path:
     """Returns the folder for an archive's content: another content, another folder."""
     return cache() / f"{archive}@{sha256[:16]}"
-
-
-def _embedded() -> Corpus:
-    # Imported here because whoever has the real text never needs it.
-    from reprt.data.corpora import embedded
-
-    return embedded.load()
 
 
 def _report(pair: str, tried: list[str]) -> str:

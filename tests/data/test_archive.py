@@ -1,0 +1,115 @@
+import functools
+import gzip
+import io
+import random
+import tarfile
+import threading
+from concurrent import futures
+
+import pytest
+
+from reprt.data.corpora import archive as module
+from reprt.data.corpora.archive import ArchiveError, unpack
+
+CONTENT = random.Random(1).randbytes(300_000)
+
+
+def _archive(path, *members, mode="w:gz"):
+    with tarfile.open(path, mode) as tar:
+        for member in members:
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
+    return path
+
+
+def _member(name, **attributes):
+    member = tarfile.TarInfo(name)
+    for key, value in attributes.items():
+        setattr(member, key, value)
+    return member
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_unpack(tmp_path, mode):
+    archive = _archive(tmp_path / "a", _member("b/c", size=5), mode=mode)
+
+    folder = unpack(archive, tmp_path / "new" / "folder")
+
+    assert folder == tmp_path / "new" / "folder"
+    assert (folder / "b" / "c").read_bytes() == bytes(5)
+    assert list((tmp_path / "new").iterdir()) == [folder]
+
+
+def test_unpack_leaves_a_whole_folder_alone(tmp_path):
+    (tmp_path / "folder").mkdir()
+
+    unpack("no such archive", tmp_path / "folder")
+
+    assert not list((tmp_path / "folder").iterdir())
+
+
+LINK = functools.partial(_member, type=tarfile.SYMTYPE)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [_member("../evil")],
+        [_member("a/../../evil")],
+        [_member("/tmp/evil")],
+        [LINK("link", linkname="../..")],
+        [LINK("link", linkname="/etc/passwd")],
+        [LINK("link", linkname=".."), _member("link/evil")],
+        [_member("link", type=tarfile.LNKTYPE, linkname="../evil")],
+        [_member("device", type=tarfile.CHRTYPE)],
+        [_member("pipe", type=tarfile.FIFOTYPE)],
+    ],
+)
+def test_hostile_members_are_refused(tmp_path, members):
+    archive = _archive(tmp_path / "hostile", _member("good", size=1), *members)
+
+    with pytest.raises(ArchiveError, match="hostile is refused, and nothing of it"):
+        unpack(archive, tmp_path / "new" / "folder")
+    assert not list((tmp_path / "new").iterdir())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hostile", "new"]
+
+
+def _damaged():
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        member = _member("file", size=len(CONTENT))
+        archive.addfile(member, io.BytesIO(CONTENT))
+    whole = gzip.compress(tar.getvalue())
+    yield "truncated", whole[: len(whole) // 2]
+    yield "truncated in its first bytes", whole[:30]
+    yield "without its last bytes", whole[:-4]
+    yield "wrong checksum", whole[:-8] + bytes(4) + whole[-4:]
+    yield "garbled", whole[:1000] + bytes(1000) + whole[2000:]
+    yield "uncompressed and truncated", tar.getvalue()[:100_000]
+    yield "text", b"<!DOCTYPE html>" * 100
+    yield "compressed text", gzip.compress(b"<!DOCTYPE html>" * 100)
+    yield "nothing", b""
+
+
+@pytest.mark.parametrize("_, data", _damaged(), ids=[name for name, _ in _damaged()])
+def test_damaged_archives_leave_nothing_behind(tmp_path, _, data):
+    (tmp_path / "archive").write_bytes(data)
+
+    with pytest.raises(ArchiveError, match="should be a whole tar .*Get it anew"):
+        unpack(tmp_path / "archive", tmp_path / "new" / "folder")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_unpacking_twice_at_once(tmp_path, monkeypatch):
+    archive = _archive(tmp_path / "a", _member("b/c", size=5))
+    extract, both_are_done = module._extract, threading.Barrier(2, timeout=5)
+
+    def extract_and_wait(*args):
+        extract(*args)
+        both_are_done.wait()
+
+    monkeypatch.setattr(module, "_extract", extract_and_wait)
+    with futures.ThreadPoolExecutor() as pool:
+        one, other = pool.map(unpack, [archive] * 2, [tmp_path / "new" / "folder"] * 2)
+
+    assert one == other and (one / "b" / "c").read_bytes() == bytes(5)
+    assert list((tmp_path / "new").iterdir()) == [one]
