@@ -83,7 +83,7 @@ def test_a_pair_by_another_name(told):
 
 
 def test_no_ted(told, tmp_path, monkeypatch):
-    from reprt.data.corpora import search
+    from reprt.data import search
 
     def offline(*arguments, **keywords):
         raise OSError("no network")

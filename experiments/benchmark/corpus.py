@@ -5,7 +5,7 @@ from pathlib import Path
 
 from text import Pairs, Text
 
-from reprt.data.corpora import search as texts
+from reprt.data import search as texts
 from reprt.data.encoding import encode
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from text import Pairs, Text
 
-from reprt.data.corpora import search as texts
+from reprt.data import search as texts
 from reprt.data.encoding import encode
 from reprt.decoding.translator import Translator
 

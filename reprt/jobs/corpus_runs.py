@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.corpora.search import TextUnavailable, find
+from reprt.data.search import TextUnavailable, find
 from reprt.files import cache
 from reprt.progress import Progress
 from reprt.runs.recipe import PAGES_ON_TEXTS, Recipe

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprt.data.corpora.search import find
+from reprt.data.search import find
 from reprt.progress import Progress
 from reprt.reports.evaluation import evaluation_table
 from reprt.runs.provenance import provenance

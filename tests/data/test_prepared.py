@@ -7,9 +7,9 @@ import pytest
 
 from reprt.cli import main
 from reprt.data.corpora import embedded
-from reprt.data.corpora.search import TextUnavailable, find
 from reprt.data.encoding import encode
 from reprt.data.prepared import read_prepared, write_prepared
+from reprt.data.search import TextUnavailable, find
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from reprt.data.corpora import embedded, search, ted
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.download import DownloadError
-from reprt.data.corpora.search import TextUnavailable, find
+from reprt.data.search import TextUnavailable, find
 from reprt.files import sha256_of
 
 
@@ -280,7 +280,7 @@ def test_the_folder_of_tfds_can_be_elsewhere(home, tmp_path, monkeypatch, prepar
 def test_looking_does_not_import_tfds(tmp_path):
     folder = write(tmp_path / "mine", "mine")
     program = (
-        "import sys; from reprt.data.corpora.search import find; "
+        "import sys; from reprt.data.search import find; "
         f"find({str(folder)!r}, 'gl_to_en'); "
         "assert 'tensorflow_datasets' not in sys.modules"
     )

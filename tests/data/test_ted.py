@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from reprt.data.corpora import ted
-from reprt.data.corpora.search import find
+from reprt.data.search import find
 
 # Line by line: an ordinary pair, empty on either side, blank, with several kinds of
 # space and line break, repeated, and empty on both sides after the last line break.
