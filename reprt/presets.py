@@ -15,7 +15,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "value_dim": 64,
         "feed_forward_dim": 256,
         "position": "concat",
-        "normalize": True,
+        "embedding_norm": "token_norm",
         "value": "tokens",
     },
     "baseline": {
@@ -26,7 +26,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "value_dim": 128,
         "feed_forward_dim": 512,
         "position": "add",
-        "normalize": False,
+        "embedding_norm": "none",
         "value": "states",
     },
 }
@@ -44,7 +44,7 @@ def preset(name: str, **overrides) -> TransformerConfig:
 
     Example:
 
-    >>> from reprt.settings import preset
+    >>> from reprt.presets import preset
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """

@@ -77,7 +77,7 @@ def embed(model, side, ids):
     m = config.embedding_dim
     factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[config.scale]
     tokens = factor * np.asarray(layer.embedding.embeddings, "float64")[ids]
-    if config.normalize:
+    if config.embedding_norm == "token_norm":
         which = "encoder" if side == "source" else "decoder"
         tokens = token_norm(
             tokens,

@@ -11,6 +11,7 @@ from reprt.analysis.scores import TOKENS
 from reprt.presets import PRESETS, preset
 from reprt.runs.recipe import TextSettings, TrainingSettings
 from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+from reprt.settings import as_table, migrated_model
 
 NOT_RUN = "not run"
 # Settings that are no departure from the paper, whatever they are.
@@ -75,8 +76,9 @@ class Run:
     @property
     def looks_ahead(self) -> bool:
         """Whether its decoder is told of words to come."""
-        model = self.settings["model"]
-        return model["normalize"] and model["decoder_statistics"] == "sequence"
+        model = migrated_model(self.settings["model"])
+        by_tokens = model["embedding_norm"] == "token_norm"
+        return by_tokens and model["decoder_statistics"] == "sequence"
 
     @property
     def paper(self) -> paper.Result | None:
@@ -89,7 +91,7 @@ class Run:
     def departures(self) -> list[str]:
         """The settings that are not the paper's."""
         published = {
-            "model": dataclasses.asdict(preset(self.preset)),
+            "model": as_table(preset(self.preset)),
             "text": dataclasses.asdict(TextSettings()),
             "training": dataclasses.asdict(TrainingSettings()),
         }

@@ -28,6 +28,7 @@ from reprt.files import whole_file
 from reprt.models.saving import load_model
 from reprt.runs.provenance import provenance
 from reprt.runs.recipe import RunSettings
+from reprt.settings import as_table, migrated_model
 
 UNFINISHED = ".tmp"  # ends the name of a folder that is being made
 
@@ -96,7 +97,7 @@ class RunFolder:
         """
         if not self.writable:
             return
-        config = _plain(settings)
+        config = as_table(settings)
         identity = {
             "text": text.corpus.name,
             "text_sha256": text.corpus.digest(),
@@ -199,7 +200,7 @@ class RunFolder:
                 f"Expected {path} to hold the settings of a run. It has no "
                 f"{', '.join(sorted(missing))}."
             )
-        return config
+        return {**config, "model": migrated_model(config["model"])}
 
     def _what_it_is(self) -> str:
         """Says what stands in the place of a run folder."""
@@ -302,19 +303,6 @@ class RunFolder:
             return
         with whole_file(self.path / name) as file:
             file.write(text.encode())
-
-
-def _plain(settings) -> dict[str, Any]:
-    """Dataclasses as tables. TOML has no None: a setting that is None is left out."""
-
-    def kept(table):
-        return {
-            name: kept(value) if isinstance(value, dict) else value
-            for name, value in table.items()
-            if value is not None
-        }
-
-    return kept(dataclasses.asdict(settings))
 
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

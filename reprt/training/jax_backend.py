@@ -178,11 +178,9 @@ class OnJax:
         ]
         with keras.StatelessScope(state_mapping=mapping) as scope:
             states = model.states((source, target), training=training)
-            output = model.output_dense
             loss, correct = linear_crossentropy(
                 jnp.reshape(states, (-1, states.shape[-1])),
-                jnp.asarray(output.kernel, states.dtype),
-                jnp.asarray(output.bias, states.dtype),
+                *model.projection(),
                 jnp.reshape(labels, -1),
             )
         others = [scope.get_current_value(variable) for variable in variables[1]]

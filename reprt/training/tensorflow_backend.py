@@ -216,12 +216,8 @@ class Steps:
         weights = self._model.trainable_variables
         with tf.GradientTape() as tape:
             states = self._model.states(inputs, training=True)
-            output = self._model.output_dense
             loss, correct = linear_crossentropy(
-                states[0],
-                tf.cast(output.kernel, states.dtype),
-                tf.cast(output.bias, states.dtype),
-                labels[0],
+                states[0], *self._model.projection(), labels[0]
             )
             objective = tf.math.divide_no_nan(loss, all_tokens)
         # Dense, for the embeddings' sparse gradients would move only some rows.
@@ -231,7 +227,7 @@ class Steps:
 
     def _evaluate_on_replica(self, batch):
         inputs, labels = pack(*batch)
-        logits = self._model.output_dense(self._model.states(inputs, training=False))
+        logits = self._model.logits(self._model.states(inputs, training=False))
         loss, tokens = self._loss.sum_and_count(labels, logits)
         correct = tf.reduce_sum(correct_tokens(labels, logits) * real_tokens(labels))
         return self._rows(batch), loss, tokens, correct

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from reprt.decoding.beam_search import BeamSearch
 from reprt.layers import FeedForward, TokenNorm
-from reprt.layers.token_norm import RunningStatistics
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 
 BLOCKS = 2
@@ -251,7 +250,7 @@ def test_only_attention_grows_with_the_room_for_tokens(build):
 
 
 def stepped(layer, x):
-    statistics, rows = RunningStatistics.zeros(len(x), x.shape[2]), []
+    statistics, rows = layer.start(len(x), x.shape[2]), []
     for position in range(x.shape[1]):
         row = x[:, position : position + 1]
         row, statistics = layer.step(row, position, statistics)
@@ -290,6 +289,6 @@ def test_token_norms_steps_keep_statistics_in_float32(policy):
 
 
 def test_statistics_of_a_whole_sequence_have_no_steps():
-    statistics = RunningStatistics.zeros(1, 3)
+    layer = TokenNorm("sequence")
     with pytest.raises(ValueError, match="statistics='prefix'.*'sequence', in which"):
-        TokenNorm("sequence").step(np.zeros((1, 1, 3), "float32"), 0, statistics)
+        layer.step(np.zeros((1, 1, 3), "float32"), 0, layer.start(1, 3))

@@ -11,9 +11,9 @@ from reprt import models
 from reprt.paper import PARAMETERS
 
 GRID = [
-    {"normalize": normalize, "position": position, "value": value}
-    for normalize, position, value in itertools.product(
-        (True, False), ("concat", "add"), ("tokens", "states")
+    {"embedding_norm": norm, "position": position, "value": value}
+    for norm, position, value in itertools.product(
+        ("token_norm", "none"), ("concat", "add"), ("tokens", "states")
     )
 ]
 VARIANTS = {
@@ -39,7 +39,7 @@ SEES_AHEAD = {
     name
     for name, (preset, overrides) in VARIANTS.items()
     if preset == "repe"
-    and overrides.get("normalize", True)
+    and overrides.get("embedding_norm") != "none"
     and overrides.get("decoder_statistics") != "prefix"
 }
 
@@ -181,18 +181,25 @@ def test_half_precision_is_near_full_precision(name, policy, tiny, ids):
         (lambda: models.build("rope", 9, 9), r"\('repe', 'baseline'\).*'rope'"),
         (lambda: models.build("repe", 9, 9, heads=2), "'heads'.*nearest.*'num_heads'"),
         (lambda: models.build("repe", 9, 9, num_heads="2"), "type int.*'2'.*type str"),
-        (lambda: models.build("repe", 9, 9, normalize=1), "type bool.*1.*type int"),
+        (
+            lambda: models.build("repe", 9, 9, shared_embedding=1),
+            "type bool.*1.*type int",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, normalize=False),
+            "'normalize'.*now embedding_norm, .*'none'|\"none\"",
+        ),
         (lambda: models.build("repe", 9, 9, num_blocks=0), "num_blocks=0"),
         (lambda: models.build("repe", 9, 9, embedding_dim=7), "even.*embedding_dim=7"),
         (lambda: models.build("repe", 9, 9, position="rotary"), "'rotary'"),
         (lambda: models.build("repe", 9, 9, dropout=1.0), "dropout=1.0"),
         (
             lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
-            "normalize=False has none",
+            "embedding_norm='none' has none",
         ),
         (
             lambda: models.build("baseline", 9, 9, padding_in_statistics=True),
-            "normalize=False has none",
+            "embedding_norm='none' has none",
         ),
         (
             lambda: models.build(
