@@ -178,9 +178,11 @@ class OnJax:
         ]
         with keras.StatelessScope(state_mapping=mapping) as scope:
             states = model.states((source, target), training=training)
+            kernel, bias = model.projection()
             loss, correct = linear_crossentropy(
                 jnp.reshape(states, (-1, states.shape[-1])),
-                *model.projection(),
+                kernel,
+                bias,
                 jnp.reshape(labels, -1),
             )
         others = [scope.get_current_value(variable) for variable in variables[1]]

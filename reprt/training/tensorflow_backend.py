@@ -216,9 +216,8 @@ class Steps:
         weights = self._model.trainable_variables
         with tf.GradientTape() as tape:
             states = self._model.states(inputs, training=True)
-            loss, correct = linear_crossentropy(
-                states[0], *self._model.projection(), labels[0]
-            )
+            kernel, bias = self._model.projection()
+            loss, correct = linear_crossentropy(states[0], kernel, bias, labels[0])
             objective = tf.math.divide_no_nan(loss, all_tokens)
         # Dense, for the embeddings' sparse gradients would move only some rows.
         gradients = map(tf.convert_to_tensor, tape.gradient(objective, weights))
