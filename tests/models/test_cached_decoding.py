@@ -4,13 +4,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from variants import FAMILY, PREFIX, sees_ahead
 
 from reprt.decoding.beam_search import BeamSearch
 from reprt.layers import FeedForward, TokenNorm
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 
 BLOCKS = 2
-PREFIX = {"decoder_statistics": "prefix"}
 CACHED = {
     "baseline": ("baseline", {}),
     "baseline, tokens": ("baseline", {"value": "tokens"}),
@@ -21,11 +21,13 @@ CACHED = {
     "prefix, states": ("repe", {**PREFIX, "value": "states"}),
     "prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
     "prefix, padding counts": ("repe", {**PREFIX, "padding_in_statistics": True}),
+    **{variant: FAMILY[variant] for variant in FAMILY if not sees_ahead(variant)},
 }
 RECOMPUTED = {
     "published": ("repe", {}),
     "published, add, states": ("repe", {"position": "add", "value": "states"}),
     "published, padding counts": ("repe", {"padding_in_statistics": True}),
+    **{variant: FAMILY[variant] for variant in FAMILY if sees_ahead(variant)},
 }
 SOURCE = np.array(
     [[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0], [2, 5, 10, 9, 3, 0]], dtype="int32"
