@@ -241,7 +241,8 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
             )
         expected = known[name].type
         if not _fits(value, expected):
-            name_of_type = getattr(expected, "__name__", str(expected))
+            plain = isinstance(expected, type)
+            name_of_type = expected.__name__ if plain else str(expected)
             raise ValueError(
                 f"Expected {name!r} in {where} to be of type {name_of_type}. "
                 f"Received: {value!r}, of type {type(value).__name__}."

@@ -146,11 +146,12 @@ def test_dropout_acts_where_it_is_asked_to(tiny, ids):
 
 
 def test_tying_and_sharing_leave_out_what_they_say(tiny):
-    sizes = {name: tiny("repe", **change).count_params() for name, change in (
-        ("none", {}), ("projected", {"output_tying": "projected"}),
-    )}
-    # Of states 16 wide, embeddings 8 wide and 10 words: a matrix and a bias less.
-    assert sizes["none"] - sizes["projected"] == 16 * 10 + 10 - 16 * 8
+    usual, projected = (
+        tiny("repe", output_tying=tying).count_params()
+        for tying in ("none", "projected")
+    )
+    # States are 16 wide, embeddings 8; there are 10 words, and a bias for each.
+    assert usual - projected == 16 * 10 + 10 - 16 * 8
     shared = tiny("baseline", output_tying="tied", shared_embedding=True)
     tables = [w for w in shared.weights if "embedding" in w.path]
     assert [tuple(table.shape) for table in tables] == [(11, 8)]
