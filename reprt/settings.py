@@ -241,8 +241,9 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
             )
         expected = known[name].type
         if not _fits(value, expected):
-            plain = isinstance(expected, type)
-            name_of_type = expected.__name__ if plain else str(expected)
+            of_parts = typing.get_origin(expected) is not None
+            whole = str(expected)
+            name_of_type = whole if of_parts else getattr(expected, "__name__", whole)
             raise ValueError(
                 f"Expected {name!r} in {where} to be of type {name_of_type}. "
                 f"Received: {value!r}, of type {type(value).__name__}."
