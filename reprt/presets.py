@@ -16,7 +16,7 @@ PRESETS: dict[str, Any] = {
         value_dim=64,
         feed_forward_dim=256,
         position="concat",
-        normalize=True,
+        embedding_norm="token_norm",
         value="tokens",
     ),
     "baseline": TransformerConfig(
@@ -27,7 +27,7 @@ PRESETS: dict[str, Any] = {
         value_dim=128,
         feed_forward_dim=512,
         position="add",
-        normalize=False,
+        embedding_norm="none",
         value="states",
     ),
 }

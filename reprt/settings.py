@@ -3,18 +3,32 @@
 import dataclasses
 import difflib
 import types
+import typing
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.constants import SCALES, STATISTICS, TABLES
+from reprt.constants import (
+    DROPOUT_PLACES,
+    EMBEDDING_NORMS,
+    NORM_PLACES,
+    SCALES,
+    STATISTICS,
+    TABLES,
+    TUTORIAL_DROPOUT,
+)
 
 CHOICES = {
+    "embedding_norm": EMBEDDING_NORMS,
     "encoder_statistics": STATISTICS,
     "decoder_statistics": STATISTICS,
     "position": ("concat", "add"),
     "value": ("tokens", "states"),
     "scale": SCALES,
     "table": TABLES,
+    "norm_place": NORM_PLACES,
+    "final_norm": ("none", "decoder", "both"),
+    "activation": ("relu", "gelu"),
+    "output_tying": ("none", "tied", "projected"),
 }
 SIZES = (
     "num_blocks",
@@ -24,14 +38,15 @@ SIZES = (
     "value_dim",
     "feed_forward_dim",
 )
+RENAMED = {"normalize": 'embedding_norm, which is "token_norm" or "none"'}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """An encoder-decoder Transformer; the paper's symbols are in brackets.
 
-    The paper's three changes are `position`, `normalize` (with its statistics) and
-    `value`: 2 × 2 × 2 settings of the same code.
+    The paper's three changes are `position`, `embedding_norm` (with its statistics)
+    and `value`: 2 × 2 × 2 settings of the same code.
 
     Args:
         num_blocks: blocks in the encoder and in the decoder [N].
@@ -40,11 +55,14 @@ class TransformerConfig:
         key_dim: width of each head's query and key [r].
         value_dim: width of each head's value [q].
         feed_forward_dim: width of the feed-forward network's hidden layer [s].
-        dropout: rate, on the embeddings, on the attention weights and after the
-            feed-forward network.
+        dropout: rate of dropout.
+        dropout_places: where it acts, some of `"embeddings"` (with their positions),
+            `"attention_weights"`, `"attention_output"` and `"feed_forward_output"`.
+            All but the third by default, as in TensorFlow's tutorial.
         position: `"concat"` puts positions beside the tokens, making states 2m wide;
             `"add"` adds them.
-        normalize: whether the embeddings of both sides go through a TokenNorm.
+        embedding_norm: what the embeddings of both sides go through, `"token_norm"` or
+            `"none"`.
         encoder_statistics: what the source's TokenNorm runs over, `"sequence"` or
             `"prefix"`.
         decoder_statistics: the same for the target; `"sequence"`, as published, lets
@@ -58,6 +76,17 @@ class TransformerConfig:
         table: sinusoids as in the `"tutorial"` or as the `"paper"` prints them.
         max_length: longest sequence, in tokens.
         epsilon: TokenNorm's.
+        norm_place: LayerNormalization `"after"` each residual sum or `"before"` each
+            sublayer.
+        final_norm: which stacks of blocks end with a LayerNormalization of their own
+            where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
+        layer_norm_epsilon: LayerNormalization's.
+        activation: the feed-forward network's, `"relu"` or `"gelu"`.
+        output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
+            is the target's embedding table, without a bias; with `"projected"` a
+            matrix (no bias) takes the states to the embedding's width before that.
+        shared_embedding: whether one table embeds both sides, which then have one
+            vocabulary.
 
     Raises:
         ValueError: for a size that is not positive, an unknown choice, or settings
@@ -65,7 +94,7 @@ class TransformerConfig:
 
     Example:
 
-    >>> from reprt.settings import preset
+    >>> from reprt.presets import preset
     >>> repe = preset("repe", decoder_statistics="prefix")
     >>> repe.position, repe.value, repe.num_blocks
     ('concat', 'tokens', 2)
@@ -78,9 +107,10 @@ class TransformerConfig:
     value_dim: int
     feed_forward_dim: int
     position: str
-    normalize: bool
+    embedding_norm: str
     value: str
     dropout: float = 0.1
+    dropout_places: tuple[str, ...] = TUTORIAL_DROPOUT
     encoder_statistics: str = "sequence"
     decoder_statistics: str = "sequence"
     padding_in_statistics: bool = False
@@ -88,6 +118,12 @@ class TransformerConfig:
     table: str = "tutorial"
     max_length: int = 2048
     epsilon: float = 1e-6
+    norm_place: str = "after"
+    final_norm: str = "none"
+    layer_norm_epsilon: float = 1e-3
+    activation: str = "relu"
+    output_tying: str = "none"
+    shared_embedding: bool = False
 
     def __post_init__(self):
         for name in (*SIZES, "max_length"):
@@ -111,13 +147,42 @@ class TransformerConfig:
             raise ValueError(
                 f"Expected 0 <= dropout < 1. Received: dropout={self.dropout}."
             )
+        for name in ("epsilon", "layer_norm_epsilon"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"Expected `{name}` to be positive. "
+                    f"Received: {name}={getattr(self, name)}."
+                )
+        if not set(self.dropout_places) <= set(DROPOUT_PLACES):
+            raise ValueError(
+                f"Expected `dropout_places` to be some of {DROPOUT_PLACES}. "
+                f"Received: dropout_places={self.dropout_places}."
+            )
+        if self.dropout and not self.dropout_places:
+            raise ValueError(
+                f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
+                "name places, or set dropout=0."
+            )
+        if self.final_norm != "none" and self.norm_place == "after":
+            raise ValueError(
+                "With norm_place='after' each block ends with a norm, and final_norm="
+                f"{self.final_norm!r} would be a second one: leave it at 'none', or "
+                "set norm_place='before'."
+            )
+        if self.output_tying == "tied" and self.position == "concat":
+            raise ValueError(
+                "output_tying='tied' multiplies states by the embedding table, and "
+                "position='concat' makes states twice as wide as embeddings: set "
+                "output_tying='projected', or position='add'."
+            )
         statistics = (self.encoder_statistics, self.decoder_statistics)
-        if not self.normalize:
+        if self.embedding_norm != "token_norm":
             if "prefix" in statistics or self.padding_in_statistics:
                 raise ValueError(
-                    "Statistics are those of a TokenNorm, and normalize=False has "
-                    "none: leave encoder_statistics, decoder_statistics and "
-                    "padding_in_statistics at their defaults, or set normalize=True."
+                    "Statistics are those of a TokenNorm, and embedding_norm="
+                    f"{self.embedding_norm!r} has none: leave encoder_statistics, "
+                    "decoder_statistics and padding_in_statistics at their defaults, "
+                    "or set embedding_norm='token_norm'."
                 )
         elif self.padding_in_statistics and statistics == ("prefix", "prefix"):
             raise ValueError(
@@ -130,6 +195,35 @@ class TransformerConfig:
     def sizes(self) -> tuple:
         """What decides most of the cost of a step."""
         return (*(getattr(self, name) for name in SIZES), self.position)
+
+
+def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a model's settings, perhaps of an older file, as they are called today.
+
+    Example:
+
+    >>> from reprt.settings import migrated_model
+    >>> migrated_model({"num_blocks": 2, "normalize": False})
+    {'num_blocks': 2, 'embedding_norm': 'none'}
+    """
+    table = dict(table)
+    if "normalize" in table:
+        table["embedding_norm"] = "token_norm" if table.pop("normalize") else "none"
+    return table
+
+
+def as_table(settings) -> dict[str, Any]:
+    """Returns a configuration dataclass as tables that TOML and JSON give back alike.
+
+    They have no None and no tuples: a setting that is None is left out.
+    """
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if v is not None}
+        return list(value) if isinstance(value, tuple) else value
+
+    return plain(dataclasses.asdict(settings))
 
 
 def from_settings(config_class, settings: Mapping[str, Any], where: str):
@@ -145,8 +239,13 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
         ValueError: naming the nearest known field, or the type that was expected.
     """
     known = {f.name: f for f in dataclasses.fields(config_class)}
+    values = {}
     for name, value in settings.items():
         if name not in known:
+            if name in RENAMED:
+                raise ValueError(
+                    f"Unknown key {name!r} in {where}: it is now {RENAMED[name]}."
+                )
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)
             raise ValueError(
                 f"Unknown key {name!r} in {where}; the nearest known one is "
@@ -154,11 +253,15 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
             )
         expected = known[name].type
         if not _fits(value, expected):
-            name_of_type = getattr(expected, "__name__", str(expected))
+            of_parts = typing.get_origin(expected) is not None
+            whole = str(expected)
+            name_of_type = whole if of_parts else getattr(expected, "__name__", whole)
             raise ValueError(
                 f"Expected {name!r} in {where} to be of type {name_of_type}. "
                 f"Received: {value!r}, of type {type(value).__name__}."
             )
+        of_several = typing.get_origin(expected) is tuple
+        values[name] = tuple(value) if of_several else value
     missing = [
         name
         for name, field in known.items()
@@ -168,12 +271,7 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
     ]
     if missing:
         raise ValueError(f"Missing in {where}: {', '.join(missing)}.")
-    return config_class(**settings)
-
-
-def migrated_model(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a model's settings of an earlier format in the present one."""
-    return dict(settings)
+    return config_class(**values)
 
 
 def check_positive(where: str, **numbers):
@@ -191,6 +289,9 @@ def check_positive(where: str, **numbers):
 
 
 def _fits(value, expected) -> bool:
+    if typing.get_origin(expected) is tuple:
+        each, _ = typing.get_args(expected)
+        return isinstance(value, list | tuple) and all(_fits(v, each) for v in value)
     if isinstance(expected, types.UnionType):
         return any(_fits(value, option) for option in expected.__args__)
     if expected is float:  # an integer is a fine float, but True is not a number here

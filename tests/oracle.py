@@ -4,6 +4,9 @@ Written for reading, sentence by sentence and head by head, and sharing no line 
 the package. Weights come from a model's layers.
 """
 
+import math
+from functools import partial
+
 import numpy as np
 
 
@@ -57,8 +60,9 @@ def attention(layer, query, key, value, allowed):
     return result, np.array(scores)
 
 
-def layer_norm(layer, x):
-    normed = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-3)
+def layer_norm(layer, x, epsilon=1e-3):
+    spread = np.sqrt(x.var(-1, keepdims=True) + epsilon)
+    normed = (x - x.mean(-1, keepdims=True)) / spread
     return normed * np.asarray(layer.gamma, "float64") + np.asarray(layer.beta)
 
 
@@ -66,8 +70,14 @@ def dense(layer, x):
     return x @ np.asarray(layer.kernel, "float64") + np.asarray(layer.bias)
 
 
-def feed_forward(layer, x):
-    return dense(layer.output_dense, np.maximum(dense(layer.hidden, x), 0))
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+}
+
+
+def feed_forward(layer, x, activation):
+    return dense(layer.output_dense, ACTIVATIONS[activation](dense(layer.hidden, x)))
 
 
 def embed(model, side, ids):
@@ -77,7 +87,7 @@ def embed(model, side, ids):
     m = config.embedding_dim
     factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[config.scale]
     tokens = factor * np.asarray(layer.embedding.embeddings, "float64")[ids]
-    if config.normalize:
+    if config.embedding_norm == "token_norm":
         which = "encoder" if side == "source" else "decoder"
         tokens = token_norm(
             tokens,
@@ -91,33 +101,55 @@ def embed(model, side, ids):
     return tokens, tokens + positions
 
 
+def output(model, states):
+    """Logits of the decoder's states: a layer, or the target's embedding table."""
+    if model.config.output_tying == "none":
+        return dense(model.output_dense, states)
+    if model.config.output_tying == "projected":
+        states = states @ np.asarray(model.output_projection.kernel, "float64")
+    side = "source" if model.config.shared_embedding else "target"
+    table = getattr(model, f"{side}_embedding").embedding.embeddings
+    return states @ np.asarray(table, "float64").T
+
+
 def transformer(model, source_ids, target_ids):
-    """Logits of one sentence pair, eq. 20-24 and appendix A."""
-    by_token = model.config.value == "tokens"
+    """Logits of one sentence pair, eq. 20-24 and appendix A, or with norms before."""
+    config = model.config
+    by_token = config.value == "tokens"
     source_real, target_real = source_ids != 0, target_ids != 0
-    source_tokens, states = embed(model, "source", source_ids)
-    for block in model.encoder.blocks:
-        value = source_tokens if by_token else states
-        attended, _ = attention(
-            block.self_attention, states, states, value, source_real[None, :]
-        )
-        states = layer_norm(block.attention_norm, attended + states)
-        fed = feed_forward(block.feed_forward, states)
-        states = layer_norm(block.feed_forward_norm, fed + states)
-    memory = states
-    target_tokens, states = embed(model, "target", target_ids)
-    causal = np.tri(len(target_ids), dtype=bool)
-    for block in model.decoder.blocks:
-        value = target_tokens if by_token else states
-        attended, _ = attention(
-            block.self_attention, states, states, value, causal & target_real[None, :]
-        )
-        states = layer_norm(block.self_norm, attended + states)
+
+    def norm(layer, x):
+        return layer_norm(layer, x, config.layer_norm_epsilon)
+
+    def joined(layer, x, sublayer):
+        if config.norm_place == "before":
+            return x + sublayer(norm(layer, x))
+        return norm(layer, x + sublayer(x))
+
+    def attended(layer, x, value, allowed):
+        return attention(layer, x, x, value if by_token else x, allowed)[0]
+
+    def crossed(layer, x):
         value = source_tokens if by_token else memory
-        attended, _ = attention(
-            block.cross_attention, states, memory, value, source_real[None, :]
-        )
-        states = layer_norm(block.cross_norm, attended + states)
-        fed = feed_forward(block.feed_forward, states)
-        states = layer_norm(block.feed_forward_norm, fed + states)
-    return dense(model.output_dense, states)
+        return attention(layer, x, memory, value, source_real[None, :])[0]
+
+    def fed(layer, x):
+        return feed_forward(layer, x, config.activation)
+
+    source_tokens, x = embed(model, "source", source_ids)
+    for b in model.encoder.blocks:
+        allowed = source_real[None, :]
+        own = partial(attended, b.self_attention, value=source_tokens, allowed=allowed)
+        x = joined(b.attention_norm, x, own)
+        x = joined(b.feed_forward_norm, x, partial(fed, b.feed_forward))
+    memory = norm(model.encoder.final_norm, x) if config.final_norm == "both" else x
+    target_tokens, x = embed(model, "target", target_ids)
+    allowed = np.tri(len(target_ids), dtype=bool) & target_real[None, :]
+    for b in model.decoder.blocks:
+        own = partial(attended, b.self_attention, value=target_tokens, allowed=allowed)
+        x = joined(b.self_norm, x, own)
+        x = joined(b.cross_norm, x, partial(crossed, b.cross_attention))
+        x = joined(b.feed_forward_norm, x, partial(fed, b.feed_forward))
+    if config.final_norm != "none":
+        x = norm(model.decoder.final_norm, x)
+    return output(model, x)

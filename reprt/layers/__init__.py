@@ -17,11 +17,11 @@
 from reprt.layers.attention import PMHA, PMHCA, PMMHA
 from reprt.layers.decoder import Decoder, DecoderBlock
 from reprt.layers.embedding import TokenAndPositionEmbedding
+from reprt.layers.embedding_norms import TokenNorm
 from reprt.layers.encoder import Encoder, EncoderBlock
 from reprt.layers.feed_forward import FeedForward
 from reprt.layers.masks import causal_mask, padding_mask
 from reprt.layers.positional import AddPositional, ConcatPositional, sinusoidal_table
-from reprt.layers.token_norm import TokenNorm
 
 __all__ = [
     "AddPositional",

@@ -177,6 +177,14 @@ class PMHA(keras.layers.Layer):
         values = self.value_dense(ops.copy(value))
         return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
 
+    def room(self, sequences, capacity):
+        """Returns keys and values, as of `heads`, of so many tokens yet to come."""
+        widths = self.key_dim, self.value_dim or self.key_dim
+        return tuple(
+            ops.zeros((sequences, self.num_heads, capacity, width), self.compute_dtype)
+            for width in widths
+        )
+
     def attend(
         self, query, keys, values, attention_mask=None, key_mask=None, training=None
     ):

@@ -14,14 +14,13 @@ class BlockCache(NamedTuple):
     Attributes:
         keys: `(hypotheses, heads, capacity, key_dim)`, of the target.
         values: `(hypotheses, heads, capacity, value_dim)`, of the target.
-        memory_keys: `(sentences, heads, sources, key_dim)`, of the encoded source.
-        memory_values: `(sentences, heads, sources, value_dim)`.
+        memory: the pair `(sentences, heads, sources, key_dim)` and `(sentences, heads,
+            sources, value_dim)` of the encoded source; `()` without cross attention.
     """
 
     keys: Any
     values: Any
-    memory_keys: Any
-    memory_values: Any
+    memory: tuple = ()
 
     def written(self, keys, values, position):
         """Returns the same with a token, `(hypotheses, heads, 1, …)`, at `position`."""
@@ -41,8 +40,7 @@ class BlockCache(NamedTuple):
     def of_sentences(self, sentences, hypotheses):
         """Returns these sentences alone, and their hypotheses."""
         return self.of_hypotheses(hypotheses)._replace(
-            memory_keys=ops.take(self.memory_keys, sentences, axis=0),
-            memory_values=ops.take(self.memory_values, sentences, axis=0),
+            memory=tuple(ops.take(each, sentences, axis=0) for each in self.memory)
         )
 
     def extended(self, tokens):

@@ -1,21 +1,26 @@
-"""The decoder: causal self-attention, cross attention and feed-forward."""
+"""The decoder: causal self-attention, cross attention if wanted, feed-forward."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from reprt.layers.attention import PMHCA, PMMHA
-from reprt.layers.blocks import BlockStack, SizedLayer
+from reprt.layers.blocks import Block, BlockStack
 from reprt.layers.cache import BlockCache
-from reprt.layers.feed_forward import FeedForward
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class DecoderBlock(SizedLayer):
+class DecoderBlock(Block):
     """One decoder block.
 
         Y_M = LN(PMMHA(Y, Y, value) + Y)
         Y_C = LN(PMHCA(Y_M, memory, memory_value) + Y_M)
         Y_D = LN(FFN(Y_C) + Y_C)
+
+    With `norm_place="before"` each LN stands before its sublayer, as in
+    `EncoderBlock`. A block that is built on states alone, without a memory, has no
+    cross attention: Y_C is Y_M.
 
     Masking: by `padding_mask` and `memory_padding_mask`, or by masks that Keras
     attached, as in `PMHA`; the self-attention is always causal as well.
@@ -25,13 +30,19 @@ class DecoderBlock(SizedLayer):
         key_dim: width r of each head's query and key.
         feed_forward_dim: width s of the feed-forward network's hidden layer.
         value_dim: width q of each head's value. Defaults to `key_dim`.
-        dropout: rate of dropout on the attention weights and after the feed-forward
-            network. Defaults to 0.
+        dropout: rate of dropout. Defaults to 0.
+        activation: the feed-forward network's, by Keras' name. Defaults to `"relu"`.
+        norm_place: `"after"` or `"before"` each sublayer. Defaults to `"after"`.
+        layer_norm_epsilon: LayerNormalization's. Defaults to 1e-3, as in Keras.
+        dropout_places: where dropout acts, some of `"attention_weights"`,
+            `"attention_output"` and `"feed_forward_output"`. Defaults to the first
+            and the last, as in TensorFlow's tutorial.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
         states: tensor `(batch, targets, width)`.
-        memory: the encoder's output, tensor `(batch, sources, width)`.
+        memory: the encoder's output, tensor `(batch, sources, width)`; None in a block
+            without cross attention.
         value: tensor `(batch, targets, value_width)` that the self-attention weighs:
             RePE's target tokens. None means the states themselves.
         memory_value: tensor `(batch, sources, value_width)` that the cross attention
@@ -47,10 +58,11 @@ class DecoderBlock(SizedLayer):
     Returns:
         Tensor `(batch, targets, width)`, and with `return_attention_scores` the pair
         of the weights of self-attention `(batch, heads, targets, targets)` and of
-        cross attention `(batch, heads, targets, sources)`.
+        cross attention `(batch, heads, targets, sources)`, or None.
 
     Raises:
-        ValueError: as `PMHA`.
+        ValueError: as `PMHA`, and for a memory where the block was built without one,
+            or none where it was built with one.
 
     Example:
 
@@ -62,40 +74,41 @@ class DecoderBlock(SizedLayer):
     Reference: section 2.4, eq. 22 and 23 of the paper.
     """
 
+    cross_attention: Any
+    cross_norm: Any
+
     def build(
-        self, states_shape, memory_shape, value_shape=None, memory_value_shape=None
+        self,
+        states_shape,
+        memory_shape=None,
+        value_shape=None,
+        memory_value_shape=None,
     ):
-        attention = (self.num_heads, self.key_dim, self.value_dim, self.dropout)
-        policy = {"dtype": self.dtype_policy}
-        self.self_attention = PMMHA(*attention, name="self_attention", **policy)
-        self.cross_attention = PMHCA(*attention, name="cross_attention", **policy)
-        self.feed_forward = FeedForward(
-            self.feed_forward_dim, self.dropout, name="feed_forward", **policy
+        crossing = memory_shape is not None
+        self.self_attention = self._attention(PMMHA, "self_attention")
+        self.cross_attention = (
+            self._attention(PMHCA, "cross_attention") if crossing else None
         )
-        self.self_norm = keras.layers.LayerNormalization(name="self_norm", **policy)
-        self.cross_norm = keras.layers.LayerNormalization(name="cross_norm", **policy)
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            name="feed_forward_norm", **policy
-        )
+        self.feed_forward = self._feed_forward()
+        self.self_norm = self._layer_norm("self_norm")
+        self.cross_norm = self._layer_norm("cross_norm") if crossing else None
+        self.feed_forward_norm = self._layer_norm("feed_forward_norm")
         self.self_attention.build(
             states_shape, states_shape, value_shape or states_shape
         )
-        self.cross_attention.build(
-            states_shape, memory_shape, memory_value_shape or memory_shape
-        )
-        for layer in (
-            self.feed_forward,
-            self.self_norm,
-            self.cross_norm,
-            self.feed_forward_norm,
-        ):
+        if crossing:
+            self.cross_attention.build(
+                states_shape, memory_shape, memory_value_shape or memory_shape
+            )
+            self.cross_norm.build(states_shape)
+        for layer in (self.feed_forward, self.self_norm, self.feed_forward_norm):
             layer.build(states_shape)
         self.built = True
 
     def call(
         self,
         states,
-        memory,
+        memory=None,
         value=None,
         memory_value=None,
         padding_mask=None,
@@ -105,58 +118,66 @@ class DecoderBlock(SizedLayer):
         return_attention_scores=False,
         training=None,
     ):
-        wanted, weights, cross_weights = return_attention_scores, None, None
-        attended = self.self_attention(
-            states,
-            states,
-            states if value is None else value,
-            return_attention_scores=wanted,
-            key_mask=padding_mask,
-            query_packing=packing,
-            key_packing=packing,
-            training=training,
-        )
-        if wanted:
-            attended, weights = attended
-        states = self.self_norm(attended + states)
-        attended = self.cross_attention(
-            states,
-            memory,
-            memory if memory_value is None else memory_value,
-            return_attention_scores=wanted,
-            key_mask=memory_padding_mask,
-            query_packing=packing,
-            key_packing=memory_packing,
-            training=training,
-        )
-        if wanted:
-            attended, cross_weights = attended
-        states = self._fed(self.cross_norm(attended + states), training)
-        return (states, (weights, cross_weights)) if wanted else states
+        def attend(x):
+            return self._attended(
+                self.self_attention,
+                x,
+                x,
+                value,
+                return_attention_scores,
+                training,
+                key_mask=padding_mask,
+                query_packing=packing,
+                key_packing=packing,
+            )
 
-    def _fed(self, states, training=None):
-        fed = self.feed_forward(states, training=training)
-        return self.feed_forward_norm(fed + states)
+        def attend_to_memory(x):
+            return self._attended(
+                self.cross_attention,
+                x,
+                memory,
+                memory_value,
+                return_attention_scores,
+                training,
+                key_mask=memory_padding_mask,
+                query_packing=packing,
+                key_packing=memory_packing,
+            )
 
-    def start(self, memory, memory_value, beams, capacity):
+        self._check_memory(memory)
+        states, weights = self._wired(states, attend, attend_to_memory, training)
+        return (states, weights) if return_attention_scores else states
+
+    def _wired(self, states, attend, attend_to_memory, training=None):
+        """The new states, and what the attentions return beside their outputs."""
+        states, own = self._residual(states, self.self_norm, attend)
+        across = None
+        if self.cross_attention is not None:
+            states, across = self._residual(states, self.cross_norm, attend_to_memory)
+        return self._fed(states, training), (own, across)
+
+    def _check_memory(self, memory):
+        if (memory is None) != (self.cross_attention is None):
+            built, received = ("on", "no") if memory is None else ("without", "a")
+            raise ValueError(
+                f"{self.name!r} was built {built} a memory. Received {received} memory."
+            )
+
+    def start(self, hypotheses, capacity, memory=None, memory_value=None):
         """Returns the `BlockCache` of hypotheses that have no token yet.
 
         Args:
+            hypotheses: how many there are, as many of each sentence.
+            capacity: how many tokens there is room for.
             memory: the encoder's output, tensor `(sentences, sources, width)`.
             memory_value: as in the call.
-            beams: hypotheses of each sentence.
-            capacity: how many tokens there is room for.
         """
-        keys, values = self.cross_attention.heads(
-            memory, memory if memory_value is None else memory_value
-        )
-        hypotheses = ops.shape(keys)[0] * beams
-        own_keys, own_values = (
-            # Self-attention has the sizes of cross attention.
-            ops.zeros((hypotheses, self.num_heads, capacity, x.shape[3]), x.dtype)
-            for x in (keys, values)
-        )
-        return BlockCache(own_keys, own_values, keys, values)
+        self._check_memory(memory)
+        keys, values = self.self_attention.room(hypotheses, capacity)
+        if memory is None:
+            return BlockCache(keys, values)
+        value = memory if memory_value is None else memory_value
+        return BlockCache(keys, values, self.cross_attention.heads(memory, value))
 
     def step(self, states, value, cache, position, memory_padding_mask=None):
         """Takes the block one target token further.
@@ -172,26 +193,31 @@ class DecoderBlock(SizedLayer):
         Returns:
             The states that the call would return at this position, and the new cache.
         """
-        keys, values = self.self_attention.heads(
-            states, states if value is None else value
-        )
-        cache = cache.written(keys, values, position)
-        seen = ops.arange(ops.shape(cache.keys)[2]) <= position
-        attended, _ = self.self_attention.attend(
-            states, cache.keys, cache.values, attention_mask=seen[None, None]
-        )
-        states = self.self_norm(attended + states)
-        # All hypotheses of a sentence attend to its memory at once, which is there
-        # but once.
-        sentences, width = ops.shape(cache.memory_keys)[0], states.shape[-1]
-        attended, _ = self.cross_attention.attend(
-            ops.reshape(states, (sentences, -1, width)),
-            cache.memory_keys,
-            cache.memory_values,
-            key_mask=memory_padding_mask,
-        )
-        attended = ops.reshape(attended, (-1, 1, width))
-        return self._fed(self.cross_norm(attended + states)), cache
+
+        def attend(x):
+            heads = self.self_attention.heads(x, x if value is None else value)
+            written = cache.written(*heads, position)
+            seen = ops.arange(ops.shape(written.keys)[2]) <= position
+            attended, _ = self.self_attention.attend(
+                x, written.keys, written.values, attention_mask=seen[None, None]
+            )
+            return attended, written
+
+        def attend_to_memory(x):
+            # All hypotheses of a sentence attend to its memory at once, which is there
+            # but once.
+            keys, values = cache.memory
+            sentences, width = ops.shape(keys)[0], x.shape[-1]
+            attended, _ = self.cross_attention.attend(
+                ops.reshape(x, (sentences, -1, width)),
+                keys,
+                values,
+                key_mask=memory_padding_mask,
+            )
+            return ops.reshape(attended, (-1, 1, width)), None
+
+        states, (cache, _) = self._wired(states, attend, attend_to_memory)
+        return states, cache
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -204,9 +230,10 @@ class Decoder(BlockStack):
 
     Args:
         num_blocks: number of blocks N.
-        num_heads, key_dim, feed_forward_dim, value_dim, dropout: as in
-            `DecoderBlock`.
-        **kwargs: passed to `keras.layers.Layer`.
+        *sizes, **settings: those of each block, as in `DecoderBlock`, and what goes to
+            `keras.layers.Layer`.
+        final_norm: whether a LayerNormalization follows the last block, which ends
+            without one where norms stand before sublayers. Defaults to False.
 
     Example:
 
@@ -223,16 +250,18 @@ class Decoder(BlockStack):
     block_class = DecoderBlock
 
     def build(
-        self, states_shape, memory_shape, value_shape=None, memory_value_shape=None
+        self,
+        states_shape,
+        memory_shape=None,
+        value_shape=None,
+        memory_value_shape=None,
     ):
-        for block in self.blocks:
-            block.build(states_shape, memory_shape, value_shape, memory_value_shape)
-        self.built = True
+        self._build(states_shape, memory_shape, value_shape, memory_value_shape)
 
     def call(
         self,
         states,
-        memory,
+        memory=None,
         value=None,
         memory_value=None,
         padding_mask=None,
@@ -242,29 +271,23 @@ class Decoder(BlockStack):
         return_attention_scores=False,
         training=None,
     ):
-        weights = []
-        for block in self.blocks:
-            states = block(
-                states,
-                memory,
-                value,
-                memory_value,
-                padding_mask=padding_mask,
-                memory_padding_mask=memory_padding_mask,
-                packing=packing,
-                memory_packing=memory_packing,
-                return_attention_scores=return_attention_scores,
-                training=training,
-            )
-            if return_attention_scores:
-                states, of_block = states
-                weights.append(of_block)
-        return (states, tuple(weights)) if return_attention_scores else states
+        return self._through(
+            states,
+            memory,
+            value,
+            memory_value,
+            padding_mask=padding_mask,
+            memory_padding_mask=memory_padding_mask,
+            packing=packing,
+            memory_packing=memory_packing,
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )
 
-    def start(self, memory, memory_value, beams, capacity):
+    def start(self, hypotheses, capacity, memory=None, memory_value=None):
         """Returns a `BlockCache` for each block, as `DecoderBlock.start`."""
         return tuple(
-            block.start(memory, memory_value, beams, capacity)
+            block.start(hypotheses, capacity, memory, memory_value)
             for block in self.blocks
         )
 
@@ -276,4 +299,4 @@ class Decoder(BlockStack):
                 states, value, cache, position, memory_padding_mask
             )
             new.append(cache)
-        return states, tuple(new)
+        return self._ended(states), tuple(new)

@@ -26,22 +26,24 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
     it changes nothing but the weight of epsilon.
 
-    Masking: `statistics_mask` goes to the TokenNorm. No mask is attached to the
+    Masking: `statistics_mask` goes to the norm. No mask is attached to the
     results; make one by `reprt.layers.padding_mask` and pass it to the next layers.
 
     Args:
         vocab_size: number of ids, padding (0) included.
         embedding_dim: width m of the embedding, even.
         positional: `AddPositional`, `ConcatPositional` or a layer like them.
-        token_norm: `TokenNorm` or another layer called on `(x, mask=mask)`, or None.
+        token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
+        embedding: a `keras.layers.Embedding` in which others look tokens up too.
+            Defaults to one of its own.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
         ids: integer tensor `(batch, length)`, 0 for padding.
         statistics_mask: boolean tensor `(batch, length)`, True on the tokens that
-            count in the TokenNorm's statistics; None for all.
+            count in the norm's statistics; None for all.
         packing: a `Packing`, for packed results; None for padded ones.
         training: whether dropout is active.
 
@@ -77,6 +79,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         token_norm=None,
         scale="sqrt",
         dropout=0.0,
+        embedding=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -90,7 +93,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.token_norm = token_norm
         self.scale = scale
         self.dropout = dropout
-        self.embedding = keras.layers.Embedding(
+        self.shared = embedding is not None
+        self.embedding = embedding or keras.layers.Embedding(
             vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
         )
         self.dropout_layer = keras.layers.Dropout(
@@ -99,7 +103,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
 
     def build(self, input_shape):
         tokens_shape = (*input_shape, self.embedding_dim)
-        self.embedding.build(input_shape)
+        if not self.embedding.built:
+            self.embedding.build(input_shape)
         self.positional.build(tokens_shape)
         if self.token_norm is not None:
             self.token_norm.build(tokens_shape)
@@ -116,23 +121,33 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             tokens, states = packing.pack(tokens), packing.pack(states)
         return tokens, self.dropout_layer(states, training=training)
 
-    def step(self, ids, position, statistics=()):
-        """Embeds one further token of each sequence.
+    @property
+    def causal(self) -> bool:
+        """Whether no position depends on a later token."""
+        return self.token_norm is None or self.token_norm.causal
+
+    def start(self, batch):
+        """Returns what `step` needs to know before the first token of each sequence."""
+        if self.token_norm is None:
+            return ()
+        return self.token_norm.start(batch, self.embedding_dim)
+
+    def step(self, ids, position, state):
+        """Embeds one further token of each sequence, if the norm is causal.
 
         Args:
             ids: integer tensor `(batch, 1)`, the tokens at `position`.
             position: scalar, counted from 0.
-            statistics: `RunningStatistics` of the tokens before, if there is a
-                `token_norm`, whose statistics must be those of prefixes.
+            state: what `start` or the step before returned.
 
         Returns:
             Tokens and states as the call would return them at this position, and the
-            new statistics.
+            new state.
         """
         tokens = self._scaled(ids)
         if self.token_norm is not None:
-            tokens, statistics = self.token_norm.step(tokens, position, statistics)
-        return tokens, self.positional(tokens, start=position), statistics
+            tokens, state = self.token_norm.step(tokens, position, state)
+        return tokens, self.positional(tokens, start=position), state
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)
@@ -169,10 +184,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             "token_norm": serialize(self.token_norm),
             "scale": self.scale,
             "dropout": self.dropout,
+            "embedding": serialize(self.embedding) if self.shared else None,
         }
 
     @classmethod
     def from_config(cls, config):
         deserialize = keras.saving.deserialize_keras_object
-        policies = {k: deserialize(config[k]) for k in ("positional", "token_norm")}
-        return cls(**{**config, **policies})
+        names = ("positional", "token_norm", "embedding")
+        parts = {name: deserialize(config.get(name)) for name in names}
+        return cls(**{**config, **parts})

@@ -1,21 +1,23 @@
-"""The encoder: blocks of attention and feed-forward, each followed by Add & Norm."""
+"""The encoder: blocks of attention and feed-forward."""
 
 import keras
 
 from reprt.layers.attention import PMHA
-from reprt.layers.blocks import BlockStack, SizedLayer
-from reprt.layers.feed_forward import FeedForward
+from reprt.layers.blocks import Block, BlockStack
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class EncoderBlock(SizedLayer):
+class EncoderBlock(Block):
     """One encoder block.
 
         X_M = LN(PMHA(X, X, value) + X)
         X_E = LN(FFN(X_M) + X_M)
 
-    LN is `keras.layers.LayerNormalization` over the features, with Keras' epsilon
-    1e-3.
+    LN is `keras.layers.LayerNormalization` over the features. With
+    `norm_place="before"` it stands before each sublayer instead:
+
+        X_M = PMHA(LN(X), LN(X), value) + X
+        X_E = FFN(LN(X_M)) + X_M
 
     Masking: by `padding_mask`, or by masks that Keras attached, as in `PMHA`.
 
@@ -24,8 +26,13 @@ class EncoderBlock(SizedLayer):
         key_dim: width r of each head's query and key.
         feed_forward_dim: width s of the feed-forward network's hidden layer.
         value_dim: width q of each head's value. Defaults to `key_dim`.
-        dropout: rate of dropout on the attention weights and after the feed-forward
-            network. Defaults to 0.
+        dropout: rate of dropout. Defaults to 0.
+        activation: the feed-forward network's, by Keras' name. Defaults to `"relu"`.
+        norm_place: `"after"` or `"before"` each sublayer. Defaults to `"after"`.
+        layer_norm_epsilon: LayerNormalization's. Defaults to 1e-3, as in Keras.
+        dropout_places: where dropout acts, some of `"attention_weights"`,
+            `"attention_output"` and `"feed_forward_output"`. Defaults to the first
+            and the last, as in TensorFlow's tutorial.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -56,18 +63,10 @@ class EncoderBlock(SizedLayer):
     """
 
     def build(self, states_shape, value_shape=None):
-        attention = (self.num_heads, self.key_dim, self.value_dim, self.dropout)
-        policy = {"dtype": self.dtype_policy}
-        self.self_attention = PMHA(*attention, name="self_attention", **policy)
-        self.feed_forward = FeedForward(
-            self.feed_forward_dim, self.dropout, name="feed_forward", **policy
-        )
-        self.attention_norm = keras.layers.LayerNormalization(
-            name="attention_norm", **policy
-        )
-        self.feed_forward_norm = keras.layers.LayerNormalization(
-            name="feed_forward_norm", **policy
-        )
+        self.self_attention = self._attention(PMHA, "self_attention")
+        self.feed_forward = self._feed_forward()
+        self.attention_norm = self._layer_norm("attention_norm")
+        self.feed_forward_norm = self._layer_norm("feed_forward_norm")
         self.self_attention.build(
             states_shape, states_shape, value_shape or states_shape
         )
@@ -84,20 +83,21 @@ class EncoderBlock(SizedLayer):
         return_attention_scores=False,
         training=None,
     ):
-        attended = self.self_attention(
-            states,
-            states,
-            states if value is None else value,
-            return_attention_scores=return_attention_scores,
-            key_mask=padding_mask,
-            query_packing=packing,
-            key_packing=packing,
-            training=training,
-        )
-        attended, weights = attended if return_attention_scores else (attended, None)
-        states = self.attention_norm(attended + states)
-        fed = self.feed_forward(states, training=training)
-        states = self.feed_forward_norm(fed + states)
+        def attend(x):
+            return self._attended(
+                self.self_attention,
+                x,
+                x,
+                value,
+                return_attention_scores,
+                training,
+                key_mask=padding_mask,
+                query_packing=packing,
+                key_packing=packing,
+            )
+
+        states, weights = self._residual(states, self.attention_norm, attend)
+        states = self._fed(states, training)
         return (states, weights) if return_attention_scores else states
 
 
@@ -111,9 +111,10 @@ class Encoder(BlockStack):
 
     Args:
         num_blocks: number of blocks N.
-        num_heads, key_dim, feed_forward_dim, value_dim, dropout: as in
-            `EncoderBlock`.
-        **kwargs: passed to `keras.layers.Layer`.
+        *sizes, **settings: those of each block, as in `EncoderBlock`, and what goes to
+            `keras.layers.Layer`.
+        final_norm: whether a LayerNormalization follows the last block, which ends
+            without one where norms stand before sublayers. Defaults to False.
 
     Example:
 
@@ -130,9 +131,7 @@ class Encoder(BlockStack):
     block_class = EncoderBlock
 
     def build(self, states_shape, value_shape=None):
-        for block in self.blocks:
-            block.build(states_shape, value_shape)
-        self.built = True
+        self._build(states_shape, value_shape)
 
     def call(
         self,
@@ -143,17 +142,11 @@ class Encoder(BlockStack):
         return_attention_scores=False,
         training=None,
     ):
-        weights = []
-        for block in self.blocks:
-            states = block(
-                states,
-                value,
-                padding_mask=padding_mask,
-                packing=packing,
-                return_attention_scores=return_attention_scores,
-                training=training,
-            )
-            if return_attention_scores:
-                states, of_block = states
-                weights.append(of_block)
-        return (states, tuple(weights)) if return_attention_scores else states
+        return self._through(
+            states,
+            value,
+            padding_mask=padding_mask,
+            packing=packing,
+            return_attention_scores=return_attention_scores,
+            training=training,
+        )

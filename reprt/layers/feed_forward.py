@@ -5,13 +5,16 @@ import keras
 
 @keras.saving.register_keras_serializable(package="reprt")
 class FeedForward(keras.layers.Layer):
-    """FFN(x) = dropout(max(0, x W_1 + b_1) W_2 + b_2), at every position alone.
+    """FFN(x) = dropout(f(x W_1 + b_1) W_2 + b_2), at every position alone.
+
+    f is max(0, ·) in the paper.
 
     Masking: none is needed, since no position touches another.
 
     Args:
         hidden_dim: width s of the hidden layer. The output is as wide as the input.
         dropout: rate of dropout after the second projection. Defaults to 0.
+        activation: f, by Keras' name. Defaults to `"relu"`.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -30,13 +33,14 @@ class FeedForward(keras.layers.Layer):
     Reference: eq. 31 of the paper; dropout as in TensorFlow's tutorial.
     """
 
-    def __init__(self, hidden_dim, dropout=0.0, **kwargs):
+    def __init__(self, hidden_dim, dropout=0.0, activation="relu", **kwargs):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.dropout = dropout
+        self.activation = activation
         self.supports_masking = True
         self.hidden = keras.layers.Dense(
-            hidden_dim, activation="relu", dtype=self.dtype_policy, name="hidden"
+            hidden_dim, activation=activation, dtype=self.dtype_policy, name="hidden"
         )
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -62,4 +66,5 @@ class FeedForward(keras.layers.Layer):
             **super().get_config(),
             "hidden_dim": self.hidden_dim,
             "dropout": self.dropout,
+            "activation": self.activation,
         }

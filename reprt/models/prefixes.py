@@ -2,9 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
-
-from reprt.layers.token_norm import RunningStatistics
 
 
 class CachedPrefixes(NamedTuple):
@@ -15,26 +14,26 @@ class CachedPrefixes(NamedTuple):
 
     Attributes:
         blocks: a `BlockCache` for each decoder block.
-        statistics: `RunningStatistics` of the target's TokenNorm; `()` without one.
+        embedding: the state of the target's embedding, tensors `(hypotheses, …)`.
         memory_mask: boolean `(sentences, sources)`, True on real source tokens.
     """
 
     blocks: tuple
-    statistics: RunningStatistics | tuple[()]
+    embedding: Any
     memory_mask: Any
 
     def of_hypotheses(self, chosen):
         """Returns these hypotheses alone, of the same sentences."""
         return self._replace(
             blocks=tuple(block.of_hypotheses(chosen) for block in self.blocks),
-            statistics=self._statistics(chosen),
+            embedding=self._embedding(chosen),
         )
 
     def of_sentences(self, sentences, hypotheses):
         """Returns these sentences alone, and their hypotheses."""
         return CachedPrefixes(
             tuple(block.of_sentences(sentences, hypotheses) for block in self.blocks),
-            self._statistics(hypotheses),
+            self._embedding(hypotheses),
             ops.take(self.memory_mask, sentences, axis=0),
         )
 
@@ -44,11 +43,9 @@ class CachedPrefixes(NamedTuple):
             blocks=tuple(block.extended(tokens) for block in self.blocks)
         )
 
-    def _statistics(self, chosen):
-        if not self.statistics:
-            return ()
-        return RunningStatistics(
-            *(ops.take(each, chosen, axis=0) for each in self.statistics)
+    def _embedding(self, chosen):
+        return keras.tree.map_structure(
+            lambda each: ops.take(each, chosen, axis=0), self.embedding
         )
 
 

@@ -1,6 +1,5 @@
 """The encoder-decoder Transformer, from the baseline to RePE by configuration alone."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import keras
@@ -12,14 +11,32 @@ from reprt.layers import (
     Decoder,
     Encoder,
     TokenAndPositionEmbedding,
-    TokenNorm,
     padding_mask,
 )
+from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.packing import PackedHeads, Packing
-from reprt.layers.token_norm import RunningStatistics
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
-from reprt.settings import TransformerConfig, from_settings
+from reprt.settings import (
+    TransformerConfig,
+    as_table,
+    from_settings,
+    migrated_model,
+)
+
+# What the settings of a model and of its blocks have in common.
+OF_BLOCKS = (
+    "num_blocks",
+    "num_heads",
+    "key_dim",
+    "feed_forward_dim",
+    "value_dim",
+    "dropout",
+    "activation",
+    "norm_place",
+    "layer_norm_epsilon",
+    "dropout_places",
+)
 
 
 class Memory(NamedTuple):
@@ -72,7 +89,8 @@ class Transformer(TranslationModel):
 
     Raises:
         ValueError: for inputs that are neither, ids that are not integers of rank 2
-            or, in eager execution, ids outside the vocabulary.
+            or, in eager execution, ids outside the vocabulary; for a shared embedding
+            of vocabularies of different sizes.
 
     Example:
 
@@ -87,43 +105,54 @@ class Transformer(TranslationModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, TransformerConfig):
-            config = from_settings(TransformerConfig, config, "the model's config")
+            table = migrated_model(config)
+            config = from_settings(TransformerConfig, table, "the model's config")
+        if config.shared_embedding and source_vocab_size != target_vocab_size:
+            raise ValueError(
+                "shared_embedding=True takes one vocabulary for both sides. Received: "
+                f"source_vocab_size={source_vocab_size}, "
+                f"target_vocab_size={target_vocab_size}."
+            )
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
-        stack = {
-            "num_blocks": config.num_blocks,
-            "num_heads": config.num_heads,
-            "key_dim": config.key_dim,
-            "feed_forward_dim": config.feed_forward_dim,
-            "value_dim": config.value_dim,
-            "dropout": config.dropout,
-            **policy,
-        }
-        self.source_embedding = self._embedding("source", config.encoder_statistics)
-        self.target_embedding = self._embedding("target", config.decoder_statistics)
-        self.encoder = Encoder(**stack, name="encoder")
-        self.decoder = Decoder(**stack, name="decoder")
-        self.output_dense = keras.layers.Dense(
-            target_vocab_size, name="output", **policy
+        stack = {name: getattr(config, name) for name in OF_BLOCKS} | policy
+        self.source_embedding = self._embedding("encoder", source_vocab_size)
+        self.target_embedding = self._embedding(
+            "decoder",
+            target_vocab_size,
+            self.source_embedding.embedding if config.shared_embedding else None,
         )
+        final = config.final_norm
+        self.encoder = Encoder(**stack, final_norm=final == "both", name="encoder")
+        self.decoder = Decoder(**stack, final_norm=final != "none", name="decoder")
+        self.output_dense = self.output_projection = None
+        if config.output_tying == "none":
+            self.output_dense = keras.layers.Dense(
+                target_vocab_size, name="output", **policy
+            )
+        elif config.output_tying == "projected":
+            self.output_projection = keras.layers.Dense(
+                config.embedding_dim, use_bias=False, name="output_projection", **policy
+            )
 
-    def _embedding(self, side, statistics):
+    def _embedding(self, side, vocab_size, table=None):
         config, policy = self.config, {"dtype": self.dtype_policy}
         combine = ConcatPositional if config.position == "concat" else AddPositional
+        norm = EMBEDDING_NORMS[config.embedding_norm]
         return TokenAndPositionEmbedding(
-            getattr(self, f"{side}_vocab_size"),
+            vocab_size,
             config.embedding_dim,
             positional=combine(
                 config.table, config.max_length, name="positional", **policy
             ),
             token_norm=(
-                TokenNorm(statistics, config.epsilon, name="token_norm", **policy)
-                if config.normalize
-                else None
+                norm
+                and norm.of_model(config, side, name=config.embedding_norm, **policy)
             ),
             scale=config.scale,
-            dropout=config.dropout,
-            name=f"{side}_embedding",
+            dropout=config.dropout if "embeddings" in config.dropout_places else 0.0,
+            embedding=table,
+            name="source_embedding" if side == "encoder" else "target_embedding",
             **policy,
         )
 
@@ -137,36 +166,27 @@ class Transformer(TranslationModel):
         self.target_embedding.build(ids)
         self.encoder.build(states, tokens)
         self.decoder.build(states, states, tokens, tokens)
-        self.output_dense.build(states)
+        for layer in (self.output_dense, self.output_projection):
+            if layer is not None:
+                layer.build(states)
         self.built = True
 
-    @property
-    def packable(self) -> bool:
-        return True
-
-    @property
-    def longest_source(self) -> int:
-        return self.config.max_length
-
-    @property
-    def longest_target(self) -> int:
-        return self.config.max_length
-
-    @property
-    def padding_matters(self) -> bool:
-        return self.config.padding_in_statistics
-
     def projection(self):
-        return (
-            ops.cast(self.output_dense.kernel, self.compute_dtype),
-            ops.cast(self.output_dense.bias, self.compute_dtype),
-        )
+        dtype = self.compute_dtype
+        if self.output_dense is None:
+            table = self.target_embedding.embedding.embeddings
+            return ops.cast(ops.transpose(table), dtype), None
+        output = self.output_dense
+        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
     def logits(self, states):
+        if self.output_dense is None:
+            kernel, _ = self.projection()
+            return ops.matmul(states, kernel)
         return self.output_dense(states)
 
     def states(self, inputs, training=None):
-        """Returns what the logits are made of: the decoder's last states."""
+        """Returns what the logits are made of by `projection`."""
         if not isinstance(inputs, list | tuple) or len(inputs) not in (2, 4):
             raise ValueError(
                 "Expected the inputs to be the pair (source_ids, target_ids), or the "
@@ -256,12 +276,32 @@ class Transformer(TranslationModel):
             Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
             target_vocab_size)`.
         """
-        return self.output_dense(self._decoded(target_ids, memory, packing, training))
+        return self.logits(self._decoded(target_ids, memory, packing, training))
 
     @property
     def looks_ahead(self) -> bool:
         """Whether the decoder's positions depend on later target tokens."""
-        return self.config.normalize and self.config.decoder_statistics == "sequence"
+        return not self.target_embedding.causal
+
+    @property
+    def longest_source(self) -> int:
+        """How many tokens a source may have."""
+        return self.config.max_length
+
+    @property
+    def longest_target(self) -> int:
+        """How many tokens a target may have."""
+        return self.config.max_length
+
+    @property
+    def padding_matters(self) -> bool:
+        """Whether a sentence's logits depend on how far its batch was padded."""
+        return self.config.padding_in_statistics
+
+    @property
+    def packable(self) -> bool:
+        """Whether it takes packed sentences."""
+        return True
 
     def start(self, memory: Memory, beams: int, capacity: int):
         """Begins the translation of an encoded source, word by word.
@@ -281,13 +321,12 @@ class Transformer(TranslationModel):
                 ops.zeros((hypotheses, capacity), "int32"),
                 *(ops.repeat(each, beams, axis=0) for each in memory[:3]),
             )
-        statistics = ()
-        if self.config.normalize:
-            statistics = RunningStatistics.zeros(hypotheses, self.config.embedding_dim)
-        blocks = self.decoder.start(
-            memory.states, self._value(memory.tokens), beams, capacity
+        value = self._value(memory.tokens)
+        return CachedPrefixes(
+            self.decoder.start(hypotheses, capacity, memory.states, value),
+            self.target_embedding.start(hypotheses),
+            memory.mask,
         )
-        return CachedPrefixes(blocks, statistics, memory.mask)
 
     def step(self, ids, position, prefixes):
         """Scores the token after one further token of each hypothesis.
@@ -312,16 +351,15 @@ class Transformer(TranslationModel):
             states = self._decoded(
                 prefixes.ids, Memory(*prefixes[1:]), count_padding=False
             )
-            states = ops.take(states, position, axis=1)
-            return self.output_dense(states), prefixes
-        tokens, states, statistics = self.target_embedding.step(
-            ids, position, prefixes.statistics
+            return self.logits(ops.take(states, position, axis=1)), prefixes
+        tokens, states, embedding = self.target_embedding.step(
+            ids, position, prefixes.embedding
         )
         states, blocks = self.decoder.step(
             states, self._value(tokens), prefixes.blocks, position, prefixes.memory_mask
         )
-        prefixes = prefixes._replace(blocks=blocks, statistics=statistics)
-        return self.output_dense(states[:, 0]), prefixes
+        prefixes = prefixes._replace(blocks=blocks, embedding=embedding)
+        return self.logits(self._projected(states[:, 0])), prefixes
 
     def _decoded(
         self, target_ids, memory, packing=None, training=False, count_padding=None
@@ -329,7 +367,7 @@ class Transformer(TranslationModel):
         tokens, states, mask, heads = self._embedded(
             self.target_embedding, target_ids, packing, training, count_padding
         )
-        return self.decoder(
+        states = self.decoder(
             states,
             memory.states,
             self._value(tokens),
@@ -340,6 +378,12 @@ class Transformer(TranslationModel):
             memory_packing=memory.packing,
             training=training,
         )
+        return self._projected(states)
+
+    def _projected(self, states):
+        if self.output_projection is None:
+            return states
+        return self.output_projection(states)
 
     def _embedded(
         self, embedding, ids, packing=None, training=False, count_padding=None
@@ -378,7 +422,7 @@ class Transformer(TranslationModel):
             **super().get_config(),
             "source_vocab_size": self.source_vocab_size,
             "target_vocab_size": self.target_vocab_size,
-            "config": dataclasses.asdict(self.config),
+            "config": as_table(self.config),
         }
 
 

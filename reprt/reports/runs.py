@@ -72,9 +72,8 @@ class Run:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether its decoder is told of words to come."""
-        model = self.settings["model"]
-        return model["normalize"] and model["decoder_statistics"] == "sequence"
+        """Whether its decoder is told of words to come, as its model said."""
+        return self.manifest["looks_ahead"]
 
     @property
     def paper(self) -> paper.Result | None:

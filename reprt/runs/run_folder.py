@@ -189,7 +189,14 @@ class RunFolder:
         self._write_json("manifest.json", manifest)
 
     def manifest(self) -> dict[str, Any]:
-        return self._read_json("manifest.json")
+        manifest = self._read_json("manifest.json")
+        if "looks_ahead" not in manifest:
+            # So it was when models did not say: of the paper's two and their variants.
+            model = self.settings()["model"]
+            normed = model.get("embedding_norm") == "token_norm"
+            of_all = model.get("decoder_statistics") == "sequence"
+            manifest["looks_ahead"] = normed and of_all
+        return manifest
 
     def run(self) -> RunSettings:
         """Returns what was asked for, in the present format, defaults filled in.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reprt.presets import preset, preset_settings
-from reprt.settings import check_positive, from_settings, migrated_model
+from reprt.settings import as_table, check_positive, from_settings, migrated_model
 
 FORMAT = 2
 PRECISIONS = ("float32", "mixed_bfloat16")
@@ -255,7 +255,7 @@ class RunSettings:
 
     def as_tables(self) -> dict[str, Any]:
         """Returns the settings as TOML holds them: one that is None is left out."""
-        return {"format": FORMAT, **_without_none(dataclasses.asdict(self))}
+        return {"format": FORMAT, **as_table(self)}
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], where: str) -> "RunSettings":
@@ -334,14 +334,6 @@ def usual_settings(name: str) -> dict[str, Any]:
         name: the preset's name.
     """
     return {
-        "model": dataclasses.asdict(preset_settings(name)),
-        **{table: dataclasses.asdict(table_settings(table, {})) for table in TABLES},
-    }
-
-
-def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: _without_none(value) if isinstance(value, dict) else value
-        for name, value in table.items()
-        if value is not None
+        "model": as_table(preset_settings(name)),
+        **{table: as_table(table_settings(table, {})) for table in TABLES},
     }

@@ -26,7 +26,7 @@ def linear_crossentropy(states, kernel, bias, labels):
     Args:
         states: tensor `(tokens, width)`.
         kernel: tensor `(width, vocab_size)`.
-        bias: tensor `(vocab_size,)`.
+        bias: tensor `(vocab_size,)`, or None.
         labels: integer tensor `(tokens,)`, 0 for padding.
 
     Returns:
@@ -44,6 +44,9 @@ def linear_crossentropy(states, kernel, bias, labels):
 
     Reference: section 3.1 of the paper.
     """
+
+    if bias is None:
+        bias = ops.zeros(kernel.shape[1], kernel.dtype)
 
     @ops.custom_gradient
     def crossentropy(states, kernel, bias):

@@ -64,8 +64,6 @@ class Objective:
         tokens = ops.sum(real_tokens(labels))
         states = self.model.states(inputs, training=True)
         kernel, bias = self.model.projection()
-        if bias is None:
-            bias = ops.zeros(kernel.shape[1:], kernel.dtype)
         loss, correct = linear_crossentropy(
             ops.reshape(states, (-1, states.shape[-1])),
             kernel,

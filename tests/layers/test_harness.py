@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from variants import BEFORE, NORMS
 
 from reprt import layers
+from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.presets import preset
 
 STATES = np.linspace(-1, 1, 2 * 5 * 8, dtype="float32").reshape(2, 5, 8)
 MEMORY = np.linspace(1, -1, 2 * 6 * 8, dtype="float32").reshape(2, 6, 8)
@@ -28,20 +31,24 @@ def embedding(**options):
     )
 
 
+def norm_case(settings):
+    """A norm of embeddings as a decoder has it, and masked if it sees ahead."""
+    config = preset("repe", epsilon=1e-5, **settings)
+    norm = EMBEDDING_NORMS[config.embedding_norm]
+
+    def make(**options):
+        return norm.of_model(config, "decoder", **options)
+
+    call = {} if make().causal else {"mask": MASK}
+    name = f"{norm.__name__}, {config.decoder_statistics}"
+    return name, (make, (STATES,), [(2, 5, 8)], len(make().weights), call)
+
+
 CASES = {
-    "TokenNorm": (
-        lambda **options: layers.TokenNorm("prefix", 1e-5, **options),
-        (STATES,),
-        [(2, 5, 8)],
-        0,
-        {},
-    ),
-    "TokenNorm, masked": (
-        lambda **options: layers.TokenNorm(**options),
-        (STATES,),
-        [(2, 5, 8)],
-        0,
-        {"mask": MASK},
+    **dict(
+        norm_case(settings)
+        for settings in NORMS.values()
+        if settings["embedding_norm"] != "none"
     ),
     "AddPositional": (
         lambda **options: layers.AddPositional("paper", 50, **options),
@@ -94,10 +101,12 @@ CASES = {
         {},
     ),
     "Encoder": (
-        lambda **options: layers.Encoder(num_blocks=2, **SIZES, **options),
+        lambda **options: layers.Encoder(
+            num_blocks=2, **SIZES, **BEFORE, final_norm=True, **options
+        ),
         (STATES,),
         [(2, 5, 8)],
-        32,
+        34,
         {"padding_mask": MASK},
     ),
     "DecoderBlock": (
@@ -113,6 +122,15 @@ CASES = {
         [(2, 5, 8)],
         52,
         {"padding_mask": MASK, "memory_padding_mask": MEMORY_MASK},
+    ),
+    "Decoder, without a memory": (
+        lambda **options: layers.Decoder(
+            1, **SIZES, dropout=0.1, dropout_places=["attention_output"], **options
+        ),
+        (STATES,),
+        [(2, 5, 8)],
+        16,
+        {},
     ),
 }
 

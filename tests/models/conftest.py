@@ -21,7 +21,8 @@ def tiny():
     """Makes a small model of the paper's shape, with weights by formula."""
 
     def make(name, **overrides):
-        model = models.build(name, 11, 10, **{**TINY, **overrides})
+        words = 11 if overrides.get("shared_embedding") else 10
+        model = models.build(name, 11, words, **{**TINY, **overrides})
         return set_weights_by_formula(model)
 
     return make

@@ -4,14 +4,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from variants import FAMILY, PREFIX, sees_ahead
 
 from reprt.decoding.beam_search import BeamSearch
 from reprt.layers import FeedForward, TokenNorm
-from reprt.layers.token_norm import RunningStatistics
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 
 BLOCKS = 2
-PREFIX = {"decoder_statistics": "prefix"}
 CACHED = {
     "baseline": ("baseline", {}),
     "baseline, tokens": ("baseline", {"value": "tokens"}),
@@ -22,11 +21,13 @@ CACHED = {
     "prefix, states": ("repe", {**PREFIX, "value": "states"}),
     "prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
     "prefix, padding counts": ("repe", {**PREFIX, "padding_in_statistics": True}),
+    **{variant: FAMILY[variant] for variant in FAMILY if not sees_ahead(variant)},
 }
 RECOMPUTED = {
     "published": ("repe", {}),
     "published, add, states": ("repe", {"position": "add", "value": "states"}),
     "published, padding counts": ("repe", {"padding_in_statistics": True}),
+    **{variant: FAMILY[variant] for variant in FAMILY if sees_ahead(variant)},
 }
 SOURCE = np.array(
     [[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0], [2, 5, 10, 9, 3, 0]], dtype="int32"
@@ -251,7 +252,7 @@ def test_only_attention_grows_with_the_room_for_tokens(build):
 
 
 def stepped(layer, x):
-    statistics, rows = RunningStatistics.zeros(len(x), x.shape[2]), []
+    statistics, rows = layer.start(len(x), x.shape[2]), []
     for position in range(x.shape[1]):
         row = x[:, position : position + 1]
         row, statistics = layer.step(row, position, statistics)
@@ -290,6 +291,6 @@ def test_token_norms_steps_keep_statistics_in_float32(policy):
 
 
 def test_statistics_of_a_whole_sequence_have_no_steps():
-    statistics = RunningStatistics.zeros(1, 3)
+    layer = TokenNorm("sequence")
     with pytest.raises(ValueError, match="statistics='prefix'.*'sequence', in which"):
-        TokenNorm("sequence").step(np.zeros((1, 1, 3), "float32"), 0, statistics)
+        layer.step(np.zeros((1, 1, 3), "float32"), 0, layer.start(1, 3))

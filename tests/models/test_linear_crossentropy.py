@@ -47,6 +47,17 @@ def test_loss_hits_and_gradients_are_those_of_the_logits(tokens):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+def test_no_bias_is_a_bias_of_zero():
+    states, kernel, _, labels = example(50)
+    zero = np.zeros(VOCABULARY, "float32")
+    for one, other in zip(
+        linear_crossentropy(states, kernel, None, labels),
+        linear_crossentropy(states, kernel, zero, labels),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_very_unlikely_labels_have_a_finite_loss():
     kernel = KERNEL * 0
     bias = np.where(np.arange(VOCABULARY) == 3, 200.0, 0.0).astype("float32")

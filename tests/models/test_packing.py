@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import test_linear_crossentropy as linear
 from keras import ops
+from variants import FAMILY
 
 from reprt.data import pack
 from reprt.data.packing import GROUPS
@@ -25,6 +26,7 @@ VARIANTS = {
     "repe": ("repe", {}),
     "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
+    "tied, norms before": FAMILY["norms before, tied"],
 }
 
 

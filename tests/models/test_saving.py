@@ -1,12 +1,16 @@
 """Everything public is saved and comes back in a fresh process."""
 
+import itertools
 import json
 import subprocess
 import sys
+import zipfile
 
+import h5py
 import keras
 import numpy as np
 import pytest
+from variants import FAMILY
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
@@ -54,6 +58,65 @@ def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     )
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout.splitlines()[-1]) == sorted(variants)
+
+
+@pytest.mark.parametrize("variant", FAMILY)
+def test_every_variant_comes_back(variant, tiny, ids, tmp_path):
+    name, overrides = FAMILY[variant]
+    model = tiny(name, **overrides)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.config == model.config
+    np.testing.assert_array_equal(again(ids), model(ids))
+
+
+@pytest.mark.parametrize("name", ["repe", "baseline"])
+def test_files_of_models_that_were_said_to_normalize_load(name, tiny, ids, tmp_path):
+    model = tiny(name)
+    model.save(tmp_path / "model.keras")
+    known = "num_blocks embedding_dim num_heads key_dim value_dim feed_forward_dim"
+    known += " position value dropout encoder_statistics decoder_statistics scale table"
+    known += " padding_in_statistics max_length epsilon"
+    with zipfile.ZipFile(tmp_path / "model.keras") as new:
+        config = json.loads(new.read("config.json"))
+        today = config["config"]["config"]
+        old = {field: today[field] for field in known.split()}
+        old["normalize"] = today["embedding_norm"] == "token_norm"
+        config["config"]["config"] = old
+        with zipfile.ZipFile(tmp_path / "old.keras", "w") as file:
+            for each in new.namelist():
+                content = json.dumps(config) if each == "config.json" else None
+                file.writestr(each, content or new.read(each))
+    again = keras.saving.load_model(tmp_path / "old.keras")
+    assert again.config == model.config
+    np.testing.assert_array_equal(again(ids), model(ids))
+
+
+def test_weights_are_saved_where_older_files_have_them(tiny, tmp_path):
+    """By the names of attributes, which must not change."""
+    tiny("repe").save_weights(tmp_path / "model.weights.h5")
+    paths: list[str] = []
+    with h5py.File(tmp_path / "model.weights.h5") as file:
+        file.visit(paths.append)
+    found = {path.removesuffix("/vars/0") for path in paths if path.endswith("/vars/0")}
+    attention = ("query_dense", "key_dense", "value_dense", "output_dense")
+    norms = {"encoder": ("attention_norm",), "decoder": ("self_norm", "cross_norm")}
+    attentions = {"encoder": ("self_attention",)}
+    attentions["decoder"] = ("self_attention", "cross_attention")
+    in_blocks = {
+        f"{side}/blocks/{side}_block{number}/{path}"
+        for side, number in itertools.product(norms, ("", "_1"))
+        for path in (
+            *(f"{a}/{part}" for a in attentions[side] for part in attention),
+            "feed_forward/hidden",
+            "feed_forward/output_dense",
+            "feed_forward_norm",
+            *norms[side],
+        )
+    }
+    embedding = "layers/token_and_position_embedding"
+    tables = {f"{embedding}/embedding", f"{embedding}_1/embedding"}
+    assert found == in_blocks | tables | {"layers/dense"}
 
 
 @pytest.mark.parametrize(

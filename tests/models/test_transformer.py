@@ -6,42 +6,10 @@ import keras
 import numpy as np
 import oracle
 import pytest
+from variants import ALL, GRID, sees_ahead
 
 from reprt import models
 from reprt.paper import PARAMETERS
-
-GRID = [
-    {"normalize": normalize, "position": position, "value": value}
-    for normalize, position, value in itertools.product(
-        (True, False), ("concat", "add"), ("tokens", "states")
-    )
-]
-VARIANTS = {
-    "repe": ("repe", {}),
-    "baseline": ("baseline", {}),
-    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
-    "repe, prefix on both sides": (
-        "repe",
-        {"encoder_statistics": "prefix", "decoder_statistics": "prefix"},
-    ),
-    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
-    "baseline, to the letter": (
-        "baseline",
-        {"scale": "inverse_sqrt", "table": "paper"},
-    ),
-    "repe, unscaled": ("repe", {"scale": "none"}),
-    **{
-        " ".join(f"{key}={value}" for key, value in setting.items()): ("repe", setting)
-        for setting in GRID
-    },
-}
-SEES_AHEAD = {
-    name
-    for name, (preset, overrides) in VARIANTS.items()
-    if preset == "repe"
-    and overrides.get("normalize", True)
-    and overrides.get("decoder_statistics") != "prefix"
-}
 
 
 def logits(model, source, target, **options):
@@ -70,11 +38,14 @@ def test_parts_count_what_they_should():
     assert model.decoder.blocks[0].count_params() == 1_187_456
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", ALL)
 def test_equals_the_equations(variant, tiny, ids):
-    name, overrides = VARIANTS[variant]
+    name, overrides = ALL[variant]
     model = tiny(name, **overrides)
     y = logits(model, *ids)
+    kernel, bias = model.projection()
+    by_hand = np.asarray(model.states(ids)) @ kernel + (0 if bias is None else bias)
+    np.testing.assert_allclose(by_hand, y, atol=1e-5)
     for row, (source, target) in enumerate(zip(*ids)):
         expected = oracle.transformer(model, source, target)
         kept = real(target)
@@ -87,8 +58,7 @@ def test_the_grid_is_eight_different_models(tiny, ids):
         assert np.abs(one - other).max() > 1e-3
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 3, 4])
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("blocks, dropout", [(1, 0.0), (3, 0.1)])
 @pytest.mark.parametrize("name", ["repe", "baseline"])
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_more_padding_changes_nothing(name, dropout, blocks, compiled, tiny, ids):
@@ -126,22 +96,24 @@ def test_padding_does_matter_where_it_counts_among_the_tokens(tiny, ids):
     assert difference[real(target)].max() > 1e-3
 
 
-@pytest.mark.parametrize("position", [1, 3, 4])
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_who_sees_later_words(variant, position, tiny, ids):
+@pytest.mark.parametrize("variant", ALL)
+def test_who_sees_later_words(variant, tiny, ids):
     """The leak: the published decoder's statistics tell earlier positions of later
     words. The baseline and prefix statistics are causal."""
     source, target = ids
-    name, overrides = VARIANTS[variant]
+    name, overrides = ALL[variant]
     model = tiny(name, **overrides)
-    changed = target.copy()
-    changed[0, position] = 9
-    before = logits(model, source, target)[0, :position]
-    after = logits(model, source, changed)[0, :position]
-    if variant in SEES_AHEAD:
-        assert np.abs(before - after).max() > 1e-4
-    else:
-        np.testing.assert_allclose(before, after, atol=1e-6)
+    unchanged = logits(model, source, target)
+    for position in (1, 3, 4):
+        changed = target.copy()
+        changed[0, position] = 9
+        before = unchanged[0, :position]
+        after = logits(model, source, changed)[0, :position]
+        if sees_ahead(variant):
+            assert np.abs(before - after).max() > 1e-4
+        else:
+            np.testing.assert_allclose(before, after, atol=1e-6)
+    assert model.looks_ahead == sees_ahead(variant)
 
 
 @pytest.mark.parametrize("name", ["repe", "baseline"])
@@ -161,13 +133,38 @@ def test_training_drops_and_inference_does_not(tiny, ids):
     assert np.abs(logits(model, *ids, training=True) - logits(model, *ids)).max() > 0.01
 
 
+def test_dropout_acts_where_it_is_asked_to(tiny, ids):
+    source, target = ids
+    everywhere = ["embeddings", "attention_output"]
+    for places in (everywhere, everywhere[1:]):
+        model = tiny("baseline", dropout=0.5, dropout_places=places)
+        _, states = model.source_embedding(source, training=True)
+        _, usual = model.source_embedding(source)
+        assert np.array_equal(states, usual) == ("embeddings" not in places)
+        changed = logits(model, *ids, training=True) - logits(model, *ids)
+        assert np.abs(changed).max() > 0.01
+
+
+def test_tying_and_sharing_leave_out_what_they_say(tiny):
+    usual, projected = (
+        tiny("repe", output_tying=tying).count_params()
+        for tying in ("none", "projected")
+    )
+    # States are 16 wide, embeddings 8; there are 10 words, and a bias for each.
+    assert usual - projected == 16 * 10 + 10 - 16 * 8
+    shared = tiny("baseline", output_tying="tied", shared_embedding=True)
+    tables = [w for w in shared.weights if "embedding" in w.path]
+    assert [tuple(table.shape) for table in tables] == [(11, 8)]
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("name", ["repe", "baseline"])
-def test_half_precision_is_near_full_precision(name, policy, tiny, ids):
-    expected = logits(tiny(name), *ids)
+@pytest.mark.parametrize("variant", ["repe", "baseline", "tied, one table"])
+def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
+    name, overrides = ALL[variant]
+    expected = logits(tiny(name, **overrides), *ids)
     keras.config.set_dtype_policy(policy)
     try:
-        half = tiny(name)
+        half = tiny(name, **overrides)
     finally:
         keras.config.set_dtype_policy("float32")
     np.testing.assert_allclose(
@@ -181,18 +178,25 @@ def test_half_precision_is_near_full_precision(name, policy, tiny, ids):
         (lambda: models.build("rope", 9, 9), r"\('repe', 'baseline'\).*'rope'"),
         (lambda: models.build("repe", 9, 9, heads=2), "'heads'.*nearest.*'num_heads'"),
         (lambda: models.build("repe", 9, 9, num_heads="2"), "type int.*'2'.*type str"),
-        (lambda: models.build("repe", 9, 9, normalize=1), "type bool.*1.*type int"),
+        (
+            lambda: models.build("repe", 9, 9, shared_embedding=1),
+            "type bool.*1.*type int",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, normalize=False),
+            "'normalize'.*now embedding_norm, which is .token_norm.",
+        ),
         (lambda: models.build("repe", 9, 9, num_blocks=0), "num_blocks=0"),
         (lambda: models.build("repe", 9, 9, embedding_dim=7), "even.*embedding_dim=7"),
         (lambda: models.build("repe", 9, 9, position="rotary"), "'rotary'"),
         (lambda: models.build("repe", 9, 9, dropout=1.0), "dropout=1.0"),
         (
             lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
-            "normalize=False has none",
+            "embedding_norm='none' has none",
         ),
         (
             lambda: models.build("baseline", 9, 9, padding_in_statistics=True),
-            "normalize=False has none",
+            "embedding_norm='none' has none",
         ),
         (
             lambda: models.build(
@@ -204,6 +208,31 @@ def test_half_precision_is_near_full_precision(name, policy, tiny, ids):
                 decoder_statistics="prefix",
             ),
             "no meaning.*in no prefix",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, final_norm="both"),
+            "norm_place='after'.*second one",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, output_tying="tied"),
+            "twice as wide.*'projected'",
+        ),
+        (
+            lambda: models.build("repe", 9, 8, shared_embedding=True),
+            "one vocabulary.*source_vocab_size=9, target_vocab_size=8",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, dropout_places=["inputs"]),
+            r"dropout_places.*\('inputs',\)",
+        ),
+        (lambda: models.build("repe", 9, 9, dropout_places=[]), "acts nowhere"),
+        (
+            lambda: models.build("repe", 9, 9, dropout_places="embeddings"),
+            r"type tuple\[str, ...\]. Received: 'embeddings'",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, layer_norm_epsilon=0.0),
+            "layer_norm_epsilon=0.0",
         ),
     ],
 )

@@ -96,14 +96,14 @@ def test_the_ablation_is_the_whole_grid():
     runs = load_recipe(EXPERIMENTS / "ablation.toml").runs(embedded=True)
     models = {run.name.split(".")[0]: run.model for run in runs}
     grid = {
-        (m.position, m.normalize, m.value)
+        (m.position, m.embedding_norm, m.value)
         for m in models.values()
         if m.num_blocks == 2 and m.embedding_dim == 64
     }
     assert len(grid) == 8
     assert models["repe"] == preset("repe", dropout=0.0)
     assert models["baseline"] == preset("baseline", dropout=0.0)
-    ahead = {name for name, m in models.items() if m.normalize}
+    ahead = {name for name, m in models.items() if m.embedding_norm == "token_norm"}
     twins = {name.removesuffix("-prefix") for name in ahead if "prefix" in name}
     assert twins == {n for n in ahead if "prefix" not in n} - {"repe-padded"}
     assert {run.training.seed for run in runs} == {0, 1, 2}

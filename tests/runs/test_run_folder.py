@@ -8,6 +8,7 @@ import pytest
 
 from reprt.runs import provenance, run_folder
 from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+from reprt.settings import as_table
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_a_new_folder_holds_every_setting_and_names_its_text(files, text, settin
     run = settings(schedule={"dim": 128})
     files.open(run, text)
     config = tomllib.loads((files.path / "config.toml").read_text())
-    assert config == dataclasses.asdict(run) == files.settings()
+    assert config == as_table(run) == files.settings()
     manifest = json.loads((files.path / "manifest.json").read_text())
     assert manifest == {
         "text": "embedded corpus (generated, not TED)",

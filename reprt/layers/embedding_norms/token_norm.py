@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from reprt.constants import STATISTICS
+from reprt.layers.embedding_norms.base import EmbeddingNorm
 
 
 class RunningStatistics(NamedTuple):
@@ -21,14 +22,9 @@ class RunningStatistics(NamedTuple):
     total: Any
     squares: Any
 
-    @classmethod
-    def zeros(cls, batch, features):
-        """Returns the statistics of no token at all."""
-        return cls(*(ops.zeros((batch, 1, features)) for _ in cls._fields))
-
 
 @keras.saving.register_keras_serializable(package="reprt")
-class TokenNorm(keras.layers.Layer):
+class TokenNorm(EmbeddingNorm):
     """Gives every feature column zero mean and unit variance over the tokens.
 
     With `n` tokens and column `j` of `X` (eq. 5-7):
@@ -97,15 +93,14 @@ class TokenNorm(keras.layers.Layer):
             )
         self.statistics = statistics
         self.epsilon = epsilon
-        self.supports_masking = True
 
-    def build(self, input_shape):
-        if len(input_shape) != 3:
-            raise ValueError(
-                "TokenNorm expects an input of shape (batch, tokens, features). "
-                f"Received: shape={tuple(input_shape)}."
-            )
-        self.built = True
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        return cls(getattr(config, f"{side}_statistics"), config.epsilon, **kwargs)
+
+    @property
+    def causal(self):
+        return self.statistics == "prefix"
 
     def call(self, x, mask=None):
         tokens = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
@@ -124,46 +119,34 @@ class TokenNorm(keras.layers.Layer):
         normed = real * centred * ops.rsqrt(variance + self.epsilon)
         return ops.cast(normed, x.dtype)
 
-    def step(self, x, position, statistics):
+    def start(self, batch, features):
+        """Returns the `RunningStatistics` of no token at all."""
+        return RunningStatistics(
+            *(ops.zeros((batch, 1, features)) for _ in RunningStatistics._fields)
+        )
+
+    def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics.
-
-        Args:
-            x: tensor `(batch, 1, features)`, the tokens at `position`.
-            position: scalar, counted from 0.
-            statistics: what the step before returned; before the first, what
-                `RunningStatistics.zeros` returns.
-
-        Returns:
-            The pair of what the call would return at this position, and the new
-            statistics.
 
         Raises:
             ValueError: with `statistics="sequence"`, where each further token changes
                 all the tokens before it.
         """
-        if self.statistics != "prefix":
+        if not self.causal:
             raise ValueError(
                 "Expected a TokenNorm over prefixes, statistics='prefix'. Received: "
                 f"statistics={self.statistics!r}, in which each token changes all the "
                 "tokens before it."
             )
         tokens = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
-        first = ops.where(ops.equal(position, 0), tokens, statistics.first)
+        first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
         before = ops.cast(position, tokens.dtype)
         count = before + 1.0
-        growth = _growth(tokens, statistics.total, before, count)
-        total, squares = statistics.total + tokens, statistics.squares + growth
+        growth = _growth(tokens, state.total, before, count)
+        total, squares = state.total + tokens, state.squares + growth
         normed = (tokens - total / count) * ops.rsqrt(squares / count + self.epsilon)
         return ops.cast(normed, x.dtype), RunningStatistics(first, total, squares)
-
-    def compute_mask(self, x, mask=None):
-        # What Keras attached rides on. A mask given as an argument is used, and not
-        # attached: whoever passes masks by hand would find it where nobody put it.
-        return getattr(x, "_keras_mask", None)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
     def get_config(self):
         return {

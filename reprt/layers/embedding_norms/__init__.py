@@ -1,0 +1,15 @@
+"""What an embedding may go through before it is told its positions, by name.
+
+A further one is a module with a subclass of `EmbeddingNorm`, a line here, and its name
+in `reprt.constants.EMBEDDING_NORMS`.
+"""
+
+from collections.abc import Mapping
+
+from reprt.layers.embedding_norms.base import EmbeddingNorm
+from reprt.layers.embedding_norms.token_norm import TokenNorm
+
+EMBEDDING_NORMS: Mapping[str, type[EmbeddingNorm] | None] = {
+    "none": None,
+    "token_norm": TokenNorm,
+}

@@ -1,0 +1,101 @@
+"""What every normalisation of the embeddings offers."""
+
+import keras
+
+
+class EmbeddingNorm(keras.layers.Layer):
+    """Token embeddings to normalised ones: `call(x, mask=None)`.
+
+    A subclass says in `causal` whether a position depends on later tokens. The models
+    believe it: if none does, they decode with a cache, by `start` and `step`. These
+    are written here for norms that look at each token by itself; a causal norm that
+    looks at the tokens before as well has its own.
+
+    Masking: `mask` says which tokens are real. A Keras mask attached to the input
+    stays attached.
+
+    Args:
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, features)`.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: for an input whose rank is not 3.
+
+    Example: each token divided by its root mean square.
+
+    >>> from keras import ops
+    >>> from reprt.layers.embedding_norms import EmbeddingNorm
+    >>> class RootMeanSquare(EmbeddingNorm):
+    ...     causal = True
+    ...
+    ...     def call(self, x, mask=None):
+    ...         return x / ops.sqrt(ops.mean(x * x, axis=-1, keepdims=True))
+    >>> layer = RootMeanSquare()
+    >>> row, _ = layer.step(ops.array([[[3.0, 3.0]]]), 7, layer.start(1, 2))
+    >>> ops.convert_to_numpy(row).tolist()
+    [[[1.0, 1.0]]]
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        """Makes a model's norm.
+
+        Args:
+            config: the model's settings, a `TransformerConfig`.
+            side: `"encoder"` or `"decoder"`.
+            **kwargs: passed to `keras.layers.Layer`.
+        """
+        return cls(**kwargs)
+
+    @property
+    def causal(self) -> bool:
+        """Whether no position depends on a later token."""
+        raise NotImplementedError
+
+    def build(self, input_shape):
+        if len(input_shape) != 3:
+            raise ValueError(
+                f"{type(self).__name__} expects an input of shape (batch, tokens, "
+                f"features). Received: shape={tuple(input_shape)}."
+            )
+        self.built = True
+
+    def start(self, batch, features):
+        """Returns what `step` needs to know before the first token.
+
+        Args:
+            batch: number of sequences.
+            features: width of the embedding.
+        """
+        return ()
+
+    def step(self, x, position, state):
+        """Normalises one further token of each sequence.
+
+        Args:
+            x: tensor `(batch, 1, features)`, the tokens at `position`.
+            position: scalar, counted from 0.
+            state: what `start` or the step before returned.
+
+        Returns:
+            The pair of what the call would return at this position, and the new state.
+        """
+        return self(x), state
+
+    def compute_mask(self, x, mask=None):
+        # What Keras attached rides on. A mask given as an argument is used, and not
+        # attached: whoever passes masks by hand would find it where nobody put it.
+        return getattr(x, "_keras_mask", None)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape

@@ -1,0 +1,67 @@
+"""Whoever enters the registry of norms says truly whether later tokens are seen."""
+
+import numpy as np
+import pytest
+import variants
+from formula import array_by_formula, set_weights_by_formula
+
+from reprt import constants
+from reprt.analysis.audit import audit
+from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.models import build
+from reprt.presets import preset
+
+X = array_by_formula((2, 6, 5), scale=2.0)
+LAYERS = [name for name in variants.NORMS if not name.startswith("none")]
+
+
+def layer_of(variant):
+    config = preset("repe", **variants.NORMS[variant])
+    norm = EMBEDDING_NORMS[config.embedding_norm].of_model(config, "decoder")
+    norm.build(X.shape)
+    return set_weights_by_formula(norm)
+
+
+def test_settings_and_layers_know_the_same_names():
+    assert set(EMBEDDING_NORMS) == set(constants.EMBEDDING_NORMS)
+    assert {name.partition(",")[0] for name in variants.NORMS} == set(EMBEDDING_NORMS)
+
+
+@pytest.mark.parametrize("variant", LAYERS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_causal_is_what_other_later_tokens_show(variant, masked):
+    layer = layer_of(variant)
+    mask = np.arange(6)[None, :] < np.array([[6], [5]]) if masked else None
+    before, moved = np.asarray(layer(X, mask=mask)), 0.0
+    for later in range(1, 6):
+        for factor in (-3.0, 0.0, 5.0):
+            changed = X.copy()
+            changed[:, later] = factor * changed[:, later] + factor
+            after = np.asarray(layer(changed, mask=mask))
+            moved = max(moved, np.abs(after - before)[:, :later].max())
+    assert layer.causal == (moved < 1e-6)
+    # A cut sequence tells of a norm that sees only how much follows.
+    if layer.causal and not masked:
+        np.testing.assert_allclose(layer(X[:, :3]), before[:, :3], atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", LAYERS)
+def test_steps_are_the_rows_of_a_causal_norm(variant):
+    layer = layer_of(variant)
+    if not layer.causal:
+        with pytest.raises(ValueError):
+            layer.step(X[:, :1], 0, layer.start(2, 5))
+        return
+    state = layer.start(2, 5)
+    for position, expected in enumerate(np.asarray(layer(X)).swapaxes(0, 1)):
+        row, state = layer.step(X[:, position : position + 1], position, state)
+        np.testing.assert_allclose(row[:, 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("variant", variants.NORMS)
+def test_models_look_ahead_exactly_where_the_audit_finds_it(variant):
+    sizes = {"num_blocks": 1, "embedding_dim": 8, "num_heads": 2, "key_dim": 4}
+    sizes |= {"value_dim": 4, "feed_forward_dim": 16}
+    model = build("repe", 12, 12, **sizes, **variants.NORMS[variant])
+    found = audit(set_weights_by_formula(model), length=4)
+    assert model.looks_ahead == found.looks_ahead

@@ -1,0 +1,78 @@
+"""Models of the tests, each a preset's name and the settings that differ from it."""
+
+import itertools
+
+from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.presets import preset
+
+PREFIX = {"decoder_statistics": "prefix"}
+BEFORE = {"norm_place": "before", "activation": "gelu", "layer_norm_epsilon": 1e-5}
+GRID = [
+    {"embedding_norm": norm, "position": position, "value": value}
+    for norm, position, value in itertools.product(
+        ("token_norm", "none"), ("concat", "add"), ("tokens", "states")
+    )
+]
+PAPERS = {
+    "repe": ("repe", {}),
+    "baseline": ("baseline", {}),
+    "repe, prefix": ("repe", PREFIX),
+    "repe, prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
+    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
+    "baseline, to the letter": (
+        "baseline",
+        {"scale": "inverse_sqrt", "table": "paper"},
+    ),
+    "repe, unscaled": ("repe", {"scale": "none"}),
+    **{
+        " ".join(f"{key}={value}" for key, value in setting.items()): ("repe", setting)
+        for setting in GRID
+    },
+}
+# What Transformers elsewhere have.
+FAMILY = {
+    "tied, one table": (
+        "baseline",
+        {
+            "output_tying": "tied",
+            "shared_embedding": True,
+            "dropout_places": ["embeddings", "attention_output", "feed_forward_output"],
+        },
+    ),
+    "norms before": ("baseline", {**BEFORE, "final_norm": "both"}),
+    "norms before, tied": (
+        "baseline",
+        {**BEFORE, "final_norm": "decoder", "output_tying": "tied"},
+    ),
+    "norms before, repe, projected": (
+        "repe",
+        {**BEFORE, **PREFIX, "output_tying": "projected"},
+    ),
+    "repe, projected, one table": (
+        "repe",
+        {"output_tying": "projected", "shared_embedding": True},
+    ),
+}
+ALL = {**PAPERS, **FAMILY}
+
+
+def sees_ahead(variant):
+    config = preset(ALL[variant][0], **ALL[variant][1])
+    return (config.embedding_norm, config.decoder_statistics) == (
+        "token_norm",
+        "sequence",
+    )
+
+
+def norm_settings():
+    """Every registered norm of embeddings with each of its settings, by a label."""
+    for name, statistics in itertools.product(EMBEDDING_NORMS, ("sequence", "prefix")):
+        settings = {"embedding_norm": name, "decoder_statistics": statistics}
+        try:
+            preset("repe", **settings)
+        except ValueError:  # not a setting of this norm
+            continue
+        yield f"{name}, {statistics}", settings
+
+
+NORMS = dict(norm_settings())
