@@ -14,7 +14,7 @@ from reprt.presets import PRESETS
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BagSettings:
     embedding_dim: int = 8
-    max_length: int = 64
+    max_length: int = 128
     dropout: float = 0.1
     sees_all: bool = False  # the whole target, later tokens as well
 
