@@ -4,6 +4,7 @@
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
+#   make test-all          and those of several workers, of Ray and of many kills
 #   make check             lint, types and the direction of imports
 #   make notebooks         execute the notebooks, into docs/notebooks
 #   make docs              build the documentation site, into build/site
@@ -30,8 +31,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/*.md)))
 EXECUTED := $(NOTEBOOKS:%=docs/notebooks/%.ipynb)
 
-.PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test check notebooks docs
-.PHONY: rendered linkcheck bench bench-decoding clean
+.PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
+.PHONY: notebooks docs rendered linkcheck bench bench-decoding clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -45,6 +46,9 @@ reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
 
 test: $(VENV)/test
+	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m "not cluster"
+
+test-all: $(VENV)/test
 	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile
 
 check: $(VENV)/test

@@ -49,6 +49,7 @@ def starts(folder):
         return []
 
 
+@pytest.mark.cluster
 @pytest.mark.slow
 def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     tmp_path, tmp_path_factory, monkeypatch

@@ -67,6 +67,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1], ids=["the chief", "another"])
 def test_two_workers_train_as_one_and_go_on_after_one_was_killed(
@@ -142,6 +143,7 @@ def test_a_configuration_that_is_no_json_is_told(monkeypatch):
         several_workers()
 
 
+@pytest.mark.cluster
 @pytest.mark.slow
 def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
     chief, other = start(of_second=["--set", "batching.size=4"])
