@@ -10,12 +10,8 @@ from reprt.data.corpora.search import find
 from reprt.jobs.plan import make_plan
 from reprt.jobs.work import Work, find_work
 from reprt.progress import Progress, duration
-from reprt.reports.comparison import write_comparison
 from reprt.reports.evaluation import evaluation_table
-from reprt.reports.figure3 import write_figure3
-from reprt.reports.readings import write_readings
-from reprt.reports.report import write_report
-from reprt.reports.table1 import write_table1
+from reprt.reports.registry import pages
 from reprt.runs.provenance import provenance
 from reprt.runs.recipe import Recipe
 from reprt.runs.run_folder import RunFolder, RunFolderError
@@ -121,18 +117,10 @@ def write_page(page: str, folder: Path) -> Path:
     """
     if not is_chief() or not any(folder.glob("*/config.toml")):
         return folder
-    match page:
-        case "comparison":
-            return write_comparison(folder)
-        case "figure3":
-            return write_figure3(folder)
-        case "readings":
-            return write_readings(folder.parent)
-        case "table1":
-            write_report(folder)
-            return write_table1(folder.parent)
-        case _:
-            return write_report(folder)
+    asked = pages()[page]
+    if asked.each_text:
+        pages()[asked.each_text].write(folder)
+    return asked.write(folder.parent if asked.several_texts else folder)
 
 
 def train_work(
