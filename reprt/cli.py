@@ -393,8 +393,8 @@ def _freeze(options) -> int:
 
     place, unfinished = freeze(options.runs, options.out)
     if unfinished:
-        names = ", ".join(unfinished)
-        print(f"reprt: not finished, frozen as far as they are: {names}", file=sys.stderr)
+        they = "not finished, frozen as far as they are: " + ", ".join(unfinished)
+        print(f"reprt: {they}", file=sys.stderr)
     print(place)
     return 0
 

@@ -11,17 +11,9 @@ from reprt.reports.runs import Run, Series, provenance_lines, read_runs
 from reprt.reports.tables import csv_text, markdown
 
 HEAD = (
-    "model",
-    "looks ahead",
-    "seeds",
-    "parameters",
-    "teacher-forced",
-    "prefix",
-    "prefix − teacher-forced",
-    "prefix − baseline's",
-    "BLEU, test",
-    "seconds an epoch",
-)
+    "model | looks ahead | seeds | parameters | teacher-forced | prefix | prefix − "
+    "teacher-forced | prefix − baseline's | BLEU, test | seconds an epoch"
+).split(" | ")
 COLUMNS = (
     "run",
     "model",
@@ -125,7 +117,7 @@ def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
 def _table_of_runs(runs) -> str:
     rows = []
     for run in sorted(runs, key=lambda run: run.name):
-        of_run = {
+        row = {
             **run.numbers,
             "run": run.name,
             "model": run.model,
@@ -136,16 +128,11 @@ def _table_of_runs(runs) -> str:
             "commit": run.manifest["starts"][-1]["commit"],
             "finished": run.results["finished"],
         }
+        cells = {name: row[name] for name in COLUMNS if name in row}
         rows.append(
-            {
-                name: f"{of_run[name]:.5f}"
-                if isinstance(of_run[name], float)
-                else of_run[name]
-                for name in COLUMNS
-                if name in of_run
-            }
+            {n: f"{c:.5f}" if isinstance(c, float) else c for n, c in cells.items()}
         )
-    return csv_text(COLUMNS, rows)
+    return csv_text(rows, COLUMNS)
 
 
 def _page(runs, finished, series, notes) -> str:

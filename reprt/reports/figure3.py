@@ -14,9 +14,7 @@ from reprt.reports.tables import csv_text, epochs_table, markdown
 
 MODELS = {"baseline": ("baseline", "tab:brown"), "repe": ("RePE", "tab:blue")}
 LOSSES = {"train_loss": ("training", "--", "o"), "val_loss": ("validation", "-", "s")}
-COLUMNS = (
-    "text", "source", "model", "loss", "epoch", "trials", "mean", "low", "high"
-)
+COLUMNS = "text source model loss epoch trials mean low high".split()
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
@@ -228,7 +226,7 @@ def _csv(trials: Trials) -> str:
             theirs = ("TED-HRLR pt_to_en", "paper", model, loss)
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], start=1):
                 rows.append((*theirs, epoch, "up to 10", mean))
-    return csv_text(COLUMNS, [dict(zip(COLUMNS, row)) for row in rows])
+    return csv_text([dict(zip(COLUMNS, row)) for row in rows], COLUMNS)
 
 
 def _draw(trials: Trials, path: Path):

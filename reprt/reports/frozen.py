@@ -3,7 +3,7 @@
 | file | what it holds |
 |---|---|
 | `recipe.toml` | the settings that runs have in common, by table and by model |
-| `runs.csv` | a row a run: the settings that differ, its results, where it started |
+| `runs.csv` | a row a run: the settings that differ, its starts, its results |
 | `epochs.csv` | a row an epoch of each run |
 | `provenance.json` | the texts and vocabularies, the starts, the scores' signatures |
 | `examples.csv` | translations, if there are any |
@@ -14,7 +14,7 @@ import csv
 import dataclasses
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,7 @@ from reprt.reports.tables import csv_text
 RECIPE, RUNS, EPOCHS = "recipe.toml", "runs.csv", "epochs.csv"
 PROVENANCE, EXAMPLES = "provenance.json", "examples.csv"
 HEADER = "# What the runs have in common; what differs is in runs.csv.\n\n"
-KEY = ("text", "run")
-STARTS = ("starts", "started")  # their numbers in provenance.json, and their times
-EXAMPLE = ("source", "reference", "translation")
-OF_RUN = ("looks_ahead", "origin")  # of the manifest, what may be the run's own
+OF_RUN = ("looks_ahead", "origin")  # what may differ between manifests on one text
 SCORE = "test_scores."  # begins the columns of scores: test_scores.METRIC.TEXT
 
 
@@ -70,139 +67,112 @@ def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
     """
     import tomli_w
 
-    recipe, differing = _common([run.settings for run in runs])
+    recipe, settings = _in_common([run.settings for run in runs])
     if page is not None:
         recipe = {"page": page, **recipe}
-    provenance = _Provenance()
-    rows: dict[tuple[str, str], dict[str, str]] = {}
+    shared: dict[str, Any] = {"texts": {}, "starts": [], "signatures": []}
+    rows: dict[tuple, dict[str, Any]] = {}
     epochs, examples = [], []
-    for run, settings in zip(runs, differing):
-        about, starts = provenance.add(run)
-        results, signatures, translations = _taken_apart(run)
-        if signatures:
-            results["signatures"] = _index(provenance.signatures, signatures)
-        cells = {**settings, **about, **results}
+    for run, own in zip(runs, settings):
         key = {"text": run.manifest["text"], "run": run.name}
-        if tuple(key.values()) in rows:
+        results, translations = _as_columns(run, shared["signatures"])
+        row = {**key, **own, **_whence(run, shared), **results}
+        if rows.setdefault(tuple(key.values()), row) is not row:
             raise ValueError(
                 f"Expected one run called {run.name!r} on {key['text']}, to be frozen "
                 f"in {folder}. Received two."
             )
-        row = {name: _cell(value) for name, value in cells.items()}
-        rows[tuple(key.values())] = {**key, **row, **starts}
         epochs += [
-            {**key, **{name: _number(number) for name, number in epoch.items()}}
+            {**key, **{n: int(v) if v.is_integer() else v for n, v in epoch.items()}}
             for epoch in run.log
         ]
         examples += [{**key, **example} for example in translations]
     write_text(folder / RECIPE, HEADER + tomli_w.dumps(recipe))
-    write_text(folder / RUNS, csv_text(_columns_of_runs(rows.values()), rows.values()))
-    write_text(folder / EPOCHS, csv_text(_columns(epochs) or KEY, epochs))
-    found = json.dumps(dataclasses.asdict(provenance), indent=1, ensure_ascii=False)
+    write_text(folder / RUNS, _csv(rows.values()))
+    write_text(folder / EPOCHS, _csv(epochs))
+    found = json.dumps(shared, indent=1, ensure_ascii=False)
     write_text(folder / PROVENANCE, f"{found}\n")
     if examples:
-        write_text(folder / EXAMPLES, csv_text([*KEY, *EXAMPLE], examples))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Provenance:
-    """What many runs share of where they come from, each thing once."""
-
-    texts: dict[str, Any] = dataclasses.field(default_factory=dict)
-    starts: list[Any] = dataclasses.field(default_factory=list)
-    signatures: list[Any] = dataclasses.field(default_factory=list)
-
-    def add(self, run: Record) -> tuple[dict[str, Any], dict[str, str]]:
-        """Returns the cells of a run: what of its manifest is its own; its starts."""
-        text = dict(run.manifest)
-        name, starts = text.pop("text"), text.pop("starts")
-        own = {key: text.pop(key) for key in ("looks_ahead",) if key in text}
-        known = self.texts.setdefault(name, text)
-        if known["origin"] != text["origin"]:  # the same text, found elsewhere
-            own["origin"] = text["origin"]
-        if known != {**text, "origin": known["origin"]}:
-            raise ValueError(
-                f"Expected one text called {name!r}, with one pair of vocabularies. "
-                "Received two: freeze their runs apart."
-            )
-        times = [start["time"] for start in starts]
-        numbers = [str(_index(self.starts, _without_time(start))) for start in starts]
-        return own, dict(zip(STARTS, (" ".join(numbers), "; ".join(times))))
+        write_text(folder / EXAMPLES, _csv(examples))
 
 
 def read_frozen(folder: Path) -> list[Record]:
     """Returns the runs of a frozen experiment, in the order of `runs.csv`."""
     recipe = tomllib.loads((folder / RECIPE).read_text(encoding="utf-8"))
-    recipe.pop("page", None)
-    provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    shared = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
     logs, examples = _by_run(folder / EPOCHS), _by_run(folder / EXAMPLES)
     records = []
-    for row in _rows(folder / RUNS):
-        text, name = (row.pop(column) for column in KEY)
-        numbers, times = (row.pop(column) for column in STARTS)
-        cells = {column: _value(cell) for column, cell in row.items() if cell}
+    for (text, name), (row,) in _by_run(folder / RUNS).items():
+        cells = {column: value for column, value in row.items() if value != ""}
+        starts = zip(cells.pop("started", "").split("; "), cells.pop("starts"))
+        own = {column: cells.pop(column) for column in [*filter(_is_setting, cells)]}
         manifest = {
             "text": text,
-            **provenance["texts"][text],
+            **shared["texts"][text],
             "starts": [
-                {"time": time, **provenance["starts"][int(number)]}
-                for time, number in zip(times.split("; "), numbers.split())
+                {"time": time, **shared["starts"][number]} for time, number in starts
             ],
             **{column: cells.pop(column) for column in OF_RUN if column in cells},
         }
-        own = {column: cells.pop(column) for column in list(cells) if _is_setting(column)}
         log = [
-            {column: float(cell) for column, cell in epoch.items() if cell}
+            {column: float(value) for column, value in epoch.items() if value != ""}
             for epoch in logs[text, name]
         ]
-        if "signatures" in cells:
-            cells["signatures"] = provenance["signatures"][cells["signatures"]]
-        metrics = _put_together(cells, log, examples[text, name]) if cells else None
+        metrics = None
+        if cells:
+            metrics = _as_metrics(cells, log, shared["signatures"])
+            if examples[text, name]:
+                metrics["examples"] = examples[text, name]
         records.append(Record(_settings(recipe, name, own), manifest, log, metrics))
     return records
 
 
-def _common(
+def _in_common(
     all_settings: Sequence[Mapping[str, Any]],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Settings as a recipe has them, and for each run those that the recipe lacks."""
-    flat = [dict(_flat(settings)) for settings in all_settings]
-    by_model = collections.defaultdict(list)
-    for settings in flat:
-        by_model[_model(settings["name"])].append(settings)
-    recipe: dict[str, Any] = {}
-    for name, value in _agreed(flat).items():
-        if not _of_model(name):
-            _set(recipe, name, value)
-    recipe["models"] = {}
-    for model, own in by_model.items():
-        recipe["models"][model] = {
-            name.removeprefix("model."): value
-            for name, value in _agreed(own).items()
-            if _of_model(name)
+    """A recipe with what is common, and for each run the settings that are its own."""
+    runs = [flat(settings) for settings in all_settings]
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        by_model.setdefault(_model(run["name"]), []).append(run)
+    tables = {n: v for n, v in _agreed(runs).items() if not _of_model(n)}
+    models = {
+        model: {n: v for n, v in _agreed(own).items() if _of_model(n)}
+        for model, own in by_model.items()
+    }
+    recipe = _nested(tables) | {
+        "models": {
+            model: {name.removeprefix("model."): value for name, value in own.items()}
+            for model, own in models.items()
         }
-    there = [dict(_flat(_settings(recipe, each["name"], {}))) for each in flat]
-    return recipe, [
-        {name: value for name, value in each.items() if known.get(name) != value}
-        for each, known in zip(flat, there)
+    }
+    differing = [
+        {n: v for n, v in run.items() if n not in tables | models[_model(run["name"])]}
+        for run in runs
     ]
+    names = dict.fromkeys(n for own in differing for n in own if n != "name")
+    return recipe, [{name: own.get(name) for name in names} for own in differing]
 
 
 def _settings(
     recipe: Mapping[str, Any], name: str, own: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A run's settings: those of its recipe and model, and its own."""
-    tables = {table: value for table, value in recipe.items() if table != "models"}
-    model = dict(recipe["models"][_model(name)])
-    preset = {"preset": model.pop("preset")} if "preset" in model else {}
-    settings: dict[str, Any] = {"name": name, **preset}
-    for column, value in [*_flat({"model": model, **tables}), *own.items()]:
-        _set(settings, column, value)
-    return settings
+    model = {
+        key if key == "preset" else f"model.{key}": value
+        for key, value in recipe["models"][_model(name)].items()
+    }
+    tables = {k: v for k, v in recipe.items() if k not in ("page", "models")}
+    return _nested({"name": name, **model, **flat(tables), **own})
 
 
-def _of_model(name: str) -> bool:
-    return name == "preset" or name.startswith("model.")
+def _agreed(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings that all runs have alike."""
+    return {
+        name: value
+        for name, value in runs[0].items()
+        if name != "name" and all(run.get(name) == value for run in runs)
+    }
 
 
 def _model(run: str) -> str:
@@ -210,59 +180,67 @@ def _model(run: str) -> str:
     return run.split(".")[0]
 
 
-def _agreed(all_settings):
-    """The settings that are the same in all, and there in all."""
-    first = all_settings[0]
-    return {
-        name: value
-        for name, value in first.items()
-        if name != "name"
-        and all(name in each and each[name] == value for each in all_settings)
-    }
+def _of_model(setting: str) -> bool:
+    return setting == "preset" or setting.startswith("model.")
 
 
-def _taken_apart(run: Record) -> tuple[dict[str, Any], dict[str, Any], Any]:
-    """A run's results as columns, the signatures of its scores, its translations."""
-    if run.metrics is None:
-        return {}, {}, ()
+def _is_setting(column: str) -> bool:
+    return column == "preset" or "." in column and not column.startswith(SCORE)
+
+
+def _whence(run: Record, shared: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a run's manifest; what runs share of it is added to `shared`."""
+    text = dict(run.manifest)
+    name, starts = text.pop("text"), text.pop("starts")
+    own = {key: text.pop(key) for key in OF_RUN if key in text}
+    known = shared["texts"].setdefault(name, {**text, "origin": own.get("origin")})
+    if known != {**text, "origin": known["origin"]}:
+        raise ValueError(
+            f"Expected one text called {name!r}, with one pair of vocabularies. "
+            "Received two: freeze their runs apart."
+        )
+    if own.get("origin") == known["origin"]:  # and was not found in another place
+        own.pop("origin")
+    numbers = [
+        _index(shared["starts"], {n: v for n, v in start.items() if n != "time"})
+        for start in starts
+    ]
+    times = "; ".join(start["time"] for start in starts)
+    return {**own, "starts": numbers, "started": times}
+
+
+def _as_columns(run: Record, signatures: list[Any]) -> tuple[dict[str, Any], Any]:
+    """A run's results as columns, and its translations."""
     known = _known(run.log)
-    cells = {
-        name: value
-        for name, value in run.metrics.items()
-        if known.get(name) != value
-    }
-    translations = cells.pop("examples", ())
-    signatures = {}
+    cells = {n: v for n, v in (run.metrics or {}).items() if known.get(n) != v}
+    translations, signed = cells.pop("examples", ()), {}
     if "test_bleu_signature" in cells:
-        signatures["test_bleu"] = cells.pop("test_bleu_signature")
+        signed["test_bleu"] = cells.pop("test_bleu_signature")
     for score in cells.pop("test_scores", ()):
         column = f"{SCORE}{score['metric']}.{score['text']}"
-        cells[column], signatures[column] = score["value"], score["signature"]
-    return cells, signatures, translations
+        cells[column], signed[column] = score["value"], score["signature"]
+    if signed:
+        cells["signatures"] = _index(signatures, signed)
+    return cells, translations
 
 
-def _put_together(cells, log, examples) -> dict[str, Any]:
-    """The reverse of `_taken_apart`."""
-    signatures = cells.pop("signatures", {})
-    metrics = {
-        **_known(log), **{n: v for n, v in cells.items() if not n.startswith(SCORE)}
-    }
-    if "test_bleu" in signatures:
-        metrics["test_bleu_signature"] = signatures["test_bleu"]
-    scores = [
-        dict(zip(("metric", "text"), column.removeprefix(SCORE).split(".")))
-        | {"value": cells[column], "signature": signature}
-        for column, signature in signatures.items()
-        if column.startswith(SCORE)
-    ]
-    if scores:
-        metrics["test_scores"] = scores
-    if examples:
-        metrics["examples"] = examples
-    return metrics
+def _as_metrics(cells, log, signatures) -> dict[str, Any]:
+    """The results of which `_as_columns` made columns."""
+    signed = dict(signatures[cells.pop("signatures")] if "signatures" in cells else {})
+    metrics = _known(log)
+    if "test_bleu" in signed:
+        metrics["test_bleu_signature"] = signed.pop("test_bleu")
+    if signed:
+        metrics["test_scores"] = [
+            {"metric": metric, "text": text, "value": value, "signature": signature}
+            for column, signature in signed.items()
+            for value in [cells.pop(column)]
+            for metric, text in [column.removeprefix(SCORE).split(".")]
+        ]
+    return metrics | cells
 
 
-def _known(log) -> dict[str, Any]:
+def _known(log: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """The results that a log tells."""
     return {
         "epochs": len(log),
@@ -271,20 +249,27 @@ def _known(log) -> dict[str, Any]:
     }
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns nested tables as one, with names such as `training.seed`."""
+    entries: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            entries |= flat(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", value
+            entries[f"{prefix}{name}"] = value
+    return entries
 
 
-def _set(tables: dict[str, Any], name: str, value: Any):
-    """Sets a value in nested tables by a name such as `training.seed`."""
-    *path, last = name.split(".")
-    for each in path:
-        tables = tables.setdefault(each, {})
-    tables[last] = value
+def _nested(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The reverse of `flat`."""
+    tables: dict[str, Any] = {}
+    for name, value in entries.items():
+        *path, last = name.split(".")
+        table = tables
+        for each in path:
+            table = table.setdefault(each, {})
+        table[last] = value
+    return tables
 
 
 def _index(found: list[Any], item: Any) -> int:
@@ -294,10 +279,14 @@ def _index(found: list[Any], item: Any) -> int:
     return found.index(item)
 
 
+def _csv(rows) -> str:
+    return csv_text([{name: _cell(row[name]) for name in row} for row in rows])
+
+
 def _cell(value: Any) -> str:
-    """A value as a CSV file has it: as JSON does, but words without their quotes."""
-    if isinstance(value, str) and _value(value) == value != "":
-        return value
+    """A value as JSON has it, but words without their quotes, and None as nothing."""
+    if value is None or isinstance(value, str) and _value(value) == value:
+        return value or ""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -308,40 +297,12 @@ def _value(cell: str) -> Any:
         return cell
 
 
-def _without_time(start: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in start.items() if name != "time"}
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(value)
-
-
-def _columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """All names, in the order in which they first come up."""
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def _columns_of_runs(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The text and the name, then settings, then results, then starts."""
-    names = _columns(rows)
-    settings = [name for name in names if _is_setting(name)]
-    results = [n for n in names if n not in (*KEY, *settings, *STARTS)]
-    return [*KEY, *settings, *results, *STARTS]
-
-
-def _is_setting(column: str) -> bool:
-    return column == "preset" or "." in column and not column.startswith(SCORE)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _by_run(path: Path) -> dict[tuple[str, str], list[dict[str, str]]]:
+def _by_run(path: Path) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
+    """The rows of a file by text and run; none if there is no file."""
     found = collections.defaultdict(list)
-    for row in _rows(path):
-        found[row.pop("text"), row.pop("run")].append(row)
+    if path.exists():
+        with open(path, encoding="utf-8", newline="") as file:
+            for cells in csv.DictReader(file):
+                row = {column: _value(cell) for column, cell in cells.items()}
+                found[row.pop("text"), row.pop("run")].append(row)
     return found

@@ -12,16 +12,9 @@ from reprt.reports.tables import markdown
 
 LOSSES = ("train_loss", "val_loss")
 HEAD = (
-    "run",
-    "text",
-    "what departs from this package's defaults",
-    "seeds",
-    "training loss",
-    "validation loss",
-    "training − paper",
-    "validation − paper",
-    "distance",
-)
+    "run | text | what departs from this package's defaults | seeds | training loss | "
+    "validation loss | training − paper | validation − paper | distance"
+).split(" | ")
 
 
 @register(

@@ -12,16 +12,9 @@ from reprt.reports.tables import epochs_table, markdown
 COLOURS = ("tab:blue", "tab:brown", "tab:green", "tab:purple", "tab:red", "tab:olive")
 
 HEAD = (
-    "model",
-    "",
-    "parameters",
-    "epochs",
-    "training loss",
-    "validation loss",
-    "seconds an epoch",
-    "baseline's seconds ÷ its",
-    "BLEU, test",
-)
+    "model |  | parameters | epochs | training loss | validation loss | seconds an "
+    "epoch | baseline's seconds ÷ its | BLEU, test"
+).split(" | ")
 
 
 @register(
@@ -263,8 +256,8 @@ def _provenance(runs) -> list[str]:
         *lines,
         "",
         "Models that one command trained on one machine took turns, an epoch each; the "
-        "seconds of other starts do not compare. Every setting and every epoch is in the "
-        "files of the runs.",
+        "seconds of other starts do not compare. Every setting and every epoch is in "
+        "the files of the runs.",
         "",
     ]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from reprt import paper
 from reprt.presets import PRESETS, preset
-from reprt.reports.frozen import Record, is_frozen, read_frozen
+from reprt.reports.frozen import Record, flat, is_frozen, read_frozen
 from reprt.runs.recipe import TextSettings, TrainingSettings
 
 NOT_RUN = "not run"
@@ -85,8 +85,6 @@ class Run(Record):
     @property
     def departures(self) -> list[str]:
         """The settings that are not the paper's."""
-        from reprt.runs.run_folder import flat
-
         published = {
             "model": dataclasses.asdict(preset(self.preset)),
             "text": dataclasses.asdict(TextSettings()),

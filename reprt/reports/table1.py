@@ -321,4 +321,4 @@ def _csv(rows) -> str:
                     "commits": " ".join(sorted(filter(None, commits))),
                 }
             )
-    return csv_text(fields, found)
+    return csv_text(found, fields)

@@ -39,9 +39,9 @@ def markdown(
 
 
 def _markdown_row(cells):
-    # A blank cell is as wide as its blanks and one more.
+    # A blank cell is one space wider than it says, any other two.
     escaped = (cell.replace("|", r"\|") for cell in cells)
-    return "".join(["|", *(f" {cell}{' |' if cell.strip() else '|'}" for cell in escaped)])
+    return "|" + "".join(f" {c} |" if c.strip() else f" {c}|" for c in escaped)
 
 
 def epochs_table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -66,14 +66,22 @@ def epochs_table(rows: Sequence[Sequence[str]]) -> list[str]:
     )
 
 
-def csv_text(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def csv_text(
+    rows: Sequence[Mapping[str, Any]], head: Sequence[str] | None = None
+) -> str:
     """Returns the text of a CSV file; what a row does not have is left empty.
+
+    Args:
+        rows: values by column.
+        head: the columns; None for all, in the order in which they first come up.
 
     Example:
 
-    >>> csv_text(["run", "loss"], [{"run": "repe", "loss": 1.5}, {"run": "baseline"}])
+    >>> csv_text([{"run": "repe", "loss": 1.5}, {"run": "baseline"}])
     'run,loss\\nrepe,1.5\\nbaseline,\\n'
     """
+    if head is None:
+        head = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, head, lineterminator="\n")
     writer.writeheader()
