@@ -92,6 +92,7 @@ def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
     write_text(folder / EPOCHS, _csv(epochs))
     found = json.dumps(shared, indent=1, ensure_ascii=False)
     write_text(folder / PROVENANCE, f"{found}\n")
+    (folder / EXAMPLES).unlink(missing_ok=True)
     if examples:
         write_text(folder / EXAMPLES, _csv(examples))
 
