@@ -254,8 +254,8 @@ def _read(folder: Path, *configs: str) -> list[Run]:
                 runs += found
     if not runs:
         raise RunFolderError(
-            f"Expected a folder with run folders in it. Received: {folder}, without any "
-            "and without the runs.csv of a frozen experiment."
+            f"Expected a folder with run folders in it. Received: {folder}, without "
+            "any, and without the runs.csv of a frozen experiment."
         )
     presets = list(PRESETS)
     return sorted(
