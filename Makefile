@@ -65,7 +65,7 @@ docs/notebooks/%.ipynb: notebooks/%.md $(VENV)/docs $(shell find reprt -name '*.
 		--run-path notebooks --output $@ $<
 
 docs/notebooks/5_reading_the_results.ipynb: $(shell find experiments/results \
-	-name '*.toml' -o -name '*.csv' -o -name '*.json' -o -name notes.md)
+	-name '*.toml' -o -name '*.csv' -o -name 'provenance.json' -o -name notes.md)
 
 docs: $(VENV)/docs $(EXECUTED)
 	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site

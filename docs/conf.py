@@ -1,5 +1,7 @@
 """The documentation site: `make docs` builds it, any warning being an error."""
 
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -39,3 +41,39 @@ autodoc_default_options = {
 }
 napoleon_custom_sections = [("Call arguments", "params_style")]
 napoleon_use_rtype = False
+
+
+# The pages on results stand beside the files that they are made of, and so do the links
+# to them; the site has a page for each that includes it.
+RESULTS = HERE.parent / "experiments" / "results"
+LINK = re.compile(r"\]\((?:\.\./)+experiments/results/([\w/]+)/\w+\.md\)")
+
+
+def _include_results():
+    shutil.rmtree(HERE / "results", ignore_errors=True)
+    (HERE / "results").mkdir()
+    for page in sorted(RESULTS.glob("**/*.md")):
+        if page.name == "notes.md":  # is part of its page
+            continue
+        parts = page.parent.relative_to(RESULTS).parts
+        lines = [
+            f"```{{include}} ../../{page.relative_to(HERE.parent)}",
+            ":relative-images:",
+            ":relative-docs: .",
+            "```",
+        ]
+        if not page.read_text("utf-8").startswith("# "):
+            lines[:0] = [f"# {': '.join(parts).replace('_', ' ').capitalize()}", ""]
+        stub = HERE / "results" / f"{'_'.join(parts)}.md"
+        stub.write_text("\n".join([*lines, ""]))
+
+
+def _link_to_results(app, document, source):
+    source[0] = LINK.sub(
+        lambda found: f"](/results/{found[1].replace('/', '_')}.md)", source[0]
+    )
+
+
+def setup(app):
+    _include_results()
+    app.connect("source-read", _link_to_results)

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import importlib
 import json
 import runpy
 import sys
@@ -11,26 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt import __version__
+from reprt.reports.registry import page_on, pages
 
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
-# Of the commands that are called like their pages: what it is, its files, its folder.
-PAGES = {
-    "table1": (
-        "the paper's Table 1 with ours beside it",
-        "table1.md, .tex and .csv",
-        "a folder with a folder of runs for each text",
-    ),
-    "figure3": (
-        "the paper's Figure 3 with ours beside it",
-        "figure3.md, .png, .svg and .csv",
-        "a folder with trials on one text",
-    ),
-    "readings": (
-        "which reading of the paper comes nearest to its numbers",
-        "readings.md",
-        "a folder with a folder of runs for each form of the text",
-    ),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     for add in (
         _train_parser,
         _prepare_parser,
-        _report_parser,
         _page_parsers,
+        _freeze_parser,
         _translate_parser,
         _evaluate_parser,
         _attention_parser,
@@ -165,27 +147,42 @@ def _prepare_parser(commands):
     parser.set_defaults(command=_prepare, set=[])
 
 
-def _report_parser(commands):
-    parser = commands.add_parser(
-        "report",
-        help="write the report of trained models again",
-        description="Writes report.md and report.png from the runs in a folder; of a "
-        "recipe of trials, comparison.md, .csv and .png.",
-    )
-    parser.add_argument("folder", type=Path, help="a folder with run folders in it")
-    parser.set_defaults(command=_report)
-
-
 def _page_parsers(commands):
-    for page, (what, files, folder) in PAGES.items():
-        parser = commands.add_parser(
-            page,
-            help=f"{what}, from result files",
-            description=f"Writes {files} from the runs in a folder. Nothing is "
-            "trained, and what was not run says so.",
+    for page in pages().values():
+        if page.instead_of:
+            continue
+        others = "".join(
+            f" Of {other.help}: {other.files}."
+            for other in pages().values()
+            if other.instead_of == page.name
         )
-        parser.add_argument("folder", type=Path, help=folder)
-        parser.set_defaults(command=_page, page=page)
+        parser = commands.add_parser(
+            page.name,
+            help=f"{page.help}, from result files",
+            description=f"Writes {page.files} from the runs in a folder.{others} "
+            "Nothing is trained, and what was not run says so.",
+        )
+        parser.add_argument("folder", type=Path, help=page.folder)
+        parser.set_defaults(command=_page, page=page.name)
+
+
+def _freeze_parser(commands):
+    parser = commands.add_parser(
+        "freeze",
+        help="put the results of runs into a few files",
+        description="Writes recipe.toml, runs.csv, epochs.csv and provenance.json from "
+        "the runs in a folder, with its notes.md and its pages, which can be written "
+        "again from these files alone. Checkpoints, models and vocabularies stay "
+        "where they are.",
+    )
+    parser.add_argument(
+        "runs",
+        type=Path,
+        metavar="RUNS",
+        help="a folder with run folders in it, or with a folder of them for each text",
+    )
+    _add_out(parser, "RUNS-frozen")
+    parser.set_defaults(command=_freeze)
 
 
 def _translate_parser(commands):
@@ -386,18 +383,19 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _report(options) -> int:
-    from reprt.reports.comparison import is_comparison, write_comparison
-    from reprt.reports.report import write_report
-
-    write = write_comparison if is_comparison(options.folder) else write_report
-    print(write(options.folder))
+def _page(options) -> int:
+    print(page_on(options.page, options.folder).write(options.folder))
     return 0
 
 
-def _page(options) -> int:
-    module = importlib.import_module(f"reprt.reports.{options.page}")
-    print(getattr(module, f"write_{options.page}")(options.folder))
+def _freeze(options) -> int:
+    from reprt.reports.freeze import freeze
+
+    place, unfinished = freeze(options.runs, options.out)
+    if unfinished:
+        they = "not finished, frozen as far as they are: " + ", ".join(unfinished)
+        print(f"reprt: {they}", file=sys.stderr)
+    print(place)
     return 0
 
 

@@ -9,7 +9,8 @@ from reprt.data.corpora.corpus import Corpus
 from reprt.data.search import TextUnavailable, find
 from reprt.files import cache
 from reprt.progress import Progress
-from reprt.runs.recipe import PAGES_ON_TEXTS, Recipe
+from reprt.reports.registry import page_named
+from reprt.runs.recipe import Recipe
 from reprt.runs.run_settings import RunSettings
 
 
@@ -55,9 +56,11 @@ def find_runs(
 
     Raises:
         TextUnavailable: if none can be had.
+        ValueError: if the recipe asks for a page that is not there.
     """
+    page = page_named(recipe.page, f"the recipe {recipe.name!r}")
     # A page on many texts gathers the folders of all, and of no built-in text.
-    many = recipe.page in PAGES_ON_TEXTS or len(recipe.pairs) > 1
+    many = page.several_texts or len(recipe.pairs) > 1
     source = recipe.text.source
     if source == "embedded" and len(recipe.pairs) > 1:
         raise ValueError(

@@ -11,11 +11,7 @@ from reprt.jobs.plan import make_plan
 from reprt.jobs.processes import in_own_process
 from reprt.jobs.train import train_runs
 from reprt.progress import Progress
-from reprt.reports.comparison import write_comparison
-from reprt.reports.figure3 import write_figure3
-from reprt.reports.readings import write_readings
-from reprt.reports.report import write_report
-from reprt.reports.table1 import write_table1
+from reprt.reports.registry import pages
 from reprt.runs.recipe import Recipe
 from reprt.training.workers import is_chief, several_workers
 
@@ -129,15 +125,7 @@ def write_page(page: str, folder: Path) -> Path:
     """
     if not is_chief() or not any(folder.glob("*/config.toml")):
         return folder
-    match page:
-        case "comparison":
-            return write_comparison(folder)
-        case "figure3":
-            return write_figure3(folder)
-        case "readings":
-            return write_readings(folder.parent)
-        case "table1":
-            write_report(folder)
-            return write_table1(folder.parent)
-        case _:
-            return write_report(folder)
+    asked = pages()[page]
+    if asked.each_text:
+        pages()[asked.each_text].write(folder)
+    return asked.write(folder.parent if asked.several_texts else folder)

@@ -1,15 +1,19 @@
 """Trials of many models: what is left of a gain when the decoder cannot see ahead."""
 
-import csv
-import io
 import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.reports.registry import register
 from reprt.reports.runs import Run, Series, provenance_lines, read_runs
+from reprt.reports.tables import csv_text, markdown
 
+HEAD = (
+    "model | looks ahead | seeds | parameters | teacher-forced | prefix | prefix − "
+    "teacher-forced | prefix − baseline's | BLEU, test | seconds an epoch"
+).split(" | ")
 COLUMNS = (
     "run",
     "model",
@@ -43,14 +47,23 @@ def is_comparison(folder: Path) -> bool:
     return any("." in run.name for run in read_runs(folder))
 
 
-def write_comparison(folder: Path) -> Path:
+@register(
+    "comparison",
+    help="trials of many models",
+    files="comparison.md, .csv and .png",
+    folder="a folder with trials on one text",
+    instead_of="report",
+    suits=is_comparison,
+)
+def write_comparison(folder: Path, out: Path | None = None) -> Path:
     """Writes `comparison.md`, `.csv` and `.png` on the trials in a folder.
 
     A file `notes.md` in the folder becomes part of the page, so that what a person has
     to say survives the next writing.
 
     Args:
-        folder: a folder with the run folders of a recipe with `[trials]`.
+        folder: a folder with the runs of a recipe with `[trials]`.
+        out: where the files go; None for the same folder.
 
     Returns:
         The path of the page.
@@ -58,14 +71,14 @@ def write_comparison(folder: Path) -> Path:
     Raises:
         RunFolderError: as `reprt.reports.runs.read_runs`.
     """
-    runs = read_runs(folder)
+    runs, out = read_runs(folder), out or folder
     finished = [run for run in runs if run.metrics is not None and run.log]
     series = _series(finished)
-    write_text(folder / "comparison.csv", _table_of_runs(finished))
-    write_text(folder / "comparison.md", _page(runs, finished, series, notes(folder)))
+    write_text(out / "comparison.csv", _table_of_runs(finished))
+    write_text(out / "comparison.md", _page(runs, finished, series, notes(folder)))
     if series:
-        _draw(series, runs[0], folder / "comparison.png")
-    return folder / "comparison.md"
+        _draw(series, runs[0], out / "comparison.png")
+    return out / "comparison.md"
 
 
 def _series(runs) -> list[Series]:
@@ -102,11 +115,9 @@ def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
 
 
 def _table_of_runs(runs) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for run in sorted(runs, key=lambda run: run.name):
-        of_run = {
+        row = {
             **run.numbers,
             "run": run.name,
             "model": run.model,
@@ -117,9 +128,11 @@ def _table_of_runs(runs) -> str:
             "commit": run.manifest["starts"][-1]["commit"],
             "finished": run.results["finished"],
         }
-        cells = [of_run.get(name, "") for name in COLUMNS]
-        writer.writerow([f"{c:.5f}" if isinstance(c, float) else c for c in cells])
-    return text.getvalue()
+        cells = {name: row[name] for name in COLUMNS if name in row}
+        rows.append(
+            {n: f"{c:.5f}" if isinstance(c, float) else c for n, c in cells.items()}
+        )
+    return csv_text(rows, COLUMNS)
 
 
 def _page(runs, finished, series, notes) -> str:
@@ -163,28 +176,27 @@ def _page(runs, finished, series, notes) -> str:
 
 
 def _table(title, group) -> list[str]:
-    lines = [
-        f"## {title}",
-        "",
-        "| model | looks ahead | seeds | parameters | teacher-forced | prefix | "
-        "prefix − teacher-forced | prefix − baseline's | BLEU, test | "
-        "seconds an epoch |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
     baseline = next((each for each in group if each.model == "baseline"), None)
+    rows = []
     for each in group:
         prefix = _mean(each, PREFIX, math.nan)
         gap = prefix - each.mean("val_loss_per_token")
         behind = prefix - _mean(baseline, PREFIX, math.nan) if baseline else math.nan
-        lines.append(
-            f"| {each.model} | {'**yes**' if each.looks_ahead else 'no'} | "
-            f"{len(each.runs)} | {each.mean('parameters'):,.0f} | "
-            f"{each.cell('val_loss_per_token', 3)} | "
-            f"{each.cell(PREFIX, 3)} | {_signed(gap)} | "
-            f"{_signed(behind)} | {each.cell('test_bleu', 2)} | "
-            f"{each.cell('seconds_an_epoch', 1)} |"
+        rows.append(
+            [
+                each.model,
+                "**yes**" if each.looks_ahead else "no",
+                str(len(each.runs)),
+                f"{each.mean('parameters'):,.0f}",
+                each.cell("val_loss_per_token", 3),
+                each.cell(PREFIX, 3),
+                _signed(gap),
+                _signed(behind),
+                each.cell("test_bleu", 2),
+                each.cell("seconds_an_epoch", 1),
+            ]
         )
-    return [*lines, ""]
+    return [f"## {title}", "", *markdown(HEAD, "ll" + "r" * 8, rows), ""]
 
 
 def _signed(number: float) -> str:

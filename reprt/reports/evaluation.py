@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from reprt.reports.tables import markdown
+
 
 def evaluation_table(result: Mapping[str, Any]) -> str:
     """Returns what `reprt evaluate` found as a table."""
@@ -12,28 +14,39 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         f"beam search, {search['beam_size']} hypotheses, length penalty "
         f"{search['length_penalty']}"
     )
-    lines = [
-        f"{result['run']} on the {result['split']} split of the {result['text']}: "
-        f"{result['sentences']:,} sentences, {forced['tokens']:,} tokens.",
-        "",
-        "| measure | value | seconds |",
-        "|---|--:|--:|",
-        "| teacher-forced loss, nats per token | "
-        f"{forced['per_token']:.4f} | {seconds['teacher_forced']:.1f} |",
-        f"| the same as Keras reports it | {forced['mean_of_batches']:.4f} | |",
-        "| prefix loss, nats per token: given only the tokens before | "
-        f"{prefix['per_token']:.4f} | {seconds['prefix']:.1f} |",
-        "| prefix − teacher-forced: what looking ahead is worth | "
-        f"{prefix['per_token'] - forced['per_token']:+.4f} | |",
+    rows = [
+        [
+            "teacher-forced loss, nats per token",
+            f"{forced['per_token']:.4f}",
+            f"{seconds['teacher_forced']:.1f}",
+        ],
+        ["the same as Keras reports it", f"{forced['mean_of_batches']:.4f}", ""],
+        [
+            "prefix loss, nats per token: given only the tokens before",
+            f"{prefix['per_token']:.4f}",
+            f"{seconds['prefix']:.1f}",
+        ],
+        [
+            "prefix − teacher-forced: what looking ahead is worth",
+            f"{prefix['per_token'] - forced['per_token']:+.4f}",
+            "",
+        ],
     ]
     for number, score in enumerate(result["scores"]):
         time = f"{seconds['translation']:.1f}" if number == 0 else ""
-        lines.append(
-            f"| {score['metric']}, {score['text']}, {how} | {score['value']:.2f} | "
-            f"{time} |"
-        )
+        label = f"{score['metric']}, {score['text']}, {how}"
+        rows.append([label, f"{score['value']:.2f}", time])
     signatures = [
         f"- {score['metric']}, {score['text']}: `{score['signature']}`"
         for score in result["scores"]
     ]
-    return "\n".join([*lines, "", *signatures])
+    return "\n".join(
+        [
+            f"{result['run']} on the {result['split']} split of the {result['text']}: "
+            f"{result['sentences']:,} sentences, {forced['tokens']:,} tokens.",
+            "",
+            *markdown(["measure", "value", "seconds"], "lrr", rows),
+            "",
+            *signatures,
+        ]
+    )

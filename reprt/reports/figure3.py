@@ -1,21 +1,20 @@
 """The paper's Figure 3: the curves of all trials and the seconds of an epoch."""
 
-import csv
 import dataclasses
-import io
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from reprt import paper
 from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, by_settings, provenance_lines, read_runs
+from reprt.reports.tables import csv_text, epochs_table, markdown
 
 MODELS = {"baseline": ("baseline", "tab:brown"), "repe": ("RePE", "tab:blue")}
 LOSSES = {"train_loss": ("training", "--", "o"), "val_loss": ("validation", "-", "s")}
+COLUMNS = "text source model loss epoch trials mean low high".split()
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
@@ -88,6 +87,8 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     >>> bootstrap_interval([1.0, 1.0, 1.0])
     (1.0, 1.0)
     """
+    import numpy as np
+
     random = np.random.default_rng(0)  # the same picture from the same files
     samples = random.choice(np.asarray(values), (RESAMPLES, len(values)))
     tail = (1 - CONFIDENCE) / 2
@@ -95,12 +96,19 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def write_figure3(folder: Path) -> Path:
+@register(
+    "figure3",
+    help="the paper's Figure 3 with ours beside it",
+    files="figure3.md, .png, .svg and .csv",
+    folder="a folder with trials on one text",
+)
+def write_figure3(folder: Path, out: Path | None = None) -> Path:
     """Writes `figure3.md`, `.png`, `.svg` and `.csv` from the trials in a folder.
 
     Args:
-        folder: a folder with the run folders of one text, named MODEL.SEED or, for a
-            single trial, MODEL. A file `notes.md` in it becomes part of the page.
+        folder: a folder with the runs of one text, named MODEL.SEED or, for a single
+            trial, MODEL. A file `notes.md` in it becomes part of the page.
+        out: where the files go; None for the same folder.
 
     Returns:
         The path of the page.
@@ -108,7 +116,7 @@ def write_figure3(folder: Path) -> Path:
     Raises:
         RunFolderError: if there is no run.
     """
-    runs = read_runs(folder)
+    runs, out = read_runs(folder), out or folder
     series = by_settings([run for run in runs if run.log])
     chosen: dict[str, Sequence[Run]] = {model: [] for model in MODELS}
     for each in reversed(series):  # the paper's own settings last
@@ -116,10 +124,10 @@ def write_figure3(folder: Path) -> Path:
             chosen[each.model] = each.runs
     pair = runs[0].settings["text"]["pair"]
     trials = Trials(pair, runs[0].manifest, chosen)
-    write_text(folder / "figure3.csv", _csv(trials))
+    write_text(out / "figure3.csv", _csv(trials))
     for ending in ("png", "svg"):
-        _draw(trials, folder / f"figure3.{ending}")
-    page = folder / "figure3.md"
+        _draw(trials, out / f"figure3.{ending}")
+    page = out / "figure3.md"
     write_text(page, _page(trials, notes(folder)))
     return page
 
@@ -171,53 +179,41 @@ def _page(trials: Trials, notes: Sequence[str]) -> str:
 
 def _curves_table(trials: Trials) -> list[str]:
     ours = "ours" if trials.official else f"ours, {trials.manifest['text']}"
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[list[str]] = []
     for model, (name, _) in MODELS.items():
         for loss, (label, *_) in LOSSES.items():
-            curve = trials.curve(model, loss)
             cells = [
                 f"{point.mean:.2f}"
                 + (f" ({point.low:.2f}–{point.high:.2f})" if point.trials > 1 else "")
-                for point in curve
+                for point in trials.curve(model, loss)
             ]
-            rows.append((f"{name}, {label}, {ours}", cells or [NOT_RUN]))
+            rows.append([f"{name}, {label}, {ours}", *(cells or [NOT_RUN])])
             theirs = [f"{value:.2f}" for value in paper.FIGURE_3A[model][loss]]
-            rows.append((f"{name}, {label}, paper, TED-HRLR pt_to_en", theirs))
-    length = max(len(cells) for _, cells in rows)
-    lines = [
-        "| loss | " + " | ".join(str(n) for n in range(1, length + 1)) + " |",
-        "|---|" + "--:|" * length,
-    ]
-    for label, cells in rows:
-        cells = cells + ["–"] * (length - len(cells))
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return [*lines, ""]
+            rows.append([f"{name}, {label}, paper, TED-HRLR pt_to_en", *theirs])
+    return [*epochs_table(rows), ""]
 
 
 def _seconds_table(trials: Trials) -> list[str]:
-    lines = ["| seconds an epoch | ours | paper, two A100 GPUs |", "|---|--:|--:|"]
+    rows = []
     for model, (name, _) in MODELS.items():
         seconds = trials.seconds(model)
         cell = f"{statistics.mean(seconds):,.1f}" if seconds else NOT_RUN
         if seconds[1:]:
             cell += f" ± {statistics.stdev(seconds):,.1f}"
         mean, deviation = paper.FIGURE_3B[model]
-        lines.append(f"| {name} | {cell} | {mean:,.1f} ± {deviation:,.1f} |")
-    return [*lines, ""]
+        rows.append([name, cell, f"{mean:,.1f} ± {deviation:,.1f}"])
+    head = ["seconds an epoch", "ours", "paper, two A100 GPUs"]
+    return [*markdown(head, "lrr", rows), ""]
 
 
 def _csv(trials: Trials) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["text", "source", "model", "loss", "epoch", "trials", "mean", "low", "high"]
-    )
+    rows: list[tuple] = []
     for model in MODELS:
         for loss in LOSSES:
             for point in trials.curve(model, loss):
                 numbers = (point.mean, point.low, point.high)
-                writer.writerow(
-                    [
+                rows.append(
+                    (
                         trials.manifest["text"],
                         "ours",
                         model,
@@ -225,23 +221,12 @@ def _csv(trials: Trials) -> str:
                         point.epoch,
                         point.trials,
                         *("" if n is None else f"{n:.5f}" for n in numbers),
-                    ]
+                    )
                 )
+            theirs = ("TED-HRLR pt_to_en", "paper", model, loss)
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], start=1):
-                writer.writerow(
-                    [
-                        "TED-HRLR pt_to_en",
-                        "paper",
-                        model,
-                        loss,
-                        epoch,
-                        "up to 10",
-                        mean,
-                        "",
-                        "",
-                    ]
-                )
-    return text.getvalue()
+                rows.append((*theirs, epoch, "up to 10", mean))
+    return csv_text([dict(zip(COLUMNS, row)) for row in rows], COLUMNS)
 
 
 def _draw(trials: Trials, path: Path):

@@ -6,20 +6,32 @@ from pathlib import Path
 
 from reprt import paper
 from reprt.reports.files import notes, write_text
+from reprt.reports.registry import register
 from reprt.reports.runs import Series, by_settings, provenance_lines, read_texts
-from reprt.runs.run_folder import RunFolderError
+from reprt.reports.tables import markdown
 
 LOSSES = ("train_loss", "val_loss")
+HEAD = (
+    "run | text | what departs from this package's defaults | seeds | training loss | "
+    "validation loss | training − paper | validation − paper | distance"
+).split(" | ")
 
 
-def write_readings(folder: Path) -> Path:
+@register(
+    "readings",
+    help="which reading of the paper comes nearest to its numbers",
+    files="readings.md",
+    folder="a folder with a folder of runs for each form of the text",
+    several_texts=True,
+)
+def write_readings(folder: Path, out: Path | None = None) -> Path:
     """Writes `readings.md` from runs on one pair, each a reading of the paper.
 
     A file `notes.md` in the folder becomes part of the page.
 
     Args:
-        folder: a folder with a folder for each form of the text, or of one text, with
-            the run folders in it.
+        folder: a folder with runs, or with a folder of them for each form of the text.
+        out: where the page goes; None for the same folder.
 
     Returns:
         The path of the page.
@@ -27,6 +39,8 @@ def write_readings(folder: Path) -> Path:
     Raises:
         RunFolderError: if there is no run, or the paper has no such pair.
     """
+    from reprt.runs.run_folder import RunFolderError
+
     texts = read_texts(folder)
     runs = [run for text in texts for run in text]
     pairs = sorted({run.settings["text"]["pair"] for run in runs})
@@ -62,7 +76,7 @@ def write_readings(folder: Path) -> Path:
         for run in each.runs:
             lines.append(f"- **{run.name}** on {run.manifest['text']}")
             lines += [f"  - {line}" for line in provenance_lines(run)]
-    page = folder / "readings.md"
+    page = (out or folder) / "readings.md"
     write_text(page, "\n".join([*lines, ""]))
     return page
 
@@ -75,24 +89,19 @@ def distance(series: Series, result: paper.Result) -> float:
 
 
 def _table(model, result, series: Sequence[Series]) -> list[str]:
-    lines = [
-        f"## {model}",
-        "",
-        "| run | text | what departs from this package's defaults | seeds | training "
-        "loss | validation loss | training − paper | validation − paper | distance |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|",
-        f"| paper | | | 1 | {result.train_loss:.2f} | {result.val_loss:.2f} | | | |",
-    ]
+    theirs = [f"{result.train_loss:.2f}", f"{result.val_loss:.2f}"]
+    rows = [["paper", "", "", "1", *theirs, "", "", ""]]
     for each in sorted(series, key=lambda each: distance(each, result)):
         differences = [each.mean(name) - getattr(result, name) for name in LOSSES]
-        cells = [
-            each.runs[0].name.removesuffix(f".{each.runs[0].seed}"),
-            each.runs[0].manifest["text"],
-            ", ".join(each.departures) or "nothing",
-            str(len(each.runs)),
-            *(each.cell(name, 3) for name in LOSSES),
-            *(f"{difference:+.3f}" for difference in differences),
-            f"{distance(each, result):.3f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+        rows.append(
+            [
+                each.runs[0].name.removesuffix(f".{each.runs[0].seed}"),
+                each.runs[0].manifest["text"],
+                ", ".join(each.departures) or "nothing",
+                str(len(each.runs)),
+                *(each.cell(name, 3) for name in LOSSES),
+                *(f"{difference:+.3f}" for difference in differences),
+                f"{distance(each, result):.3f}",
+            ]
+        )
+    return [f"## {model}", "", *markdown(HEAD, "lllrrrrrr", rows), ""]

@@ -5,19 +5,33 @@ from pathlib import Path
 
 from reprt import paper
 from reprt.reports.files import new_figure, notes, save_figure, write_text
-from reprt.reports.runs import Run, provenance_lines, read_runs
+from reprt.reports.registry import register
+from reprt.reports.runs import NOT_RUN, Run, provenance_lines, read_runs
+from reprt.reports.tables import epochs_table, markdown
 
 COLOURS = ("tab:blue", "tab:brown", "tab:green", "tab:purple", "tab:red", "tab:olive")
 
+HEAD = (
+    "model |  | parameters | epochs | training loss | validation loss | seconds an "
+    "epoch | baseline's seconds ÷ its | BLEU, test"
+).split(" | ")
 
-def write_report(folder: Path) -> Path:
+
+@register(
+    "report",
+    help="models side by side",
+    files="report.md and report.png",
+    folder="a folder with runs on one text",
+)
+def write_report(folder: Path, out: Path | None = None) -> Path:
     """Writes `report.md` and `report.png` on the runs in a folder.
 
     A file `notes.md` in the folder becomes part of the page, so that what a person
     has to say survives the next writing.
 
     Args:
-        folder: a folder with run folders in it.
+        folder: a folder with runs on one text.
+        out: where the files go; None for the same folder.
 
     Returns:
         The path of the page.
@@ -25,9 +39,9 @@ def write_report(folder: Path) -> Path:
     Raises:
         RunFolderError: as `read_runs`.
     """
-    runs = read_runs(folder)
-    _draw(runs, folder / "report.png")
-    page = folder / "report.md"
+    runs, out = read_runs(folder), out or folder
+    _draw(runs, out / "report.png")
+    page = out / "report.md"
     write_text(page, _page(runs, notes(folder)))
     return page
 
@@ -81,51 +95,59 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
 def _comparison(runs, official, name, pair) -> list[str]:
     ours = "ours" if official else f"ours, {name}"
     theirs = "paper" if official else f"paper, TED-HRLR {pair} (not comparable)"
-    lines = [
-        "| model | | parameters | epochs | training loss | validation loss | "
-        "seconds an epoch | baseline's seconds ÷ its | BLEU, test |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    rows: list[list[str]] = []
     baseline = next((run for run in runs if run.preset == run.name == "baseline"), None)
     published = paper.TABLE_1.get(pair, {})
     for run in runs:
         result = run.paper
         if result or not official and run.name in published:
             result = published[run.preset]
-            lines.append(
-                f"| {run.name} | {theirs} | {paper.PARAMETERS[run.preset]:,} (on "
-                f"pt_to_en) | {result.epochs} | {result.train_loss:.2f} | "
-                f"{result.val_loss:.2f} | {result.seconds:,.0f} | "
-                f"{published['baseline'].seconds / result.seconds:.2f} | – |"
+            rows.append(
+                [
+                    run.name,
+                    theirs,
+                    f"{paper.PARAMETERS[run.preset]:,} (on pt_to_en)",
+                    f"{result.epochs}",
+                    f"{result.train_loss:.2f}",
+                    f"{result.val_loss:.2f}",
+                    f"{result.seconds:,.0f}",
+                    f"{published['baseline'].seconds / result.seconds:.2f}",
+                    "–",
+                ]
             )
-        lines.append(f"| {run.name} | {ours} | {_our_cells(run, baseline)} |")
+        rows.append([run.name, ours, *_our_cells(run, baseline)])
         if result and official and run.metrics and run.log:
             last = run.log[-1]
-            lines.append(
-                f"| {run.name} | ours − paper | | | "
-                f"{last['train_loss'] - result.train_loss:+.2f} | "
-                f"{last['val_loss'] - result.val_loss:+.2f} | | | |"
-            )
-    return lines
+            differences = [
+                f"{last['train_loss'] - result.train_loss:+.2f}",
+                f"{last['val_loss'] - result.val_loss:+.2f}",
+            ]
+            rows.append([run.name, "ours − paper", "", "", *differences, "", "", ""])
+    return markdown(HEAD, "llrrrrrrr", rows)
 
 
-def _our_cells(run, baseline) -> str:
+def _our_cells(run, baseline) -> list[str]:
     metrics = run.metrics or {}
     parameters = f"{metrics['parameters']:,}" if run.metrics else "–"
     epochs = f"{len(run.log)}" if run.metrics else f"{len(run.log)} so far"
     if not run.log:
-        return f"{parameters} | {epochs} | not run | not run | not run | – | not run"
+        return [parameters, epochs, *[NOT_RUN] * 3, "–", NOT_RUN]
     last, seconds = run.log[-1], run.seconds_an_epoch
     ratio = "–"
     if baseline is not None and baseline.log:
         ratio = f"{baseline.seconds_an_epoch / seconds:.2f}"
     fastest, slowest = min(run.seconds), max(run.seconds)
     spread = f" ({fastest:.1f} to {slowest:.1f})" if run.log[1:] else ""
-    bleu = f"{metrics['test_bleu']:.1f}" if "test_bleu" in metrics else "not run"
-    return (
-        f"{parameters} | {epochs} | {last['train_loss']:.3f} | "
-        f"{last['val_loss']:.3f} | {seconds:.1f}{spread} | {ratio} | {bleu}"
-    )
+    bleu = f"{metrics['test_bleu']:.1f}" if "test_bleu" in metrics else NOT_RUN
+    return [
+        parameters,
+        epochs,
+        f"{last['train_loss']:.3f}",
+        f"{last['val_loss']:.3f}",
+        f"{seconds:.1f}{spread}",
+        ratio,
+        bleu,
+    ]
 
 
 def _leak(runs) -> list[str]:
@@ -140,17 +162,20 @@ def _leak(runs) -> list[str]:
         "",
     ]
     measured = [run for run in runs if "val_prefix_loss_per_token" in run.results]
-    prefix = [
-        "| validation loss, nats per token | teacher-forced | prefix: given only the "
-        "words before, as in a translation |",
-        "|---|--:|--:|",
-        *(
-            f"| {run.name} | {run.log[-1]['val_loss_per_token']:.3f} | "
-            f"{run.results['val_prefix_loss_per_token']:.3f} |"
-            for run in measured
-        ),
-        "",
+    head = [
+        "validation loss, nats per token",
+        "teacher-forced",
+        "prefix: given only the words before, as in a translation",
     ]
+    rows = [
+        [
+            run.name,
+            f"{run.log[-1]['val_loss_per_token']:.3f}",
+            f"{run.results['val_prefix_loss_per_token']:.3f}",
+        ]
+        for run in measured
+    ]
+    prefix = [*markdown(head, "lrr", rows), ""]
     return [*(warning if leaking else []), *(prefix if measured else [])]
 
 
@@ -169,14 +194,9 @@ def _epochs(runs, official, name, pair) -> list[str]:
             for model in paper.FIGURE_3A
             for key, label in losses
         ]
-    length = max(1, *(len(values) for _, values in series))
-    lines = [
-        "| loss | " + " | ".join(str(n) for n in range(1, length + 1)) + " |",
-        "|---|" + "--:|" * length,
-    ]
-    for label, values in series:
-        cells = [f"{value:.2f}" for value in values] + ["–"] * (length - len(values))
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    lines = epochs_table(
+        [[label, *(f"{value:.2f}" for value in values)] for label, values in series]
+    )
     tokens = [
         f"{run.name} {run.log[-1]['train_loss_per_token']:.3f} / "
         f"{run.log[-1]['val_loss_per_token']:.3f}"
@@ -236,8 +256,8 @@ def _provenance(runs) -> list[str]:
         *lines,
         "",
         "Models that one command trained on one machine took turns, an epoch each; the "
-        "seconds of other starts do not compare. Every setting is in `config.toml` in "
-        "each run's folder, every epoch in its `log.csv`.",
+        "seconds of other starts do not compare. Every setting and every epoch is in "
+        "the files of the runs.",
         "",
     ]
 

@@ -1,18 +1,27 @@
-"""Runs as their folders tell of them, and those that differ by their seeds."""
+"""Runs, live or frozen, and those that differ by their seeds.
+
+A folder's runs are its run folders, those of its frozen experiment, and those that its
+`selection.toml` takes from other folders:
+
+    "../ablation/az_to_en" = ["baseline.text", "repe.text.0"]
+
+names a folder and the beginnings of its runs' names, up to a dot.
+"""
 
 import dataclasses
 import statistics
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reprt import paper
-from reprt.analysis.scores import TOKENS
 from reprt.presets import PRESETS
-from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+from reprt.reports.frozen import Record, flat, is_frozen, read_frozen
 from reprt.runs.run_settings import usual_settings
 
 NOT_RUN = "not run"
+SELECTION = "selection.toml"
 # Settings that are no departure from the paper, whatever they are.
 INDIFFERENT = {
     "text.pair",
@@ -26,22 +35,8 @@ INDIFFERENT = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """What the files of one run say.
-
-    Attributes:
-        name: the run's name.
-        settings: its settings, as tables.
-        manifest: where and with what it was run.
-        log: a row for each finished epoch.
-        metrics: its results, or None while it is unfinished.
-    """
-
-    name: str
-    settings: Mapping[str, Any]
-    manifest: Mapping[str, Any]
-    log: Sequence[Mapping[str, float]]
-    metrics: Mapping[str, Any] | None
+class Run(Record):
+    """A run, as pages ask of it."""
 
     @property
     def results(self) -> Mapping[str, Any]:
@@ -125,7 +120,7 @@ class Run:
             if name in self.results:
                 found[name] = self.results[name]
         for score in self.results.get("test_scores", ()):
-            if score["metric"] == "chrF" and score["text"] == TOKENS:
+            if (score["metric"], score["text"]) == ("chrF", "corpus tokens"):
                 found["test_chrf"] = score["value"]
         return found
 
@@ -194,63 +189,88 @@ def by_settings(runs: Sequence[Run]) -> list[Series]:
 
 
 def read_texts(folder: Path) -> list[list[Run]]:
-    """Reads the runs of several texts, or of one.
+    """Reads the runs of several texts, or of one; those of a text stand together.
 
     Args:
-        folder: a folder with a folder for each text, or of one text, with the run
-            folders in it.
+        folder: a folder with runs, or with a folder of them for each text.
 
     Raises:
-        RunFolderError: if there is no run, or as `read_runs`.
+        RunFolderError: if there is no run.
     """
-    texts = {path.parents[1] for path in folder.glob("*/*/config.toml")}
-    if any(folder.glob("*/config.toml")):
-        texts.add(folder)
-    if not texts:
-        raise RunFolderError(
-            "Expected a folder with run folders, or with a folder of them for each "
-            f"text. Received: {folder}, without any."
-        )
-    return [read_runs(text) for text in sorted(texts)]
+    texts: dict[tuple, list[Run]] = {}
+    for run in _read(folder, "*/config.toml", "*/*/config.toml"):
+        name = run.manifest["text"]
+        texts.setdefault((name.lower(), name, *run.text_hashes), []).append(run)
+    return [texts[text] for text in sorted(texts)]
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Reads every run folder in a folder, the paper's models first.
+    """Reads every run in a folder, the paper's models first.
 
     Raises:
         RunFolderError: if there is none, or their texts or vocabularies differ, for
             then their losses cannot be compared.
     """
-    runs = []
-    for config in sorted(folder.glob("*/config.toml")):
-        files = RunFolder(config.parent)
-        if files.path.suffix == UNFINISHED:
-            continue
-        settings = files.settings()
-        runs.append(
-            Run(
-                settings["name"],
-                settings,
-                files.manifest(),
-                files.log(),
-                files.metrics(),
-            )
-        )
-    if not runs:
-        raise RunFolderError(
-            f"Expected a folder with run folders in it. Received: {folder}, without "
-            "any."
-        )
+    from reprt.runs.run_folder import RunFolderError
+
+    runs = _read(folder, "*/config.toml")
     for run in runs[1:]:
         if run.text_hashes != runs[0].text_hashes:
             raise RunFolderError(
                 f"Expected the runs in {folder} to be on the same text, with the same "
                 f"vocabularies. Those of {runs[0].name} and {run.name} differ."
             )
+    return runs
+
+
+def _read(folder: Path, *configs: str) -> list[Run]:
+    from reprt.runs.run_folder import RunFolderError
+
+    runs = own_runs(folder, *configs)
+    path = folder / SELECTION
+    if path.exists():
+        selection = tomllib.loads(path.read_text(encoding="utf-8"))
+        for other, names in selection.items():
+            there = own_runs(folder / other, *configs)
+            for name in names:
+                found = [run for run in there if f"{run.name}.".startswith(f"{name}.")]
+                if not found:
+                    raise RunFolderError(
+                        f"Expected the runs of {path} to be in {folder / other}. "
+                        f"Received: {name!r}, which is not."
+                    )
+                runs += found
+    if not runs:
+        raise RunFolderError(
+            f"Expected a folder with run folders in it. Received: {folder}, without "
+            "any, and without the runs.csv of a frozen experiment."
+        )
     presets = list(PRESETS)
     return sorted(
-        runs, key=lambda run: (-presets.index(run.preset), run.name != run.preset)
+        runs,
+        key=lambda run: (-presets.index(run.preset), run.name != run.preset, run.name),
     )
+
+
+def own_runs(folder: Path, *configs: str) -> list[Run]:
+    """Returns the runs that a folder itself holds.
+
+    Args:
+        folder: the folder.
+        *configs: patterns of the `config.toml` of its run folders.
+    """
+    from reprt.runs.run_folder import UNFINISHED, RunFolder
+
+    runs = []
+    for config in sorted(path for each in configs for path in folder.glob(each)):
+        live = RunFolder(config.parent)
+        if live.path.suffix != UNFINISHED:
+            runs.append(
+                Run(live.settings(), live.manifest(), live.log(), live.metrics())
+            )
+    if is_frozen(folder):
+        runs += [Run(**vars(record)) for record in read_frozen(folder)]
+    return runs
 
 
 def provenance_lines(run: Run, with_time: bool = True) -> list[str]:

@@ -1,15 +1,13 @@
 """The paper's Table 1, with ours beside it."""
 
-import csv
 import dataclasses
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reprt import paper
-from reprt.data.corpora.ted import PAIRS
 from reprt.reports.files import notes, write_text
+from reprt.reports.registry import register
 from reprt.reports.runs import (
     NOT_RUN,
     Run,
@@ -18,6 +16,7 @@ from reprt.reports.runs import (
     provenance_lines,
     read_texts,
 )
+from reprt.reports.tables import csv_text, latex, latex_cell, markdown
 
 MODELS = {"baseline": "baseline", "repe": "RePE"}
 # What the paper prints of each model, and with how many digits.
@@ -31,7 +30,7 @@ BEYOND = {
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
-NONE = "–"
+NONE, BLANK = "–", " "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +86,21 @@ class Row:
         return f"{ours.mean(name) - theirs[name]:+.{PRINTED[name]}f}"
 
 
-def write_table1(folder: Path) -> Path:
+@register(
+    "table1",
+    help="the paper's Table 1 with ours beside it",
+    files="table1.md, .tex and .csv",
+    folder="a folder with a folder of runs for each text",
+    several_texts=True,
+    each_text="report",
+)
+def write_table1(folder: Path, out: Path | None = None) -> Path:
     """Writes `table1.md`, `.tex` and `.csv` from the runs in a folder.
 
     Args:
-        folder: a folder with a folder for each text, or of one text, with the run
-            folders in it. A file `notes.md` beside them becomes part of the page.
+        folder: a folder with runs, or with a folder of them for each text. A file
+            `notes.md` in it becomes part of the page.
+        out: where the files go; None for the same folder.
 
     Returns:
         The path of the page.
@@ -100,10 +108,10 @@ def write_table1(folder: Path) -> Path:
     Raises:
         RunFolderError: if there is no run.
     """
-    rows = read_rows(folder)
-    write_text(folder / "table1.csv", _csv(rows))
-    write_text(folder / "table1.tex", f"{_latex(rows)}\n{_latex_beyond(rows)}")
-    page = folder / "table1.md"
+    rows, out = read_rows(folder), out or folder
+    write_text(out / "table1.csv", _csv(rows))
+    write_text(out / "table1.tex", f"{_latex(rows)}\n{_latex_beyond(rows)}")
+    page = out / "table1.md"
     write_text(page, _page(rows, notes(folder)))
     return page
 
@@ -114,6 +122,8 @@ def read_rows(folder: Path) -> list[Row]:
     Raises:
         RunFolderError: if there is no run in the folder.
     """
+    from reprt.data.corpora.ted import PAIRS
+
     rows: dict[str, list[Row]] = {pair: [] for pair in PAIRS}
     for runs in read_texts(folder):
         begun = [run for run in runs if run.log]
@@ -132,6 +142,8 @@ def _series(runs: Sequence[Run]) -> list[Series]:
 
 def _lines(row: Row) -> list[list[str]]:
     """The lines of one pair: its name, both sizes, whose, the cells of both models."""
+    from reprt.data.corpora.ted import PAIRS
+
     lines = []
     known = PAIRS.get(row.pair)
     if known and row.published and row.first:
@@ -142,7 +154,7 @@ def _lines(row: Row) -> list[list[str]]:
         ]
         sizes = [f"{known.train:,}", f"{known.dev:,}"]
         lines.append([row.pair, *sizes, "paper", *theirs])
-    first = ["", "", ""] if lines else [row.pair, "", ""]
+    first = [BLANK] * 3 if lines else [row.pair, BLANK, BLANK]
     if row.manifest and not row.official:  # numbers on another text name it
         pairs = row.manifest["sentence_pairs"]
         first = [first[0], f"{pairs['train']:,}", f"{pairs['dev']:,}"]
@@ -151,7 +163,7 @@ def _lines(row: Row) -> list[list[str]]:
         differences = [
             row.difference(model, name) for model in MODELS for name in PRINTED
         ]
-        lines.append(["", "", "", "ours − paper", *differences])
+        lines.append([*[BLANK] * 3, "ours − paper", *differences])
     return lines
 
 
@@ -189,29 +201,33 @@ def _page(rows: Sequence[Row], notes: Sequence[str]) -> str:
         "median. The paper's seconds are those of two A100 GPUs; ours are those of the "
         "hardware named below.",
         "",
-        "| pair | train | dev | | " + " | ".join(head) + " |",
-        "|---|--:|--:|---|" + "--:|" * len(head),
+        *markdown(
+            ["pair", "train", "dev", "", *head],
+            "lrrl" + "r" * len(head),
+            [cells for row in rows for cells in _lines(row)],
+        ),
+        "",
     ]
-    lines += [f"| {' | '.join(cells)} |" for row in rows for cells in _lines(row)]
     return "\n".join(
-        [*lines, "", *notes, *_beyond(rows), *_departures(rows), *_provenance(rows)]
+        [*lines, *notes, *_beyond(rows), *_departures(rows), *_provenance(rows)]
     )
 
 
 def _beyond(rows) -> list[str]:
-    head = [label for label, _ in BEYOND.values()]
-    lines = [
+    return [
         "## Beyond the paper",
         "",
         "Losses here are means over tokens, in nats. *Prefix*: at each position the "
         "decoder is given the words before it and no others, as in a translation. BLEU "
         "and chrF are those of greedy search on the test split, on corpus tokens.",
         "",
-        "| text | model | seeds | " + " | ".join(head) + " |",
-        "|---|---|--:|" + "--:|" * len(head),
+        *markdown(_beyond_head(), "llr" + "r" * len(BEYOND), _beyond_cells(rows)),
+        "",
     ]
-    lines += [f"| {' | '.join(cells)} |" for cells in _beyond_cells(rows)]
-    return [*lines, ""]
+
+
+def _beyond_head() -> list[str]:
+    return ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
 
 
 def _beyond_cells(rows) -> list[list[str]]:
@@ -252,62 +268,30 @@ def _latex(rows) -> str:
     spans = " & ".join(
         rf"\multicolumn{{{len(PRINTED)}}}{{c}}{{{name}}}" for name in MODELS.values()
     )
-    lines = [
-        r"% \usepackage{booktabs}",
-        r"\begin{tabular}{lrrl" + "r" * (len(PRINTED) * len(MODELS)) + "}",
-        r"\toprule",
-        rf"& & & & {spans} \\",
-        rf"pair & train & dev & & {head} \\",
-        r"\midrule",
-    ]
-    for row in rows:
-        for cells in _lines(row):
-            lines.append(" & ".join(map(_escaped, cells)) + r" \\")
-        lines.append(r"\addlinespace")
-    return "\n".join([*lines[:-1], r"\bottomrule", r"\end{tabular}", ""])
+    table = latex(
+        "lrrl" + "r" * (len(PRINTED) * len(MODELS)),
+        [f"& & & & {spans}", f"pair & train & dev & & {head}"],
+        map(_lines, rows),
+    )
+    return "% \\usepackage{booktabs}\n" + table
 
 
 def _latex_beyond(rows) -> str:
-    head = " & ".join(_escaped(label) for label, _ in BEYOND.values())
-    lines = [
-        r"% Beyond the paper",
-        r"\begin{tabular}{llr" + "r" * len(BEYOND) + "}",
-        r"\toprule",
-        rf"text & model & seeds & {head} \\",
-        r"\midrule",
-        *(" & ".join(map(_escaped, cells)) + r" \\" for cells in _beyond_cells(rows)),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join([*lines, ""])
-
-
-def _escaped(text: str) -> str:
-    for sign, written in (
-        ("_", r"\_"),
-        ("&", r"\&"),
-        ("%", r"\%"),
-        ("#", r"\#"),
-        ("±", r"$\pm$"),
-        ("−", "$-$"),
-        ("–", "--"),
-    ):
-        text = text.replace(sign, written)
-    return text
+    head = " & ".join(map(latex_cell, _beyond_head()))
+    table = latex("llr" + "r" * len(BEYOND), [head], [_beyond_cells(rows)])
+    return "% Beyond the paper\n" + table
 
 
 def _csv(rows) -> str:
     names = [*PRINTED, *(name for name in BEYOND if name not in PRINTED)]
     spreads = [f"{name}_sd" for name in names]
-    text = io.StringIO()
     fields = ["pair", "source", "text", "official_text", "model", "seeds", *names]
     fields += [*spreads, "departures", "commits"]
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    writer.writeheader()
+    found = []
     for pair, results in paper.TABLE_1.items():
         for model in results:
             numbers = Row(pair).paper_numbers(model)
-            writer.writerow(
+            found.append(
                 {
                     "pair": pair,
                     "source": "paper",
@@ -323,7 +307,7 @@ def _csv(rows) -> str:
             means = {n: each.mean(n) for n in names if each.values(n)}
             deviations = {f"{n}_sd": each.deviation(n) for n in means}
             commits = {s["commit"] for run in each.runs for s in run.manifest["starts"]}
-            writer.writerow(
+            found.append(
                 {
                     "pair": row.pair,
                     "source": "ours",
@@ -337,4 +321,4 @@ def _csv(rows) -> str:
                     "commits": " ".join(sorted(filter(None, commits))),
                 }
             )
-    return text.getvalue()
+    return csv_text(found, fields)

@@ -15,8 +15,6 @@ from reprt.settings import from_settings
 
 # The tables that each model, and each text, may have otherwise.
 OWN_TABLES = ("training", "batching", "optimizer", "schedule")
-PAGES_ON_TEXTS = ("table1", "readings")  # on the runs of several texts
-PAGES = ("report", "comparison", "figure3", *PAGES_ON_TEXTS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,7 +98,7 @@ class Recipe:
 
     @property
     def page(self) -> str:
-        """What is written about the runs: one of `PAGES`."""
+        """What is written about the runs: the name of a page of `reprt.reports`."""
         return self.settings.get(
             "page", "comparison" if self.trials.seeds else "report"
         )
@@ -238,12 +236,12 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     Args:
         path: a TOML file with the tables `[text]`, `[vocabulary]`, `[batching]`,
             `[optimizer]`, `[schedule]`, `[training]`, `[trials]`, `[models.NAME]` and
-            `[embedded]`, and perhaps with `page`, one of `PAGES`.
+            `[embedded]`, and perhaps with `page`.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:
-        ValueError: for a file that is missing or not TOML, an unknown table or page,
-            or an override that is not of the form KEY=VALUE.
+        ValueError: for a file that is missing or not TOML, an unknown table, or an
+            override that is not of the form KEY=VALUE.
 
     Example:
 
@@ -266,11 +264,6 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         _override(settings, override)
         _override(by_hand, override)
     tables = ("text", "vocabulary", *OWN_TABLES, "trials", "models", "embedded")
-    page = settings.get("page", PAGES[0])
-    if page not in PAGES:
-        raise ValueError(
-            f"Expected 'page' in {path} to be one of {PAGES}. Received: {page!r}."
-        )
     _check_tables(
         {name: table for name, table in settings.items() if name != "page"},
         tables,

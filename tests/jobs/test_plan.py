@@ -160,13 +160,6 @@ def test_mistakes_in_pairs_are_named(train, capsys, more, message):
     assert re.search(message, capsys.readouterr().err)
 
 
-def test_an_unknown_page_is_named(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text('page = "table2"\n[models.repe]\npreset = "repe"\n')
-    with pytest.raises(ValueError, match="'page' in .*table1.*'table2'"):
-        load_recipe(path)
-
-
 def test_the_recipes_are_the_papers():
     from reprt import paper
 

@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -17,7 +16,6 @@ from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder
 
 EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
-RESULTS = EXPERIMENTS / "results"
 RECIPE = """
 [training]
 epochs = 2
@@ -201,17 +199,6 @@ def test_notes_survive_the_next_writing(add):
     folder = add("repe.text.0", 1.0, 3.0, 4.0)
     (folder / "notes.md").write_text("What a person has to say.\n")
     assert "What a person has to say." in write_comparison(folder).read_text()
-
-
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/comparison.md")), ids=str)
-def test_committed_comparisons_are_made_again_from_the_files_beside_them(
-    path, tmp_path
-):
-    copy = tmp_path / "copy"
-    shutil.copytree(path.parent, copy)
-    write_comparison(copy)
-    for name in ("comparison.md", "comparison.csv"):
-        assert (copy / name).read_text() == (path.parent / name).read_text()
 
 
 def test_a_run_belongs_to_whoever_claims_it_first(tmp_path):

@@ -1,17 +1,12 @@
 """Figure 3: all trials, their mean and its band, from result files alone."""
 
 import csv
-import pathlib
-import shutil
 
 import numpy as np
-import pytest
 from fake_runs import row
 
 from reprt import paper
 from reprt.reports.figure3 import bootstrap_interval, write_figure3
-
-RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"
 
 
 def points(folder, **wanted):
@@ -90,15 +85,6 @@ def test_a_pair_whose_name_ends_alike_is_not_the_papers(add):
     text = {"pair": "glpt_to_en"}
     folder = add("repe.0", [row(1, 4.0, 3.0)], {}, text_fields=glpt, text=text)
     assert "Not comparable with the paper" in write_figure3(folder).read_text()
-
-
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/figure3.md")), ids=str)
-def test_committed_figures_are_made_again_from_the_files_beside_them(path, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(path.parent, copy)
-    write_figure3(copy)
-    for name in ("figure3.md", "figure3.csv"):
-        assert (copy / name).read_text() == (path.parent / name).read_text()
 
 
 def test_the_same_trials_give_the_same_files(add):

@@ -1,7 +1,6 @@
 """Which reading of the paper comes nearest to its numbers."""
 
 import pathlib
-import shutil
 
 import pytest
 from fake_runs import row
@@ -11,7 +10,6 @@ from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolderError
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
-RESULTS = REPOSITORY / "experiments" / "results"
 HEAD = (
     "| run | text | what departs from this package's defaults | seeds | training "
     "loss | validation loss | training − paper | validation − paper | distance |"
@@ -82,11 +80,3 @@ def test_the_recipe_tries_every_reading_of_both_models():
     }
     assert len(runs) == len(tried) == 16
     assert {len({reading[i] for reading in tried}) for i in range(5)} == {2}
-
-
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/readings.md")), ids=str)
-def test_committed_readings_are_made_again_from_the_files_beside_them(path, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(path.parent, copy)
-    write_readings(copy)
-    assert (copy / path.name).read_text() == path.read_text()

@@ -1,6 +1,4 @@
-import pathlib
 import re
-import shutil
 
 import pytest
 from fake_runs import OFFICIAL, row
@@ -10,7 +8,6 @@ from reprt.reports.report import write_report
 from reprt.reports.runs import read_runs
 from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError
 
-RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"
 EMBEDDED = "embedded corpus (generated, not TED)"
 
 
@@ -175,16 +172,6 @@ def test_runs_on_different_texts_are_not_put_side_by_side(add, tmp_path, text):
     aside.rename(tmp_path / "repe")  # by hand, for no command would
     with pytest.raises(RunFolderError, match="Those of baseline and repe differ"):
         write_report(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["embedded_corpus"])
-def test_committed_reports_are_made_again_from_the_files_beside_them(name, tmp_path):
-    """Also when a setting of theirs has gone since."""
-    folder = tmp_path / name
-    shutil.copytree(RESULTS / name, folder)
-    report = (folder / "report.md").read_text()
-    write_report(folder)
-    assert (folder / "report.md").read_text() == report
 
 
 def test_what_search_sees_stands_beside_what_teachers_force(add):

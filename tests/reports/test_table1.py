@@ -2,9 +2,7 @@
 
 import csv
 import dataclasses
-import pathlib
 import re
-import shutil
 
 import pytest
 from fake_runs import row
@@ -13,7 +11,6 @@ from reprt import paper
 from reprt.reports.table1 import write_table1
 from reprt.runs.run_folder import RunFolderError
 
-RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"
 AZ = {"official": True, "name": "TED-HRLR az_to_en", "pair": "az_to_en"}
 CHRF = {"metric": "chrF", "text": "corpus tokens", "value": 33.25, "signature": "s"}
 PLAIN = {**CHRF, "text": "detokenised", "value": 99.0}
@@ -187,16 +184,6 @@ def test_a_folder_without_runs_is_told(tmp_path):
 def test_before_the_first_epoch_has_ended_nothing_was_run(add_az):
     page = write_table1(add_az("repe", [])).read_text()
     assert sum(line.count("not run") for line in cells_of(page)) == 14 * 2
-
-
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/table1.md")), ids=str)
-def test_committed_tables_are_made_again_from_the_files_beside_them(path, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(path.parent, copy)
-    write_table1(copy)
-    for ending in (".md", ".tex", ".csv"):
-        name = path.with_suffix(ending).name
-        assert (copy / name).read_text() == (path.parent / name).read_text()
 
 
 def test_results_name_the_fields_that_the_table_prints():

@@ -1,0 +1,63 @@
+"""Live runs put into the few files of a frozen experiment, with their pages."""
+
+import dataclasses
+from pathlib import Path
+
+from reprt.reports.files import NOTES, write_text
+from reprt.reports.frozen import is_frozen, write_frozen
+from reprt.reports.registry import page_on, pages
+from reprt.reports.runs import own_runs, read_texts
+
+
+def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
+    """Writes a frozen experiment: its runs, the notes on them and their pages.
+
+    The pages are those that the folder has, or else its report. Runs that have not
+    finished are frozen as far as they are.
+
+    Args:
+        folder: a folder with run folders, or with a folder of them for each text.
+        out: the folder of the experiment; None for FOLDER-frozen beside it.
+
+    Returns:
+        The path of the experiment, and the names of the runs that have not finished.
+
+    Raises:
+        RunFolderError: if there is no run, or `out` holds other files or runs.
+    """
+    from reprt.runs.run_folder import RunFolderError
+
+    out = out or folder.with_name(f"{folder.resolve().name}-frozen")
+    runs = [run for text in read_texts(folder) for run in text]
+    if out.exists() and any(out.iterdir()) and not is_frozen(out):
+        raise RunFolderError(
+            f"Expected {out} to be empty or a frozen experiment. Received a folder "
+            "with other files. Choose another --out."
+        )
+    lost = [
+        run.name
+        for run in own_runs(out)
+        if not any(_same(run, other) for other in runs)
+    ]
+    if lost:
+        raise RunFolderError(
+            f"Expected {out} to hold none but the runs of {folder}. Received a frozen "
+            f"experiment with {', '.join(lost)}. Choose another --out."
+        )
+    written = [page for page in pages().values() if (folder / page.file).exists()]
+    if (folder / NOTES).exists() and folder != out:
+        write_text(out / NOTES, (folder / NOTES).read_text(encoding="utf-8"))
+    told = [
+        dataclasses.replace(
+            run, manifest={**run.manifest, "looks_ahead": run.looks_ahead}
+        )
+        for run in runs
+    ]
+    write_frozen(told, out, written[0].name if written else None)
+    for page in written or [page_on("report", out)]:
+        page.write(out)
+    return out, [run.name for run in runs if run.metrics is None]
+
+
+def _same(run, other) -> bool:
+    return (run.settings, run.text_hashes) == (other.settings, other.text_hashes)

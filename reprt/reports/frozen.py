@@ -1,0 +1,309 @@
+"""An experiment's runs in four files, from which each comes back as it was.
+
+| file | what it holds |
+|---|---|
+| `recipe.toml` | the settings that runs have in common, by table and by model |
+| `runs.csv` | a row a run: the settings that differ, its starts, its results |
+| `epochs.csv` | a row an epoch of each run |
+| `provenance.json` | the texts and vocabularies, the starts, the scores' signatures |
+| `examples.csv` | translations, if there are any |
+"""
+
+import collections
+import csv
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprt.reports.files import write_text
+from reprt.reports.tables import csv_text
+
+RECIPE, RUNS, EPOCHS = "recipe.toml", "runs.csv", "epochs.csv"
+PROVENANCE, EXAMPLES = "provenance.json", "examples.csv"
+HEADER = "# What the runs have in common; what differs is in runs.csv.\n\n"
+OF_RUN = ("looks_ahead", "origin")  # what may differ between manifests on one text
+SCORE = "test_scores."  # begins the columns of scores: test_scores.METRIC.TEXT
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What the files of one run say.
+
+    Attributes:
+        settings: its settings, as tables.
+        manifest: where and with what it was run.
+        log: a row for each finished epoch.
+        metrics: its results, or None while it is unfinished.
+    """
+
+    settings: Mapping[str, Any]
+    manifest: Mapping[str, Any]
+    log: Sequence[Mapping[str, float]]
+    metrics: Mapping[str, Any] | None
+
+    @property
+    def name(self) -> str:
+        return self.settings["name"]
+
+
+def is_frozen(folder: Path) -> bool:
+    """Returns whether a folder holds a frozen experiment."""
+    return (folder / RUNS).exists()
+
+
+def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
+    """Writes the files of a frozen experiment.
+
+    Args:
+        runs: its runs, on one text or several.
+        folder: the folder.
+        page: the recipe's `page`; None for its own choice.
+
+    Raises:
+        ValueError: if two texts, or two runs on one text, have the same name.
+    """
+    import tomli_w
+
+    recipe, settings = _in_common([run.settings for run in runs])
+    if page is not None:
+        recipe = {"page": page, **recipe}
+    shared: dict[str, Any] = {"texts": {}, "starts": [], "signatures": []}
+    rows: dict[tuple, dict[str, Any]] = {}
+    epochs, examples = [], []
+    for run, own in zip(runs, settings):
+        key = {"text": run.manifest["text"], "run": run.name}
+        results, translations = _as_columns(run, shared["signatures"])
+        row = {**key, **own, **_whence(run, shared), **results}
+        if rows.setdefault(tuple(key.values()), row) is not row:
+            raise ValueError(
+                f"Expected one run called {run.name!r} on {key['text']}, to be frozen "
+                f"in {folder}. Received two."
+            )
+        epochs += [
+            {**key, **{n: int(v) if v.is_integer() else v for n, v in epoch.items()}}
+            for epoch in run.log
+        ]
+        examples += [{**key, **example} for example in translations]
+    write_text(folder / RECIPE, HEADER + tomli_w.dumps(recipe))
+    write_text(folder / RUNS, _csv(rows.values()))
+    write_text(folder / EPOCHS, _csv(epochs))
+    found = json.dumps(shared, indent=1, ensure_ascii=False)
+    write_text(folder / PROVENANCE, f"{found}\n")
+    (folder / EXAMPLES).unlink(missing_ok=True)
+    if examples:
+        write_text(folder / EXAMPLES, _csv(examples))
+
+
+def read_frozen(folder: Path) -> list[Record]:
+    """Returns the runs of a frozen experiment, in the order of `runs.csv`."""
+    recipe = tomllib.loads((folder / RECIPE).read_text(encoding="utf-8"))
+    shared = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    logs, examples = _by_run(folder / EPOCHS), _by_run(folder / EXAMPLES)
+    records = []
+    for (text, name), (row,) in _by_run(folder / RUNS).items():
+        cells = {column: value for column, value in row.items() if value != ""}
+        starts = zip(cells.pop("started", "").split("; "), cells.pop("starts"))
+        own = {column: cells.pop(column) for column in [*filter(_is_setting, cells)]}
+        manifest = {
+            "text": text,
+            **shared["texts"][text],
+            "starts": [
+                {"time": time, **shared["starts"][number]} for time, number in starts
+            ],
+            **{column: cells.pop(column) for column in OF_RUN if column in cells},
+        }
+        log = [
+            {column: float(value) for column, value in epoch.items() if value != ""}
+            for epoch in logs[text, name]
+        ]
+        metrics = None
+        if cells:
+            metrics = _as_metrics(cells, log, shared["signatures"])
+            if examples[text, name]:
+                metrics["examples"] = examples[text, name]
+        records.append(Record(_settings(recipe, name, own), manifest, log, metrics))
+    return records
+
+
+def _in_common(
+    all_settings: Sequence[Mapping[str, Any]],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A recipe with what is common, and for each run the settings that are its own."""
+    runs = [flat(settings) for settings in all_settings]
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        by_model.setdefault(_model(run["name"]), []).append(run)
+    tables = {n: v for n, v in _agreed(runs).items() if not _of_model(n)}
+    models = {
+        model: {n: v for n, v in _agreed(own).items() if _of_model(n)}
+        for model, own in by_model.items()
+    }
+    recipe = _nested(tables) | {
+        "models": {
+            model: {name.removeprefix("model."): value for name, value in own.items()}
+            for model, own in models.items()
+        }
+    }
+    differing = [
+        {n: v for n, v in run.items() if n not in tables | models[_model(run["name"])]}
+        for run in runs
+    ]
+    names = dict.fromkeys(n for own in differing for n in own if n != "name")
+    return recipe, [{name: own.get(name) for name in names} for own in differing]
+
+
+def _settings(
+    recipe: Mapping[str, Any], name: str, own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A run's settings: those of its recipe and model, and its own."""
+    model = {
+        key if key == "preset" else f"model.{key}": value
+        for key, value in recipe["models"][_model(name)].items()
+    }
+    tables = {k: v for k, v in recipe.items() if k not in ("page", "models")}
+    return _nested({"name": name, **model, **flat(tables), **own})
+
+
+def _agreed(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings that all runs have alike."""
+    return {
+        name: value
+        for name, value in runs[0].items()
+        if name != "name" and all(run.get(name) == value for run in runs)
+    }
+
+
+def _model(run: str) -> str:
+    """The name of a run's model in its recipe."""
+    return run.split(".")[0]
+
+
+def _of_model(setting: str) -> bool:
+    return setting == "preset" or setting.startswith("model.")
+
+
+def _is_setting(column: str) -> bool:
+    return column == "preset" or "." in column and not column.startswith(SCORE)
+
+
+def _whence(run: Record, shared: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a run's manifest; what runs share of it is added to `shared`."""
+    text = dict(run.manifest)
+    name, starts = text.pop("text"), text.pop("starts")
+    own = {key: text.pop(key) for key in OF_RUN if key in text}
+    known = shared["texts"].setdefault(name, {**text, "origin": own.get("origin")})
+    if known != {**text, "origin": known["origin"]}:
+        raise ValueError(
+            f"Expected one text called {name!r}, with one pair of vocabularies. "
+            "Received two: freeze their runs apart."
+        )
+    if own.get("origin") == known["origin"]:  # and was not found in another place
+        own.pop("origin")
+    numbers = [
+        _index(shared["starts"], {n: v for n, v in start.items() if n != "time"})
+        for start in starts
+    ]
+    times = "; ".join(start["time"] for start in starts)
+    return {**own, "starts": numbers, "started": times}
+
+
+def _as_columns(run: Record, signatures: list[Any]) -> tuple[dict[str, Any], Any]:
+    """A run's results as columns, and its translations."""
+    known = _known(run.log)
+    cells = {n: v for n, v in (run.metrics or {}).items() if known.get(n) != v}
+    translations, signed = cells.pop("examples", ()), {}
+    if "test_bleu_signature" in cells:
+        signed["test_bleu"] = cells.pop("test_bleu_signature")
+    for score in cells.pop("test_scores", ()):
+        column = f"{SCORE}{score['metric']}.{score['text']}"
+        cells[column], signed[column] = score["value"], score["signature"]
+    if signed:
+        cells["signatures"] = _index(signatures, signed)
+    return cells, translations
+
+
+def _as_metrics(cells, log, signatures) -> dict[str, Any]:
+    """The results of which `_as_columns` made columns."""
+    signed = dict(signatures[cells.pop("signatures")] if "signatures" in cells else {})
+    metrics = _known(log)
+    if "test_bleu" in signed:
+        metrics["test_bleu_signature"] = signed.pop("test_bleu")
+    if signed:
+        metrics["test_scores"] = [
+            {"metric": metric, "text": text, "value": value, "signature": signature}
+            for column, signature in signed.items()
+            for value in [cells.pop(column)]
+            for metric, text in [column.removeprefix(SCORE).split(".")]
+        ]
+    return metrics | cells
+
+
+def _known(log: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """The results that a log tells."""
+    return {
+        "epochs": len(log),
+        "total_train_seconds": sum(row["train_seconds"] for row in log),
+        "last_epoch": log[-1] if log else {},
+    }
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns nested tables as one, with names such as `training.seed`."""
+    entries: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            entries |= flat(value, f"{prefix}{name}.")
+        else:
+            entries[f"{prefix}{name}"] = value
+    return entries
+
+
+def _nested(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The reverse of `flat`."""
+    tables: dict[str, Any] = {}
+    for name, value in entries.items():
+        *path, last = name.split(".")
+        table = tables
+        for each in path:
+            table = table.setdefault(each, {})
+        table[last] = value
+    return tables
+
+
+def _index(found: list[Any], item: Any) -> int:
+    """The place of an item among those found, to which it is added if it is new."""
+    if item not in found:
+        found.append(item)
+    return found.index(item)
+
+
+def _csv(rows) -> str:
+    return csv_text([{name: _cell(row[name]) for name in row} for row in rows])
+
+
+def _cell(value: Any) -> str:
+    """A value as JSON has it, but words without their quotes, and None as nothing."""
+    if value is None or isinstance(value, str) and _value(value) == value:
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _value(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def _by_run(path: Path) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
+    """The rows of a file by text and run; none if there is no file."""
+    found = collections.defaultdict(list)
+    if path.exists():
+        with open(path, encoding="utf-8", newline="") as file:
+            for cells in csv.DictReader(file):
+                row = {column: _value(cell) for column, cell in cells.items()}
+                found[row.pop("text"), row.pop("run")].append(row)
+    return found

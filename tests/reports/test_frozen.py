@@ -1,0 +1,242 @@
+"""Frozen experiments: runs come back as they were, and with them every page."""
+
+import dataclasses
+import json
+import pathlib
+import sys
+
+import pytest
+from fake_runs import row
+
+from reprt.cli import main
+from reprt.reports.freeze import freeze
+from reprt.reports.frozen import is_frozen, write_frozen
+from reprt.reports.registry import page_on, pages
+from reprt.reports.runs import read_runs, read_texts
+from reprt.runs.recipe import load_recipe
+from reprt.runs.run_folder import RunFolder, RunFolderError
+
+RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"
+COMMITTED = [
+    (page, path.parent)
+    for page in pages().values()
+    for path in sorted(RESULTS.glob(f"**/{page.file}"))
+]
+SCORES = [
+    {"metric": metric, "text": text, "value": value, "signature": f"{metric}|{text}"}
+    for metric, text, value in [
+        ("BLEU", "corpus tokens", 31.25),
+        ("chrF", "corpus tokens", 1e-7),
+        ("BLEU", "detokenised", 30.0),
+    ]
+]
+METRICS = {
+    "out_of_time": False,
+    "finished": "2026-11-21 14:09:26 +0000",
+    "val_prefix_loss_per_token": 1 / 3,
+    "test_bleu": 31.25,
+    "test_bleu_signature": "BLEU|corpus tokens",
+    "test_scores": SCORES,
+}
+EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}
+AZ = {"official": True, "name": "TED-HRLR az_to_en", "pair": "az_to_en"}
+
+
+def name(value):
+    """Of a page and its folder."""
+    return value.name if hasattr(value, "help") else str(value.relative_to(RESULTS))
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without their pictures, which take most of the time."""
+    for page in pages().values():
+        module = sys.modules[page.write.__module__]
+        monkeypatch.setattr(module, "_draw", lambda *_: None, raising=False)
+
+
+def written(page, folder, out):
+    """The files of a page by name, pictures left out."""
+    out.mkdir(parents=True, exist_ok=True)
+    page.write(folder, out)
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+@pytest.mark.parametrize("page, folder", COMMITTED, ids=name)
+def test_committed_pages_are_made_again_from_the_files_beside_them(
+    page, folder, tmp_path, undrawn
+):
+    """To the byte; also when a setting of theirs has gone since."""
+    for file, content in written(page, folder, tmp_path).items():
+        assert content == (folder / file).read_bytes(), file
+
+
+def test_a_committed_picture_is_drawn_again(tmp_path):
+    pages()["figure3"].write(RESULTS / "figure3" / "standin_pt_to_en", tmp_path)
+    for ending in ("png", "svg"):
+        assert (tmp_path / f"figure3.{ending}").stat().st_size > 50_000
+
+
+def test_the_results_are_few_files_without_run_folders():
+    assert len([path for path in RESULTS.glob("**/*") if path.is_file()]) <= 80
+    assert not any(RESULTS.glob("**/config.toml"))
+    frozen = [path.parent for path in RESULTS.glob("**/runs.csv")]
+    found = [run for folder in frozen for text in read_texts(folder) for run in text]
+    # 182 places in which a run is shown; 159 runs.
+    keys = {(run.name, *run.text_hashes, *starts(run)) for run in found}
+    assert (len(found), len(keys)) == (180, 159)
+
+
+def starts(run):
+    return [start["time"] for start in run.manifest["starts"]]
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("**/recipe.toml")), ids=str)
+def test_the_recipe_of_a_frozen_experiment_is_a_recipe(path, tmp_path):
+    # A setting of the first runs has gone since.
+    text = path.read_text().replace("micro_batches = 1\n", "")
+    (tmp_path / path.name).write_text(text)
+    recipe = load_recipe(tmp_path / path.name)
+    of_recipe = {run.name: run for run in recipe.runs(embedded=False)}
+    for text in read_texts(path.parent):
+        for run in text:
+            if run.model in of_recipe:
+                model = dataclasses.asdict(of_recipe[run.model].model)
+                assert model == run.settings["model"]
+
+
+@pytest.fixture
+def live(add):
+    """A folder of two finished trials and one under way, in which much differs."""
+    rows = [row(1, 4.0, 1 / 3, 60.25), row(2, 3.0, 2e-5)]
+    of_first = {"training": {"seed": 3, "hours": 10.0}}
+    add("repe.text.3", rows, {**METRICS, "examples": [EXAMPLE]}, **of_first)
+    add("baseline.text.0", rows, METRICS, training={"schedule_dim": 64})
+    return add("repe-deep.text.0", rows[:1], model={"num_blocks": 4})
+
+
+def fields(run):
+    """All that is known of a run; whether it looks ahead, it may have to say itself."""
+    manifest = {**run.manifest, "looks_ahead": run.looks_ahead}
+    results = run.metrics and {n: v for n, v in run.metrics.items() if n in METRICS}
+    examples = run.results.get("examples")
+    return run.settings, manifest, list(run.log), results, examples
+
+
+def test_a_run_comes_back_as_it_was(live, tmp_path):
+    RunFolder(live / "repe.text.3").add_start(["GPU:0", "GPU:1"])
+    before = read_runs(live)
+    place, unfinished = freeze(live, tmp_path / "frozen")
+    assert unfinished == ["repe-deep.text.0"] and is_frozen(place)
+    assert not [path for path in place.iterdir() if path.is_dir()]
+    assert list(map(fields, read_runs(place))) == list(map(fields, before))
+    assert [run.departures for run in read_runs(place)] == [
+        run.departures for run in before
+    ]
+
+
+def test_results_that_the_log_tells_come_back_too(live, tmp_path):
+    place, _ = freeze(live, tmp_path / "frozen")
+    (run,) = (run for run in read_runs(place) if run.name == "repe.text.3")
+    assert run.metrics["epochs"] == 2 and run.metrics["total_train_seconds"] == 120.25
+    assert run.metrics["last_epoch"] == run.log[-1]
+
+
+@pytest.mark.parametrize("page", ["comparison", "figure3", "report", "table1"])
+def test_a_page_is_the_same_of_live_and_frozen_runs(live, tmp_path, page, undrawn):
+    (live / "notes.md").write_text("What a person has to say.\n")
+    place, _ = freeze(live, tmp_path / "frozen")
+    of_live = written(pages()[page], live, tmp_path / "a" / "live")
+    assert of_live and of_live == written(
+        pages()[page], place, tmp_path / "a" / "frozen"
+    )
+
+
+@pytest.mark.parametrize("page", ["readings", "table1"])
+def test_runs_on_several_texts_are_frozen_together(add, tmp_path, page, undrawn):
+    for text in ("az, tokenised", "az"):
+        fields = {**AZ, "name": text}
+        for run in ("repe", "baseline"):
+            about = {"text_fields": fields, "text": {"pair": "az_to_en"}}
+            add(run, [row(1, len(text), 3.5)], METRICS, under=text, **about)
+    padded = {"padding_in_statistics": True}
+    live = add("repe-padded", under="az", model=padded, **about)
+    pages()[page].write(live)
+    place, unfinished = freeze(live, tmp_path / "frozen")
+    assert unfinished == ["repe-padded"]
+    assert load_recipe(place / "recipe.toml").page == page
+    file = pages()[page].file  # the page that was there is written again
+    assert (place / file).read_bytes() == (live / file).read_bytes()
+    assert [len(text) for text in read_texts(place)] == [3, 2]
+
+
+def test_the_command_names_what_is_not_finished_and_writes_the_page(live, capsys):
+    (live / "notes.md").write_text("What a person has to say.\n")
+    assert main(["freeze", str(live)]) == 0
+    said, place = capsys.readouterr(), live.with_name(f"{live.name}-frozen")
+    assert said.out.strip() == str(place)
+    assert "not finished, frozen as far as they are: repe-deep.text.0" in said.err
+    assert "What a person has to say." in (place / "comparison.md").read_text()
+    assert (place / "comparison.png").exists()
+
+
+def test_a_frozen_experiment_is_frozen_again_with_more_runs(live, add, tmp_path):
+    place, _ = freeze(live, tmp_path / "frozen")
+    add("repe-deep.text.1", [row(1, 4.0, 3.0)], METRICS, training={"seed": 1})
+    freeze(live, place)
+    assert len(read_runs(place)) == 4
+
+
+def test_a_folder_that_is_not_its_own_is_refused(live, tmp_path):
+    other = tmp_path / "frozen"
+    other.mkdir()
+    (other / "letter.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="with other files. Choose another"):
+        freeze(live, other)
+    assert [path.name for path in other.iterdir()] == ["letter.txt"]
+    place, _ = freeze(live, tmp_path / "another")
+    before = (place / "runs.csv").read_bytes()
+    config = live / "repe.text.3" / "config.toml"
+    config.write_text(config.read_text().replace("seed = 3", "seed = 4"))
+    with pytest.raises(RunFolderError, match="experiment with repe.text.3. Choose"):
+        freeze(live, place)
+    assert (place / "runs.csv").read_bytes() == before
+
+
+def test_a_folder_without_runs_is_not_frozen(tmp_path):
+    with pytest.raises(RunFolderError, match="without any"):
+        freeze(tmp_path, tmp_path / "frozen")
+    assert not (tmp_path / "frozen").exists()
+
+
+def test_the_same_text_from_two_places_is_one(live, tmp_path):
+    path = live / "repe.text.3" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "origin": "elsewhere"}))
+    place, _ = freeze(live, tmp_path / "frozen")
+    origins = {run.name: run.manifest["origin"] for run in read_runs(place)}
+    assert origins.pop("repe.text.3") == "elsewhere"
+    assert set(origins.values()) == {manifest["origin"]}
+
+
+def test_two_texts_of_one_name_are_not_frozen_together(live, tmp_path):
+    first, second, *_ = read_runs(live)
+    other = {**second.manifest, "source_vocabulary_sha256": "0"}
+    with pytest.raises(ValueError, match="one text called .*: freeze their runs apart"):
+        write_frozen([first, dataclasses.replace(second, manifest=other)], tmp_path)
+    with pytest.raises(ValueError, match="one run called 'repe.text.3' .*Received two"):
+        write_frozen([run for run in read_runs(live) if run.seed] * 2, tmp_path)
+
+
+def test_a_selection_takes_runs_of_other_folders(live, tmp_path):
+    place, _ = freeze(live, tmp_path / "frozen")
+    for there in (live, place):
+        folder = tmp_path / f"from-{there.name}" / "page"
+        folder.mkdir(parents=True)
+        names = '["repe", "baseline.text.0"]'
+        (folder / "selection.toml").write_text(f'"{there}" = {names}\n')
+        found = [run.name for run in read_runs(folder)]
+        assert found == ["baseline.text.0", "repe.text.3"]
+    (folder / "selection.toml").write_text(f'"{place}" = ["rep"]\n')
+    with pytest.raises(RunFolderError, match="selection.toml to be in .*'rep'"):
+        page_on("report", folder)
