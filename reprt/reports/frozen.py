@@ -20,6 +20,7 @@ from typing import Any
 
 from reprt.reports.files import write_text
 from reprt.reports.tables import csv_text
+from reprt.runs.run_settings import flat
 
 RECIPE, RUNS, EPOCHS = "recipe.toml", "runs.csv", "epochs.csv"
 PROVENANCE, EXAMPLES = "provenance.json", "examples.csv"
@@ -248,17 +249,6 @@ def _known(log: Sequence[Mapping[str, float]]) -> dict[str, Any]:
         "total_train_seconds": sum(row["train_seconds"] for row in log),
         "last_epoch": log[-1] if log else {},
     }
-
-
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns nested tables as one, with names such as `training.seed`."""
-    entries: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            entries |= flat(value, f"{prefix}{name}.")
-        else:
-            entries[f"{prefix}{name}"] = value
-    return entries
 
 
 def _nested(entries: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from typing import Any
 
 from reprt import paper
 from reprt.presets import PRESETS
-from reprt.reports.frozen import Record, flat, is_frozen, read_frozen
-from reprt.runs.run_settings import usual_settings
+from reprt.reports.frozen import Record, is_frozen, read_frozen
+from reprt.runs.run_settings import RunSettings, flat, usual_settings
 
 NOT_RUN = "not run"
 SELECTION = "selection.toml"
@@ -269,7 +269,9 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
                 Run(live.settings(), live.manifest(), live.log(), live.metrics())
             )
     if is_frozen(folder):
-        runs += [Run(**vars(record)) for record in read_frozen(folder)]
+        for record in read_frozen(folder):
+            run = RunSettings.from_tables(record.settings, str(folder))
+            runs.append(Run(**{**vars(record), "settings": run.as_tables()}))
     return runs
 
 

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from reprt.presets import PRESETS, preset
-from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
+from reprt.runs.run_settings import (
+    FORMAT,
+    RunSettings,
+    TextSettings,
+    table_settings,
+)
 from reprt.settings import from_settings
 
 # The tables that each model, and each text, may have otherwise.
@@ -264,6 +269,11 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         _override(settings, override)
         _override(by_hand, override)
     tables = ("text", "vocabulary", *OWN_TABLES, "trials", "models", "embedded")
+    if settings.pop("format", FORMAT) != FORMAT:
+        raise ValueError(
+            f"Expected the recipe {path} to have format {FORMAT}, or none. Keys have "
+            "other places in other formats; freeze the runs again to have them moved."
+        )
     _check_tables(
         {name: table for name, table in settings.items() if name != "page"},
         tables,

@@ -27,7 +27,7 @@ from reprt.data.tokenizers.wordpiece import read_vocabulary, write_vocabulary
 from reprt.files import whole_file
 from reprt.models.saving import load_model
 from reprt.runs.provenance import provenance
-from reprt.runs.run_settings import RunSettings
+from reprt.runs.run_settings import RunSettings, flat
 
 UNFINISHED = ".tmp"  # ends the name of a folder that is being made
 
@@ -324,16 +324,3 @@ class RunFolder:
             return
         with whole_file(self.path / name) as file:
             file.write(text.encode())
-
-
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns nested tables as one, with names such as `training.seed`."""
-    entries: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, dict):
-            entries |= flat(value, f"{prefix}{name}.")
-        else:
-            entries[f"{prefix}{name}"] = value
-    return entries
-
-

@@ -337,3 +337,14 @@ def usual_settings(name: str) -> dict[str, Any]:
         "model": as_table(preset_settings(name)),
         **{table: as_table(table_settings(table, {})) for table in TABLES},
     }
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns nested tables as one, with names such as `training.seed`."""
+    entries: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            entries |= flat(value, f"{prefix}{name}.")
+        else:
+            entries[f"{prefix}{name}"] = value
+    return entries

@@ -7,7 +7,8 @@ import tomllib
 import pytest
 
 from reprt.runs import provenance, run_folder
-from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError, flat
+from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError
+from reprt.runs.run_settings import flat
 from reprt.settings import as_table
 
 
