@@ -379,7 +379,7 @@ def _train(options) -> int:
 
 
 def _quoted(text: str) -> str:
-    """A string as TOML writes it, lest a folder called 2024 be taken for a number."""
+    """A string as TOML writes it, so that a folder called 2024 is no number."""
     return json.dumps(text, ensure_ascii=False)
 
 

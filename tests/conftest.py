@@ -82,6 +82,16 @@ def settings():
 
 
 @pytest.fixture
+def eagerly():
+    """No function is traced, which for a tiny model takes longer than a few steps."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
 def trainer(text, settings, tmp_path):
     """A function that returns a tiny trainer; the same folder continues a run."""
     from reprt.training.trainer import Trainer

@@ -20,7 +20,7 @@ from reprt.files import cache, sha256_of
 
 
 class TextUnavailable(ValueError):
-    """The text that was asked for cannot be had, or cannot be used."""
+    """The text that was asked for is missing, or cannot be used."""
 
 
 def find(text: str, pair: str) -> Corpus:

@@ -153,8 +153,9 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     """Draws every layer and head as a heat map, all in one PNG.
 
-    Colours stand for the weights' square roots, lest a long sentence's small weights
-    all look like 0. Characters that the font lacks are written as escapes.
+    Colours stand for the weights' square roots, so that a long sentence's small
+    weights do not all look like 0. Characters that the font lacks are written as
+    escapes.
 
     Args:
         maps: the weights to show.

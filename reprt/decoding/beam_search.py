@@ -208,7 +208,7 @@ class BeamSearch:
         none = ops.full(shape, -math.inf, "float32")
         beams = _Beams(
             last=ops.full(shape, self.start_id, "int32"),
-            # One hypothesis to begin with, lest all beams be the same.
+            # One hypothesis to begin with, or all beams would be the same.
             log_probabilities=ops.where(ops.arange(self.beam_size) == 0, 0.0, none),
             tokens=ops.zeros((*shape, capacity), "int32"),
             ended_scores=none,

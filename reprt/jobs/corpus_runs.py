@@ -33,7 +33,7 @@ class CorpusRuns:
 
         Its vocabularies are learnt unless they are in the cache.
         """
-        # Imported here, so that mistakes are told before tensorflow-text loads.
+        # Imported here, so that mistakes are reported before tensorflow-text loads.
         from reprt.data.encoding import encode
         from reprt.data.prepared import PreparedCorpus
 
@@ -79,7 +79,7 @@ def find_runs(
             missing.append(error)
             # The search for TED tells at length where it looked.
             reason = str(error).splitlines()[0]
-            progress.say(f"{pair}: not run, for want of its text. {reason}")
+            progress.say(f"{pair}: not run, its text is missing. {reason}")
             continue
         progress.say(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "

@@ -25,7 +25,7 @@ def run_job(
     """Trains a recipe's models and writes its page.
 
     What has been done before is not done again: finished runs are kept as they are,
-    interrupted ones go on from their last checkpoint. A pair whose text cannot be had
+    interrupted ones go on from their last checkpoint. A pair whose text is missing
     is left out and named, if there are others.
 
     Args:
@@ -41,9 +41,9 @@ def run_job(
         ArithmeticError: if a model's loss is not finite, once the others are trained;
             it names all such models.
         ConnectionError: if this is one of several workers, and another was lost.
-        ValueError: for a text that cannot be had, or a folder that holds other runs.
+        ValueError: for a text that is missing, or a folder that holds other runs.
     """
-    recipe.runs(embedded=False, only=only)  # an unknown model is told before all else
+    recipe.runs(embedded=False, only=only)  # an unknown model is reported first
     progress = Progress()
     with _together():
         work = find_runs(recipe, only, out, progress)
@@ -98,7 +98,7 @@ def prepare(recipe: Recipe, path: Path) -> Path:
         The path.
 
     Raises:
-        ValueError: if the text cannot be had, or is of several pairs.
+        ValueError: if the text is missing, or is of several pairs.
     """
     from reprt.data.prepared import check_ending, write_prepared
 

@@ -22,7 +22,7 @@ def in_own_process(function: Callable, *arguments):
         What the function returned.
 
     Raises:
-        ChildProcessError: if the process was lost, for want of memory perhaps.
+        ChildProcessError: if the process was lost, perhaps because memory ran out.
         Exception: whatever the function raised.
     """
     context = multiprocessing.get_context("spawn")

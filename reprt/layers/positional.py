@@ -1,4 +1,4 @@
-"""Positions as a policy: how a sequence of tokens is told where each token stands."""
+"""Positions as a policy: how a sequence of tokens learns where each token stands."""
 
 import keras
 import numpy as np

@@ -67,7 +67,7 @@ class Run(Record):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether its decoder is told of words to come, as its model said."""
+        """Whether its decoder sees words to come, as its model said."""
         return self.manifest["looks_ahead"]
 
     @property

@@ -169,7 +169,7 @@ class Recipe:
                 {"schedule": settings, "training": seed},
                 text,
             )
-            found.setdefault((name, run.work), run)
+            found.setdefault((name, run.identity), run)
         runs = list(found.values())
         if len({run.training.deterministic for run in runs}) > 1:
             raise ValueError(
@@ -280,7 +280,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         str(path),
     )
     recipe = Recipe(name=path.stem, settings=settings, overrides=by_hand)
-    # A mistake anywhere in the file is told before any work is done.
+    # A mistake anywhere in the file is reported before any work is done.
     for embedded in (False, True):
         recipe.runs(embedded)
     return recipe

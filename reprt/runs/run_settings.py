@@ -244,7 +244,7 @@ class RunSettings:
         return self.schedule.dim or self.model.embedding_dim
 
     @property
-    def work(self) -> "RunSettings":
+    def identity(self) -> "RunSettings":
         """What is done, whatever it is called and wherever its text was found."""
         return dataclasses.replace(
             self,

@@ -114,7 +114,7 @@ class OnJax:
             yield len(chosen), self._shared((*inputs, labels))
 
     def warm_up(self, split: EncodedSplit, batch_size: int):
-        """Compiles a step for each length there is, lest the clock run meanwhile.
+        """Compiles a step for each length there is, before the clock runs.
 
         It takes steps; `load` undoes them.
         """

@@ -13,7 +13,7 @@ def linear_crossentropy(states, kernel, bias, labels):
 
     The same numbers as `MaskedCrossentropy.sum_and_count` and `correct_tokens` on the
     logits, but those are the largest tensors of a training step by far. Here the
-    tokens are worked off in a few chunks: each chunk's logits give its loss and, at
+    tokens are taken in a few chunks: each chunk's logits give its loss and, at
     once, its gradients, and are gone before the next chunk's are made. It costs no
     more arithmetic than a loss and its gradients do anyway; without gradients, use the
     logits.

@@ -73,7 +73,7 @@ class State:
 
 
 def backend(deterministic: bool):
-    """Returns where and how batches are worked off on Keras' present backend.
+    """Returns where and how steps are taken on Keras' present backend.
 
     Raises:
         ValueError: for a backend on which there is no training yet.
@@ -138,7 +138,7 @@ class Trainer:
         self.state = State.from_json(saved) if saved else State()
         self._backend.check_same(
             f"epoch {self.state.epoch}, step {self.state.step_in_epoch}, text "
-            f"{text.digest()}, {settings.work}"
+            f"{text.digest()}, {settings.identity}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.

@@ -37,6 +37,7 @@ def losses(trainer):
     ]
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
     trainer, variables, assert_same, monkeypatch
@@ -65,6 +66,7 @@ def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
     assert_same(again.model.get_weights(), scaled.model.get_weights())
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeypatch):
     logs, readings = [], []
@@ -85,6 +87,7 @@ def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeyp
     assert readings == [[1, 1, 1, 1], [3, 1]]
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
     trainer, monkeypatch

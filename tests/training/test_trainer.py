@@ -91,6 +91,7 @@ def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
     assert set(Tally().means("train").values()) == {0.0}
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
     usual = trainer("usual", batching={"size": 4})
@@ -123,6 +124,7 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
     assert saved.dtype_policy.name == "mixed_bfloat16"
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
     trainer, text, assert_same
@@ -138,6 +140,7 @@ def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
     assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
     trainer, variables, assert_same
@@ -194,6 +197,7 @@ def test_models_take_turns_and_know_the_time_of_the_others():
     assert reports == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     monkeypatch.setattr("reprt.training.trainer.READ_SECONDS", 0.0)  # at each step
@@ -233,6 +237,7 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert b"val_loss_per_token" in events.read_bytes()
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_out_of_time_only_finished_epochs_count(trainer):
     ours = trainer("run", epochs=3)
@@ -248,6 +253,7 @@ def test_out_of_time_only_finished_epochs_count(trainer):
     assert trainer("run", epochs=3).finished
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
     # A step is an epoch.
     ours = trainer("run", epochs=2, batching={"size": 64}, hours=1e-9)
@@ -255,6 +261,7 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
     assert ours.state.epoch == 1 and not ours.state.out_of_time
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_training(trainer):
     ours = trainer("run")

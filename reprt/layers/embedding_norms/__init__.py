@@ -1,4 +1,4 @@
-"""What an embedding may go through before it is told its positions, by name.
+"""What an embedding may go through before positions join it, by name.
 
 A further one is a module with a subclass of `EmbeddingNorm`, a line here, and its name
 in `reprt.constants.EMBEDDING_NORMS`.
