@@ -331,7 +331,7 @@ def test_a_model_whose_weights_are_not_finite_is_told():
 ELSEWHERE = """
 import json, pickle, sys
 sys.path[:0] = sys.argv[2:]
-from test_decoding import searched
+from test_beam_search import searched
 
 with open(sys.argv[1], "rb") as file:
     print(json.dumps(searched(pickle.load(file))))

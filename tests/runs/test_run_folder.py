@@ -9,7 +9,6 @@ import pytest
 from reprt.runs import provenance, run_folder
 from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError
 from reprt.runs.run_settings import flat
-from reprt.settings import as_table
 
 
 @pytest.fixture
@@ -33,7 +32,8 @@ def test_a_new_folder_holds_every_setting_and_names_its_text(files, text, settin
     run = settings(schedule={"dim": 128})
     files.open(run, text)
     config = tomllib.loads((files.path / "config.toml").read_text())
-    assert config == as_table(run) == files.settings()
+    assert config == run.as_tables() == files.settings()
+    assert files.run() == run
     manifest = json.loads((files.path / "manifest.json").read_text())
     assert manifest == {
         "text": "embedded corpus (generated, not TED)",

@@ -1,7 +1,5 @@
 """Settings that grow, and run folders that were written before they had grown."""
 
-import dataclasses
-
 import pytest
 
 from reprt.presets import PRESETS, preset
@@ -16,6 +14,7 @@ from reprt.runs.run_settings import (
     migrated,
     usual_settings,
 )
+from reprt.settings import as_table
 
 # As format 1 wrote it, before sentences were packed.
 FORMAT_1 = {
@@ -87,7 +86,7 @@ def test_what_cannot_be_read_is_named(change, message):
 
 def test_the_usual_settings_are_those_of_a_recipe_that_says_nothing():
     tables = usual_settings("repe")
-    assert tables["model"] == dataclasses.asdict(PRESETS["repe"])
+    assert tables["model"] == as_table(PRESETS["repe"])
     assert set(tables) == {"model", *TABLES}
     assert migrated({"name": "repe", **tables, "format": 2}, "x")["text"] == {
         "pair": "pt_to_en",
