@@ -1,6 +1,8 @@
 """Run folders for tests that need some, made once for all of them."""
 
+import fcntl
 import functools
+import os
 import pathlib
 import shutil
 
@@ -48,7 +50,13 @@ def arguments(folder, *more):
 
 def cache(base):
     """Where the text's vocabularies are kept."""
-    return base / "tiny-run" / "cache"
+    return place(base) / "cache"
+
+
+def place(base):
+    """The folder of what is trained once, for all processes of the tests."""
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return shared / "tiny-run"
 
 
 def write_corpus(folder, **counts):
@@ -71,13 +79,27 @@ def trained(base):
     Args:
         base: the folder of all temporary folders, `tmp_path_factory.getbasetemp()`.
     """
-    folder = base / "tiny-run"
+    folder = place(base)
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            _train(base, folder)
+            (folder / "done").touch()
+    return folder
+
+
+def _train(base, folder):
+    import tensorflow as tf
+
     write_corpus(folder, train=33, dev=5, test=6)
     (folder / "tiny.toml").write_text(RECIPE)
+    # To trace a tiny model takes longer than to train it.
+    tf.config.run_functions_eagerly(True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRT_CACHE", str(cache(base)))
         assert main(["train", *arguments(folder)]) == 0
-    return folder
+    tf.config.run_functions_eagerly(False)
 
 
 @functools.cache

@@ -110,6 +110,7 @@ def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
     assert padding(orders[1]) < padding(orders[0])
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
     full = trainer("full", model=NO_DROPOUT)
