@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 
+import eager
 import numpy as np
 import pytest
 from fake_runs import OFFICIAL
@@ -83,12 +84,9 @@ def settings():
 
 @pytest.fixture
 def eagerly():
-    """No function is traced, which for a tiny model takes longer than a few steps."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+    """The steps of trainers are not traced."""
+    with eager.training():
+        yield
 
 
 @pytest.fixture

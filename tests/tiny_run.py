@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 
+import eager
 import naive
 import pytest
 
@@ -90,16 +91,11 @@ def trained(base):
 
 
 def _train(base, folder):
-    import tensorflow as tf
-
     write_corpus(folder, train=33, dev=5, test=6)
     (folder / "tiny.toml").write_text(RECIPE)
-    # To trace a tiny model takes longer than to train it.
-    tf.config.run_functions_eagerly(True)
-    with pytest.MonkeyPatch.context() as patch:
+    with eager.training(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("REPRT_CACHE", str(cache(base)))
         assert main(["train", *arguments(folder)]) == 0
-    tf.config.run_functions_eagerly(False)
 
 
 @functools.cache

@@ -67,7 +67,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     }
     assert planned(told) == to_do
     assert "Together 16 steps, about 0.0 hours, one run after the other" in told
-    assert re.search("gl_to_en: not run, for want of its text. .*cannot be used", told)
+    assert re.search("gl_to_en: not run, its text is missing. .*cannot be used", told)
     assert not (place / "out").exists()  # a plan leaves nothing behind
 
     # One pair alone, and no code of ours has heard of it.
@@ -106,7 +106,7 @@ def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
         folder = RunFolder(work[0].folder / run)
         folder.path.mkdir(parents=True)
         folder.write_log([{"train_seconds": 30.0}] * logged)
-    plan = make_plan(work, Progress())
+    plan = make_plan(work)
     baseline, repe = plan.runs
     assert (baseline.steps, baseline.state) == (9, "1 of 4 epochs")
     # 10 seconds a step, and a batch of validation at two fifths of it.
@@ -123,11 +123,11 @@ def test_no_run_costs_more_than_its_budget(place, tmp_path):
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
     folder.write_log([{"train_seconds": 30.0}])
-    (run,) = make_plan(work, Progress()).runs
+    (run,) = make_plan(work).runs
     # Six of 36 seconds are left, and a step has taken ten.
     assert run.steps == 0
     folder.write_log([{"train_seconds": 10.2}])
-    (run,) = make_plan(work, Progress()).runs
+    (run,) = make_plan(work).runs
     assert run.steps == 7 and run.seconds == pytest.approx(7 * 3.4 * (1 + 0.4 / 3))
 
 

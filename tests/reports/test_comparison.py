@@ -221,6 +221,7 @@ with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
     assert elsewhere() == "True"
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.slow
 def test_trials_are_trained_one_after_the_other_and_compared(
     tmp_path, monkeypatch, capsys
@@ -237,11 +238,13 @@ def test_trials_are_trained_one_after_the_other_and_compared(
         '[models.diverges]\npreset = "repe"\nschedule.warmup_steps = 1\n'
         f"{tiny_run.MODEL}\n"
     )
-    from reprt.data.corpora import embedded
-
-    load = embedded.load
-    monkeypatch.setattr(embedded, "load", lambda: load(train=40, dev=6, test=5))
+    tiny_run.write_corpus(tmp_path, train=40, dev=6, test=5)
     from reprt.training import trainer
+
+    # The patch of the trainer is this process's alone.
+    monkeypatch.setattr(
+        "reprt.jobs.job.in_own_process", lambda function, *given: function(*given)
+    )
 
     train = trainer.Trainer.train_epoch
 
@@ -252,7 +255,7 @@ def test_trials_are_trained_one_after_the_other_and_compared(
 
     monkeypatch.setattr(trainer.Trainer, "train_epoch", train_epoch)
     out = tmp_path / "out"
-    asked = ["train", str(recipe), "--text", "embedded", "--out", str(out)]
+    asked = ["train", str(recipe), "--text", str(tmp_path / "text"), "--out", str(out)]
     with RunFolder(out / "repe.1").claimed():
         assert main(asked) == 2
     said = capsys.readouterr().err.splitlines()[-2:]

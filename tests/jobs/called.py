@@ -1,0 +1,27 @@
+"""What `test_processes.py` calls in other processes; it loads fast."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+KEPT: list = []
+
+
+def about(word):
+    KEPT.append(word)
+    return os.getpid(), sys.argv, list(KEPT)
+
+
+def complain(word):
+    raise ArithmeticError(f"no {word}")
+
+
+def be_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def note_and_wait(path):
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(60)
