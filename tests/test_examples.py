@@ -33,7 +33,8 @@ def test_docstring_examples(name):
 
 @pytest.mark.parametrize(
     "name",
-    "layers models losses metrics schedules linear_crossentropy decoding audit".split(),
+    "layers models losses metrics schedules optimizers decoding analysis.audit "
+    "training.linear_crossentropy training.objective".split(),
 )
 def test_what_is_used_from_python_has_an_example(name):
     module = importlib.import_module(f"reprt.{name}")

@@ -32,6 +32,14 @@ class TranslationModel(keras.Model, abc.ABC):
         config: the settings, an instance of the family's class or its fields.
         **kwargs: passed to `keras.Model`.
 
+    Example:
+
+    >>> import reprt
+    >>> model = reprt.models.build("baseline", 9, 9)
+    >>> isinstance(model, reprt.models.TranslationModel)
+    True
+    >>> model.looks_ahead, model.packable, model.longest_target
+    (False, True, 2048)
     """
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):

@@ -47,6 +47,15 @@ class Objective:
 
     Args:
         model: a built `reprt.models.TranslationModel`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> model = reprt.models.build("baseline", 9, 9)
+    >>> source, target = keras.ops.array([[2, 5, 3]]), keras.ops.array([[2, 6]])
+    >>> sums = Objective(model).validate((source, target), keras.ops.array([[6, 3]]))
+    >>> float(sums.tokens)
+    2.0
     """
 
     def __init__(self, model):
