@@ -17,6 +17,8 @@ import reprt
 from reprt.data import pack
 from reprt.data.batching import batches, bucketed_order
 from reprt.data.encoding import EncodedSplit
+from reprt.presets import preset
+from reprt.training.objective import Objective
 from reprt.training.tensorflow_backend import Steps, mirrored_strategy, shared
 
 IDS = tf.TensorSpec((None, None), tf.int32)
@@ -34,7 +36,7 @@ Peer.packages = PACKAGES
 
 def build(settings):
     precision = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
-    config = reprt.presets.preset(settings.model, dropout=settings.dropout)
+    config = preset(settings.model, dropout=settings.dropout)
     model = reprt.models.Transformer(*settings.vocab_sizes, config, dtype=precision)
     model.build()
     return model
@@ -85,7 +87,8 @@ class StepsPeer:
             )
             adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
             adam.build(self.model.trainable_variables)
-        self.steps = Steps(self.model, adam, self.strategy, ((IDS, IDS), IDS))
+        objective, ids = Objective(self.model), ((IDS, IDS), IDS)
+        self.steps = Steps(objective, adam, self.strategy, ids)
         self.epochs = 0
 
     @property
@@ -107,9 +110,9 @@ class StepsPeer:
 
     def fit(self, pairs):
         self.epochs += 1
-        for batch in self.batches(pairs):
-            # The loop looks at every loss, as `reprt train` does.
-            float(self.steps.train(batch)[1])
+        sums = [self.steps.train(batch) for batch in self.batches(pairs)]
+        # As `reprt train` does, which looks at losses now and then.
+        np.array(sums)
 
     def evaluate(self, pairs):
         sums = np.zeros(4)
