@@ -1,118 +1,147 @@
 """One batch shared by two replicas; on logical CPUs, which have to be asked for before
-TensorFlow starts: hence a process for each number of them."""
+TensorFlow starts: hence a process of their own. The tests' process has one.
+
+Most steps are taken eagerly, for a few of them take less time than compiling. RePE's
+two replicas are compiled.
+"""
 
 import json
 import pathlib
 import subprocess
 import sys
 
-import numpy as np
-import pytest
-
-SCRIPT = '''
-import json, pathlib, sys
-
-folder, replicas = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-sys.path[:0] = sys.argv[3:]
-
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
+from conftest import Lines
 
-(cpu,) = tf.config.list_physical_devices("CPU")
-logical = [tf.config.LogicalDeviceConfiguration()] * replicas
-tf.config.set_logical_device_configuration(cpu, logical)
-
-import conftest
 from reprt.data import pack
-from reprt.data.corpora import embedded
-from reprt.data.encoding import encode
+from reprt.data.prepared import write_prepared
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
-from reprt.runs.run_folder import RunFolder
 from reprt.runs.checkpoint import restore_checkpoint
+from reprt.runs.run_folder import RunFolder
 from reprt.training.tensorflow_backend import mirrored_strategy
 from reprt.training.trainer import State, Trainer
 
-text = encode(embedded.load(train=33, dev=9, test=4), 150, 24, folder)
-settings = conftest.settings.__wrapped__()
+TWO_REPLICAS = """
+import pathlib, sys
+
+folder = pathlib.Path(sys.argv[1])
+sys.path[:0] = sys.argv[2:]
+
+import tensorflow as tf
+
+(cpu,) = tf.config.list_physical_devices("CPU")
+logical = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, logical)
+
+import test_distribution as test
+from conftest import settings
+from reprt.data.prepared import read_prepared
+
+text = read_prepared(folder / "text.npz").encoded(150, 24)
+settings = settings.__wrapped__()
+test.train(folder, "repe", text, settings)
+test.fit(folder, settings)
+tf.config.run_functions_eagerly(True)
+test.train(folder, "baseline", text, settings)
+test.drop_and_resume(folder, text, settings)
+"""
 
 
-def trainer(name, *arguments, **keywords):
-    run, files = settings(*arguments, **keywords), RunFolder(folder / name)
+pytestmark = pytest.mark.slow
+# Of 33 pairs, these leave 16, 16 and 1, which leaves nothing for a second replica, and
+# 17 and 16, of the first of which it has 8. Eagerly, the embedding refuses nothing at all.
+BATCHES = {"repe": 16, "baseline": 17}
+
+
+def make(path, text, run):
+    files = RunFolder(path)
     files.open(run, text)
-    return Trainer(run, text, files, conftest.Lines())
+    return Trainer(run, text, files, Lines())
 
 
-results = {}
-# Batches of 16, 16 and 1: the last leaves nothing for a second replica.
-for name in ("baseline", "repe"):
-    one = trainer(name, name, {"dropout": 0.0})
+def write(folder, name, model, results):
+    np.savez(folder / f"{name}.npz", *model.get_weights())
+    (folder / f"{name}.json").write_text(json.dumps(results))
+
+
+def train(folder, name, text, settings):
+    run = settings(name, {"dropout": 0.0}, batching={"size": BATCHES[name]})
+    one = make(folder / "runs" / name, text, run)
     one._optimizer.epsilon = 1e-2  # as in test_trainer.py
     one.train_epoch()
-    results[name] = one.folder.log()[0]
-    results["devices"] = one.folder.manifest()["starts"][0]["devices"]
-    np.savez(folder / f"{name}.npz", *one.model.get_weights())
+    devices = one.folder.manifest()["starts"][0]["devices"]
+    write(folder, name, one.model, {**one.folder.log()[0], "devices": devices})
 
-# Dropout: two epochs, and the second of them again from the checkpoint of the first.
-# Replicas have 9 and 8 rows of a batch of 17.
-if replicas == 2:
-    one = trainer("dropout", "baseline", batching={"size": 17})
+
+def drop_and_resume(folder, text, settings):
+    """Two epochs, and the second of them again from the checkpoint of the first."""
+    run = settings("baseline", batching={"size": BATCHES["baseline"]})
+    one = make(folder / "runs" / "dropout", text, run)
     one.train_epoch()
     one.train_epoch()
-    np.savez(folder / "whole.npz", *one.model.get_weights())
+    write(folder, "whole", one.model, {})
     max(one.folder.checkpoints.iterdir()).unlink()
     saved = restore_checkpoint(one.folder.checkpoints, one._variables)
     one.state = State.from_json(saved)
     one.train_epoch()
-    np.savez(folder / "resumed.npz", *one.model.get_weights())
+    write(folder, "resumed", one.model, {})
 
-# Keras' own loop, where every row has the same number of tokens.
-rng = np.random.default_rng(0)
-source, target = rng.integers(4, 20, (16, 5)), rng.integers(4, 20, (16, 7))
-source[:, 3:] *= rng.integers(0, 2, (16, 1))
-data = ((source, target[:, :-1]), target[:, 1:])
-dataset = tf.data.Dataset.from_tensor_slices(data).batch(8)
-keras.utils.set_random_seed(0)
-with mirrored_strategy().scope():
-    run = settings("repe", {"dropout": 0.0})
-    model = Transformer(20, 20, run.model)
-    model.build()
-    model.compile(keras.optimizers.Adam(0.01, epsilon=1e-2), MaskedCrossentropy())
-history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
-results["fit"] = history["loss"]
-results["evaluate"] = model.evaluate(dataset, verbose=0)
-np.savez(folder / "fit.npz", *model.get_weights())
-# The same weights, without a strategy.
-plain = Transformer(20, 20, run.model)
-plain.build()
-plain.set_weights(model.get_weights())
-loss = MaskedCrossentropy()(data[1], plain(data[0]))
-results["right"] = float(loss)
-# Last, for it moves the weights where it succeeds.
-try:
-    model.fit(dataset.map(pack), verbose=0)
-except tf.errors.InvalidArgumentError as error:
-    results["packed"] = str(error)
-(folder / "results.json").write_text(json.dumps(results))
-'''
+
+def fit(folder, settings):
+    """Keras' own loop, where every row has the same number of tokens."""
+    rng = np.random.default_rng(0)
+    source, target = rng.integers(4, 20, (16, 5)), rng.integers(4, 20, (16, 7))
+    source[:, 3:] *= rng.integers(0, 2, (16, 1))
+    data = ((source, target[:, :-1]), target[:, 1:])
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(8)
+    keras.utils.set_random_seed(0)
+    config = settings("repe", {"dropout": 0.0}).model
+    with mirrored_strategy().scope():
+        model = Transformer(20, 20, config)
+        model.build()
+        adam = keras.optimizers.Adam(0.01, epsilon=1e-2)
+        model.compile(adam, MaskedCrossentropy())
+    history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
+    results = {"fit": history["loss"], "evaluate": model.evaluate(dataset, verbose=0)}
+    # The same weights, without a strategy.
+    plain = Transformer(20, 20, config)
+    plain.build()
+    plain.set_weights(model.get_weights())
+    results["right"] = float(MaskedCrossentropy()(data[1], plain(data[0])))
+    np.savez(folder / "fit.npz", *model.get_weights())
+    # Last, for it moves the weights where it succeeds.
+    try:
+        model.fit(dataset.map(pack), shuffle=False, verbose=0)
+    except tf.errors.InvalidArgumentError as error:
+        results["packed"] = str(error)
+    (folder / "fit.json").write_text(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tmp_path_factory, text, settings):
     """What one and two replicas make of the same work."""
-    folders = {}
-    for replicas in (1, 2):
-        folders[replicas] = tmp_path_factory.mktemp(f"replicas{replicas}")
-        here = pathlib.Path(__file__).parent
-        places = [str(here), str(here.parent)]
-        arguments = [str(folders[replicas]), str(replicas), *places]
-        subprocess.run([sys.executable, "-c", SCRIPT, *arguments], check=True)
-    return folders
+    one, two = (tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2))
+    write_prepared(text, 150, 24, two / "text.npz")
+    here = pathlib.Path(__file__).parent
+    arguments = [str(two), str(here), str(here.parent)]
+    process = subprocess.Popen([sys.executable, "-c", TWO_REPLICAS, *arguments])
+    tf.config.run_functions_eagerly(True)
+    try:
+        for name in ("baseline", "repe"):
+            train(one, name, text, settings)
+        fit(one, settings)
+    finally:
+        tf.config.run_functions_eagerly(False)
+        assert process.wait() == 0
+    return {1: one, 2: two}
 
 
-def results(folder):
-    return json.loads((folder / "results.json").read_text())
+def results(folder, name):
+    return json.loads((folder / f"{name}.json").read_text())
 
 
 def assert_same(this, that, tolerance=0.0):
@@ -122,37 +151,34 @@ def assert_same(this, that, tolerance=0.0):
             np.testing.assert_allclose(one[name], other[name], rtol=0, atol=tolerance)
 
 
-@pytest.mark.slow
-def test_each_logical_cpu_is_a_replica(runs):
-    assert [len(results(runs[number])["devices"]) for number in (1, 2)] == [1, 2]
+@pytest.mark.parametrize("name", ["baseline", "repe"])
+def test_each_logical_cpu_is_a_replica(runs, name):
+    found = [len(results(runs[number], name)["devices"]) for number in (1, 2)]
+    assert found == [1, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["baseline", "repe"])
 def test_two_replicas_give_the_weights_and_losses_of_one(runs, name):
     assert_same(runs[1] / f"{name}.npz", runs[2] / f"{name}.npz", 1e-5)
-    one, two = (results(runs[number])[name] for number in (1, 2))
-    for column in one:
+    one, two = (results(runs[number], name) for number in (1, 2))
+    for column in one.keys() - {"devices"}:
         if "seconds" not in column:
             assert two[column] == pytest.approx(one[column], abs=1e-5), column
 
 
-@pytest.mark.slow
 def test_two_replicas_resume_their_dropout_exactly(runs):
     assert_same(runs[2] / "whole.npz", runs[2] / "resumed.npz")
 
 
-@pytest.mark.slow
 def test_fit_under_a_strategy_gives_the_weights_and_the_loss_of_one(runs):
     assert_same(runs[1] / "fit.npz", runs[2] / "fit.npz", 1e-5)
-    one, two = (results(runs[number]) for number in (1, 2))
+    one, two = (results(runs[number], "fit") for number in (1, 2))
     assert two["fit"] == pytest.approx(one["fit"], abs=1e-5)
     for each in (one, two):
         assert each["evaluate"] == pytest.approx(each["right"], abs=1e-5)
 
 
-@pytest.mark.slow
 def test_fit_with_several_replicas_stops_at_packed_batches(runs):
     """Keras would average the tensors of its replicas, and cannot."""
-    assert "packed" not in results(runs[1])
-    assert "AddN" in results(runs[2])["packed"]
+    assert "packed" not in results(runs[1], "fit")
+    assert "AddN" in results(runs[2], "fit")["packed"]
