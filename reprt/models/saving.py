@@ -16,7 +16,8 @@ def load_model(path: Path):
     """
     import keras
 
-    import reprt.models  # noqa: F401, for its classes must be registered
+    # Their classes must be registered, those of a compiled model as well.
+    from reprt import losses, metrics, models, schedules  # noqa: F401
 
     if not path.is_file():
         raise ValueError(f"Expected a .keras file. There is none at {path}.")
