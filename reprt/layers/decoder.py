@@ -230,10 +230,10 @@ class Decoder(BlockStack):
 
     Args:
         num_blocks: number of blocks N.
-        *sizes, **settings: those of each block, as in `DecoderBlock`, and what goes to
-            `keras.layers.Layer`.
+        *sizes: those of each block, as in `DecoderBlock`.
         final_norm: whether a LayerNormalization follows the last block, which ends
             without one where norms stand before sublayers. Defaults to False.
+        **settings: those of each block, and what goes to `keras.layers.Layer`.
 
     Example:
 
