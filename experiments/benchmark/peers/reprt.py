@@ -17,6 +17,7 @@ import reprt
 from reprt.data import pack
 from reprt.data.batching import batches, bucketed_order
 from reprt.data.encoding import EncodedSplit
+from reprt.training.objective import Objective
 from reprt.training.tensorflow_backend import Steps, mirrored_strategy, shared
 
 IDS = tf.TensorSpec((None, None), tf.int32)
@@ -85,7 +86,8 @@ class StepsPeer:
             )
             adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
             adam.build(self.model.trainable_variables)
-        self.steps = Steps(self.model, adam, self.strategy, ((IDS, IDS), IDS))
+        objective = Objective(self.model)
+        self.steps = Steps(objective, adam, self.strategy, ((IDS, IDS), IDS))
         self.epochs = 0
 
     @property
