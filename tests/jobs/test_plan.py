@@ -14,8 +14,9 @@ from reprt.progress import Progress
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder
 
-PAIRS = ("pt_to_en", "de_to_en")
 RECIPE = tiny_run.RECIPE.replace("epochs = 2", "epochs = 1") + """
+[text]
+max_tokens = 12
 [trials]
 pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 """
@@ -24,27 +25,24 @@ pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A text of two pairs, one of which nobody has heard of, and a recipe on three."""
-    made = tiny_run.trained(tmp_path_factory.getbasetemp())
     folder = tmp_path_factory.mktemp("pairs")
-    for pair in PAIRS:
-        to = folder / "text" / "datasets" / pair
-        shutil.copytree(made / "text" / "datasets" / "pt_to_en", to)
-        if pair != "pt_to_en":
-            for split in ted.SPLITS:
-                (to / f"pt.{split}").rename(to / f"{pair[:2]}.{split}")
+    tiny_run.write_corpus(folder, train=33, dev=5, test=6)
+    other = folder / "text" / "datasets" / "de_to_en"
+    shutil.copytree(other.with_name("pt_to_en"), other)
+    for split in ted.SPLITS:
+        (other / f"pt.{split}").rename(other / f"de.{split}")
     # A longer text, so that its epoch has more steps.
     for side in ("de", "en"):
-        file = folder / "text" / "datasets" / "de_to_en" / f"{side}.train"
+        file = other / f"{side}.train"
         file.write_text(file.read_text() * 2)
     (folder / "tiny.toml").write_text('page = "table1"\n' + RECIPE)
     return folder
 
 
 @pytest.fixture
-def train(place, monkeypatch, tmp_path_factory):
+def train(place, monkeypatch):
     """A function that runs `reprt train` on the recipe and returns its exit status."""
-    cache = tiny_run.cache(tmp_path_factory.getbasetemp())
-    monkeypatch.setenv("REPRT_CACHE", str(cache))
+    monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
     return lambda *more: main(["train", *tiny_run.arguments(place, *more)])
 
 
@@ -55,7 +53,7 @@ def planned(error):
     return {f"{pair} {run}": tuple(cells) for pair, run, *cells, _ in found}
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("briefly", "in_process")
 def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert train("--plan") == 0
     told = capsys.readouterr().err

@@ -2,13 +2,11 @@
 
 import csv
 import dataclasses
-import json
 import pathlib
 import subprocess
 import sys
 
 import pytest
-import tiny_run
 
 from reprt.presets import preset
 from reprt.reports.comparison import is_comparison, write_comparison
@@ -219,61 +217,3 @@ with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
     with folder.claimed() as mine:
         assert mine and elsewhere() == "False"
     assert elsewhere() == "True"
-
-
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
-def test_trials_are_trained_one_after_the_other_and_compared(
-    tmp_path, monkeypatch, capsys
-):
-    from reprt.cli import main
-
-    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
-    recipe = tmp_path / "trials.toml"
-    recipe.write_text(
-        "[vocabulary]\nsize = 300\n[training]\nepochs = 1\n[batching]\nsize = 4\n"
-        "[trials]\n"
-        "seeds = [0, 1]\n"
-        f'[models.repe]\npreset = "repe"\n{tiny_run.MODEL}\n'
-        '[models.diverges]\npreset = "repe"\nschedule.warmup_steps = 1\n'
-        f"{tiny_run.MODEL}\n"
-    )
-    tiny_run.write_corpus(tmp_path, train=40, dev=6, test=5)
-    from reprt.training import trainer
-
-    # The patch of the trainer is this process's alone.
-    monkeypatch.setattr(
-        "reprt.jobs.job.in_own_process", lambda function, *given: function(*given)
-    )
-
-    train = trainer.Trainer.train_epoch
-
-    def train_epoch(self, *arguments):
-        if self.name.startswith("diverges"):
-            raise trainer.TrainingDiverged(f"{self.name}: the loss is nan.")
-        train(self, *arguments)
-
-    monkeypatch.setattr(trainer.Trainer, "train_epoch", train_epoch)
-    out = tmp_path / "out"
-    asked = ["train", str(recipe), "--text", str(tmp_path / "text"), "--out", str(out)]
-    with RunFolder(out / "repe.1").claimed():
-        assert main(asked) == 2
-    said = capsys.readouterr().err.splitlines()[-2:]
-    assert said == [
-        "reprt: diverges.0: the loss is nan.",
-        "diverges.1: the loss is nan.",
-    ]
-    page = (out / "comparison.md").read_text()
-    assert "| repe | **yes** | 1 |" in page
-    assert "Not finished: diverges.0, diverges.1." in page
-    assert not (out / "repe.1").exists()  # it was another's
-    assert main(asked) == 2
-    assert "| repe | **yes** | 2 |" in (out / "comparison.md").read_text()
-    # The same batches, of which there are two, and so the same mean of them.
-    metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
-    assert main(["evaluate", str(out / "repe.0"), "--split", "dev"]) == 0
-    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())["prefix"]
-    assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
-    assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
-    assert found["per_token"] != pytest.approx(found["mean_of_batches"])
-    assert len(metrics["test_scores"]) == 4

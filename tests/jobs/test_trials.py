@@ -1,0 +1,70 @@
+"""Trials from their recipe to their comparison."""
+
+import json
+
+import pytest
+import tiny_run
+
+from reprt.cli import main
+from reprt.runs.run_folder import RunFolder
+from reprt.training.trainer import Trainer, TrainingDiverged
+
+RECIPE = f"""
+[vocabulary]
+size = 150
+[batching]
+size = 4
+[text]
+max_tokens = 24
+[training]
+epochs = 1
+[trials]
+seeds = [0, 1]
+[models.repe]
+preset = "repe"
+{tiny_run.MODEL}
+[models.diverges]
+preset = "repe"
+schedule.warmup_steps = 1
+{tiny_run.MODEL}
+"""
+
+
+@pytest.mark.usefixtures("briefly", "in_process")
+def test_trials_are_trained_one_after_the_other_and_compared(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    tiny_run.write_corpus(tmp_path, train=12, dev=6, test=5)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    train = Trainer.train_epoch
+
+    def train_epoch(self, *arguments):
+        if self.name.startswith("diverges"):
+            raise TrainingDiverged(f"{self.name}: the loss is nan.")
+        train(self, *arguments)
+
+    monkeypatch.setattr(Trainer, "train_epoch", train_epoch)
+    out = tmp_path / "out"
+    asked = ["train", *tiny_run.arguments(tmp_path)]
+    with RunFolder(out / "repe.1").claimed():
+        assert main(asked) == 2
+    said = capsys.readouterr().err.splitlines()[-2:]
+    assert said == [
+        "reprt: diverges.0: the loss is nan.",
+        "diverges.1: the loss is nan.",
+    ]
+    page = (out / "comparison.md").read_text()
+    assert "| repe | **yes** | 1 |" in page
+    assert "Not finished: diverges.0, diverges.1." in page
+    assert not (out / "repe.1").exists()  # it was another's
+    assert main(asked) == 2
+    assert "| repe | **yes** | 2 |" in (out / "comparison.md").read_text()
+    # The same batches, of which there are two, and so the same mean of them.
+    metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
+    assert main(["evaluate", str(out / "repe.0"), "--split", "dev"]) == 0
+    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())["prefix"]
+    assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
+    assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
+    assert found["per_token"] != pytest.approx(found["mean_of_batches"])
+    assert len(metrics["test_scores"]) == 4
