@@ -20,10 +20,15 @@ def in_process(monkeypatch):
 
 
 @pytest.fixture
-def briefly(eagerly, monkeypatch):
-    """Few steps are measured, and translations of untrained models end soon."""
+def briefly(monkeypatch):
+    """Nothing is traced; few steps are measured, and translations end soon."""
+    import tensorflow as tf
+
     from reprt.decoding import beam_search
     from reprt.training import trainer
 
     monkeypatch.setattr(trainer, "CALIBRATION_STEPS", 1)
     monkeypatch.setattr(beam_search, "EXTRA_TOKENS", 2)
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)

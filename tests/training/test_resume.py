@@ -1,6 +1,5 @@
 """The same command after `kill -9`, against a run that nobody interrupted."""
 
-import os
 import pathlib
 import signal
 import subprocess
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import tiny_run
 
+from reprt.cli import main
 from reprt.runs.checkpoint import CheckpointError
 from reprt.runs.run_folder import RunFolder
 
@@ -36,23 +36,23 @@ DEADLINE = 300  # seconds, on the slowest of machines
 
 
 @pytest.fixture
-def train(tmp_path):
-    """A function that starts the command; its text lies in files, as TED's does."""
+def arguments(tmp_path, monkeypatch):
+    """A function that returns the command's; its text lies in files, as TED's does."""
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=4 * STEPS, dev=4, test=2)
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(RECIPE)
+    text = str(tmp_path / "text")
+    return lambda out: ["train", str(recipe), "--text", text, "--out", str(out)]
 
-    def start(out):
-        return subprocess.Popen(
-            [sys.executable, "-m", "reprt", "train", recipe]
-            + ["--text", tmp_path / "text", "--out", out],
-            env={**os.environ, "REPRT_CACHE": str(tmp_path / "cache")},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
 
-    return start
+def start(arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "reprt", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def finish(process):
@@ -81,17 +81,18 @@ def losses(run):
 
 
 @pytest.mark.slow
-def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(train, tmp_path):
+def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp_path):
     alone = RunFolder(tmp_path / "alone" / "repe")
     killed = RunFolder(tmp_path / "killed" / "repe")
-    finish(train(alone.path.parent))
+    assert main(arguments(alone.path.parent)) == 0
 
-    kill_after(train(killed.path.parent), killed.checkpoints, STEPS // 3)
+    command = arguments(killed.path.parent)
+    kill_after(start(command), killed.checkpoints, STEPS // 3)
     assert killed.log() == []  # in the middle of the first epoch
-    kill_after(train(killed.path.parent), killed.checkpoints, STEPS + STEPS // 3)
+    kill_after(start(command), killed.checkpoints, STEPS + STEPS // 3)
     assert len(killed.log()) == 1  # and of the second
     assert killed.metrics() is None
-    said = finish(train(killed.path.parent))
+    said = finish(start(command))
     assert "repe: " in said and "from epoch 2, step " in said
 
     assert len(killed.manifest()["starts"]) == 3
