@@ -35,6 +35,24 @@ TINY = {
 }
 
 
+# Files of a few long tests; begun last, they would keep one process busy alone.
+FIRST = (
+    "test_benchmark.py",
+    "test_resume.py",
+    "test_packing.py",
+    "test_distribution.py",
+    "test_decoding_benchmark.py",
+    "test_jax_backend.py",
+    "test_plan.py",
+    "test_trials.py",
+    "test_saving.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in FIRST)
+
+
 class Lines:
     """A `Progress` that remembers."""
 
