@@ -171,20 +171,21 @@ class RunFolder:
         self,
         devices: Sequence[str],
         accelerators: Sequence[str] = (),
-        looks_ahead: bool = False,
+        looks_ahead: bool | None = None,
     ):
         """Notes in the manifest that the run begins, or goes on, here and now.
 
         Args:
             devices: one for each replica.
             accelerators: the names of the GPUs among them.
-            looks_ahead: whether the model says so of itself.
+            looks_ahead: whether the model says so of itself; None if it was not asked.
         """
         if not self.writable:
             return
         manifest, start = self.manifest(), provenance(self.command)
         start["hardware"] = ", ".join([start["hardware"], *accelerators])
-        manifest["looks_ahead"] = looks_ahead
+        if looks_ahead is not None:
+            manifest["looks_ahead"] = looks_ahead
         manifest["starts"].append({**start, "devices": list(devices)})
         self._write_json("manifest.json", manifest)
 
