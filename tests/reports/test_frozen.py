@@ -109,7 +109,7 @@ def live(add):
     rows = [row(1, 4.0, 1 / 3, 60.25), row(2, 3.0, 2e-5)]
     of_first = {"training": {"seed": 3, "hours": 10.0}}
     add("repe.text.3", rows, {**METRICS, "examples": [EXAMPLE]}, **of_first)
-    add("baseline.text.0", rows, METRICS, training={"schedule_dim": 64})
+    add("baseline.text.0", rows, METRICS, schedule={"dim": 64})
     return add("repe-deep.text.0", rows[:1], model={"num_blocks": 4})
 
 
