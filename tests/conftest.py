@@ -8,6 +8,7 @@ import re
 import eager
 import numpy as np
 import pytest
+import tiny
 from fake_runs import OFFICIAL
 
 # Before TensorFlow loads: no greeting, and no look for a GPU that tests do not use.
@@ -22,19 +23,8 @@ from reprt.runs.run_folder import RunFolder  # noqa: E402
 from reprt.runs.run_settings import (  # noqa: E402
     TABLES,
     RunSettings,
-    TextSettings,
     table_settings,
 )
-
-TINY = {
-    "num_blocks": 1,
-    "embedding_dim": 8,
-    "num_heads": 2,
-    "key_dim": 4,
-    "value_dim": 4,
-    "feed_forward_dim": 16,
-}
-
 
 # Files of a few long tests; begun last, they would keep one process busy alone.
 FIRST = (
@@ -52,14 +42,6 @@ FIRST = (
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in FIRST)
-
-
-class Lines:
-    """A `Progress` that remembers."""
-
-    def __init__(self):
-        self.shown, self.said = [], []
-        self.show, self.say = self.shown.append, self.said.append
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -80,25 +62,7 @@ def text(tmp_path_factory):
 @pytest.fixture(scope="session")
 def settings():
     """A function that returns the settings of a tiny run."""
-
-    usual = {"batching": {"size": 16}, "schedule": {"warmup_steps": 4}}
-
-    def build(name="repe", model=None, **changes):
-        # Few steps are taken, so the learning rate has to rise at once.
-        tables = {
-            table: {**usual.get(table, {}), **changes.pop(table, {})}
-            for table in ("batching", "optimizer", "schedule")
-        }
-        tables["training"] = {"epochs": 2, "bleu": False, **changes}
-        return RunSettings(
-            name=name,
-            preset=name,
-            model=preset(name, **{**TINY, **(model or {})}),
-            text=TextSettings(),
-            **{table: table_settings(table, tables[table]) for table in tables},
-        )
-
-    return build
+    return tiny.settings
 
 
 @pytest.fixture
@@ -117,7 +81,7 @@ def trainer(text, settings, tmp_path):
         run = settings(*arguments, **keywords)
         files = RunFolder(tmp_path / folder)
         files.open(run, text)
-        return Trainer(run, text, files, Lines())
+        return Trainer(run, text, files, tiny.Lines())
 
     return build
 

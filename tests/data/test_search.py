@@ -8,7 +8,8 @@ import tarfile
 
 import pytest
 
-from reprt.data.corpora import embedded, search, ted
+from reprt.data import search
+from reprt.data.corpora import embedded, ted
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.download import DownloadError
 from reprt.data.search import TextUnavailable, find

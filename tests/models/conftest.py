@@ -1,17 +1,10 @@
 import numpy as np
 import pytest
 from formula import set_weights_by_formula
+from tiny import TINY
 
 from reprt import models
 
-TINY = {
-    "num_blocks": 2,
-    "embedding_dim": 8,
-    "num_heads": 2,
-    "key_dim": 4,
-    "value_dim": 3,
-    "feed_forward_dim": 16,
-}
 SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
 TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
 
@@ -22,7 +15,8 @@ def tiny():
 
     def make(name, **overrides):
         words = 11 if overrides.get("shared_embedding") else 10
-        model = models.build(name, 11, words, **{**TINY, **overrides})
+        sizes = {**TINY, "num_blocks": 2, "value_dim": 3, **overrides}
+        model = models.build(name, 11, words, **sizes)
         return set_weights_by_formula(model)
 
     return make

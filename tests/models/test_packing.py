@@ -200,16 +200,16 @@ ON_JAX = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
 import keras
-from conftest import TINY
 from formula import set_weights_by_formula
 from test_packing import ON_JAX_TOO, fitted, random_batch
+from tiny import TINY
 from reprt import models
 
 assert keras.backend.backend() == "jax"
 results = {}
 for variant, (name, overrides) in ON_JAX_TOO.items():
     for packed in (False, True):
-        sizes = {**TINY, "num_blocks": 1, "dropout": 0.0}
+        sizes = {**TINY, "value_dim": 3, "dropout": 0.0}
         model = models.build(name, 11, 10, **{**sizes, **overrides})
         set_weights_by_formula(model)
         numbers = fitted(model, random_batch(10, 5), packed)

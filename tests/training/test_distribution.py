@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import Lines
+from tiny import Lines
 
 from reprt.data import pack
 from reprt.data.prepared import write_prepared
@@ -38,11 +38,10 @@ logical = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, logical)
 
 import test_distribution as test
-from conftest import settings
+from tiny import settings
 from reprt.data.prepared import read_prepared
 
 text = read_prepared(folder / "text.npz").encoded(150, 24)
-settings = settings.__wrapped__()
 test.train(folder, "repe", text, settings)
 test.fit(folder, settings)
 tf.config.run_functions_eagerly(True)

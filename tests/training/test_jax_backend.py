@@ -24,7 +24,6 @@ folder = pathlib.Path(sys.argv[1])
 sys.path[:0] = sys.argv[2:]
 # As where neither is installed.
 sys.modules.update({"tensorflow": None, "tensorflow_text": None})
-import conftest
 import keras
 import numpy as np
 import tiny_run
@@ -32,16 +31,16 @@ from reprt.cli import main
 from reprt.data.prepared import read_prepared
 from reprt.runs.run_folder import RunFolder
 from reprt.training.trainer import Trainer
+from tiny import Lines, settings
 
 assert keras.backend.backend() == "jax"
 text = read_prepared(folder / "text.npz").encoded(150, 24)
-settings = conftest.settings.__wrapped__()
 
 
 def trainer(name, *arguments, **keywords):
     run, files = settings(*arguments, **keywords), RunFolder(folder / name)
     files.open(run, text)
-    return Trainer(run, text, files, conftest.Lines())
+    return Trainer(run, text, files, Lines())
 
 
 results = {}
@@ -91,7 +90,7 @@ print(json.dumps(results))
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory, text, settings):
     """TensorFlow's logs, and the initial weights that they came from."""
-    from conftest import Lines
+    from tiny import Lines
 
     from reprt.runs.run_folder import RunFolder
     from reprt.training.trainer import Trainer

@@ -1,0 +1,38 @@
+"""A tiny model, the settings of its run, and a progress that remembers."""
+
+from reprt.presets import preset
+from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
+
+TINY = {
+    "num_blocks": 1,
+    "embedding_dim": 8,
+    "num_heads": 2,
+    "key_dim": 4,
+    "value_dim": 4,
+    "feed_forward_dim": 16,
+}
+# Few steps are taken, so the learning rate has to rise at once.
+USUAL = {"batching": {"size": 16}, "optimizer": {}, "schedule": {"warmup_steps": 4}}
+
+
+class Lines:
+    """A `Progress` that remembers."""
+
+    def __init__(self):
+        self.shown, self.said = [], []
+        self.show, self.say = self.shown.append, self.said.append
+
+
+def settings(name="repe", model=None, **changes):
+    """The settings of a run; what names no table is a setting of training."""
+    tables = {
+        table: {**usual, **changes.pop(table, {})} for table, usual in USUAL.items()
+    }
+    tables["training"] = {"epochs": 2, "bleu": False, **changes}
+    return RunSettings(
+        name=name,
+        preset=name,
+        model=preset(name, **{**TINY, **(model or {})}),
+        text=TextSettings(),
+        **{table: table_settings(table, tables[table]) for table in tables},
+    )
