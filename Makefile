@@ -4,7 +4,7 @@
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
-#   make test-all          and those of several workers, of Ray and of many kills
+#   make test-all          and those of several workers, of Ray and of the benchmarks
 #   make check             lint, types and the direction of imports
 #   make notebooks         execute the notebooks, into docs/notebooks
 #   make docs              build the documentation site, into build/site
@@ -46,7 +46,7 @@ reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
 
 test: $(VENV)/test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m "not cluster"
+	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m "not long"
 
 test-all: $(VENV)/test
 	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile

@@ -31,7 +31,9 @@ def compiled(function: Callable, model, signature=None) -> Callable:
 
             if signature is not None:
                 signature = [tf.TensorSpec(*each) for each in signature]
-            return tf.function(function, signature, reduce_retracing=True)
+            return tf.function(
+                function, signature, autograph=False, reduce_retracing=True
+            )
         case "jax":
             import jax
 

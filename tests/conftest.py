@@ -14,7 +14,8 @@ from fake_runs import OFFICIAL
 # Before TensorFlow loads: no greeting, and no look for a GPU that tests do not use.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-
+# Two files run at once, and threads that wait for work take time from the other.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402

@@ -44,7 +44,7 @@ def test_ratios_are_taken_within_a_round(tmp_path):
     assert "| theirs | 3.00 (3.00 – 4.00) |" in (tmp_path / "results.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_shows_agreement_and_measures(tmp_path):
     ids = tmp_path / "text.npz"
     text.generate(140, 16, 0, vocab_sizes=(60, 50), mean_tokens=8).save(ids)

@@ -56,7 +56,6 @@ def contents(folder):
     return {path: path.read_bytes() for path in files if path.suffix != ".lock"}
 
 
-@pytest.mark.slow
 def test_training_ends_with_a_report_that_names_its_text(finished):
     out = finished / "out"
     assert (out / "report.png").read_bytes().startswith(b"\x89PNG")
@@ -74,7 +73,6 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
         assert len(metrics["examples"]) == 5
 
 
-@pytest.mark.slow
 def test_what_has_finished_is_not_done_again(finished, capsys):
     before = contents(finished / "out")
     assert main(["train", *arguments(finished)]) == 0
@@ -85,7 +83,6 @@ def test_what_has_finished_is_not_done_again(finished, capsys):
     assert contents(finished / "out") == before
 
 
-@pytest.mark.slow
 def test_the_report_can_be_written_again(finished, capsys):
     page = finished / "out" / "report.md"
     before = page.read_bytes()
@@ -95,7 +92,6 @@ def test_the_report_can_be_written_again(finished, capsys):
     assert page.read_bytes() == before
 
 
-@pytest.mark.slow
 def test_a_changed_setting_is_refused_and_named(finished, capsys):
     before = contents(finished / "out")
     assert main(["train", *arguments(finished, "--set", "training.seed=1")]) == 2
@@ -103,7 +99,6 @@ def test_a_changed_setting_is_refused_and_named(finished, capsys):
     assert contents(finished / "out") == before
 
 
-@pytest.mark.slow
 def test_a_model_on_other_vocabularies_does_not_join_the_report(finished, capsys):
     before = contents(finished / "out")
     (finished / "more.toml").write_text(RECIPE.replace("[models.", "[models.other-"))
@@ -113,7 +108,6 @@ def test_a_model_on_other_vocabularies_does_not_join_the_report(finished, capsys
     assert contents(finished / "out") == before
 
 
-@pytest.mark.slow
 def test_a_folder_with_other_files_is_refused(finished, tmp_path, capsys):
     (tmp_path / "repe").mkdir()
     (tmp_path / "repe" / "thesis.txt").write_text("years of work")
@@ -123,7 +117,6 @@ def test_a_folder_with_other_files_is_refused(finished, tmp_path, capsys):
     assert list(contents(tmp_path).values()) == [b"years of work"]
 
 
-@pytest.mark.slow
 def test_out_of_time_is_reported_and_final(finished, tmp_path, capsys):
     command = ["train", *arguments(finished, "--only", "repe")]
     command += ["--out", str(tmp_path / "short"), "--set", "training.hours=1e-9"]
@@ -242,7 +235,6 @@ def remarks(translations):
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["arguments", "file", "standard input"])
 def test_sentences_are_translated_one_a_line(
     runs, translations, how, capsys, tmp_path, monkeypatch
@@ -258,7 +250,6 @@ def test_sentences_are_translated_one_a_line(
     assert "reprt: line 3: 1 words or signs unknown to the vocabulary" in output.err
 
 
-@pytest.mark.slow
 def test_arguments_that_are_not_utf8_are_translated_too(runs, translations, capsys):
     """Python hands such bytes over as lone surrogates."""
     argument = b"a \xff casa".decode("utf-8", "surrogateescape")
@@ -266,7 +257,6 @@ def test_arguments_that_are_not_utf8_are_translated_too(runs, translations, caps
     assert capsys.readouterr().out == f"{translations[2].text}\n"
 
 
-@pytest.mark.slow
 def test_options_may_stand_before_the_sentences(runs, translations, capsys):
     command = ["translate", *SEARCH, str(runs / "repe"), *SENTENCES[:1]]
     assert main(command) == 0
@@ -274,14 +264,12 @@ def test_options_may_stand_before_the_sentences(runs, translations, capsys):
     assert capsys.readouterr().out == f"{translations[0].text}\n" * 2
 
 
-@pytest.mark.slow
 def test_nothing_on_standard_input_is_no_line(runs, capsys, monkeypatch):
     given(monkeypatch, b"")
     assert main(["translate", str(runs / "repe")]) == 0
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.slow
 def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypatch):
     answers = []
 
@@ -301,7 +289,6 @@ def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypa
     assert answers == [f"{found.text}\n" for found in translations[:3]]
 
 
-@pytest.mark.slow
 def test_several_translations_of_a_sentence(runs, translations, capsys):
     command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH, "--n-best", "2"]
     assert main(command) == 0
@@ -315,7 +302,6 @@ def test_several_translations_of_a_sentence(runs, translations, capsys):
     assert capsys.readouterr().out.splitlines() == expected
 
 
-@pytest.mark.slow
 def test_translations_for_programs(runs, translations, capsys):
     command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH]
     assert main([*command, "--json", "--n-best", "2"]) == 0
@@ -352,7 +338,6 @@ def test_what_cannot_be_translated_is_one_line_and_status_2(
     assert message.format(run=run) in told(capsys)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "more, message",
     [
@@ -366,7 +351,6 @@ def test_a_search_that_cannot_be_is_one_line_and_status_2(runs, capsys, more, me
     assert message in told(capsys)
 
 
-@pytest.mark.slow
 def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     """On a copy of the run, with its text at another place."""
     run, text = tmp_path / "repe", tmp_path / "moved"
@@ -386,7 +370,6 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     assert not (run / "evaluation-test.json").exists()
 
 
-@pytest.mark.slow
 def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     run = runs / "baseline"
     assert main(["evaluate", str(run), *SEARCH, "--length-penalty", "1"]) == 0
@@ -421,7 +404,6 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     assert set(result["seconds"]) == {"teacher_forced", "prefix", "translation"}
 
 
-@pytest.mark.slow
 def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, capsys):
     shutil.copytree(finished / "text", tmp_path / "text")
     (changed,) = tmp_path.rglob("en.test")
@@ -437,7 +419,6 @@ def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, ca
     assert contents(runs / "repe") == before
 
 
-@pytest.mark.slow
 def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     out = tmp_path / "new" / "folder"
     command = ["attention", str(runs / "repe"), "o homem sabe", *SEARCH]
@@ -455,7 +436,6 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     assert "Expected a sentence. Received an empty one." in told(capsys)
 
 
-@pytest.mark.slow
 def test_an_export_is_where_it_is_said_to_be(runs, capsys):
     command = ["export", str(runs / "repe"), *SEARCH]
     assert main(command) == 0
@@ -469,7 +449,6 @@ def test_an_export_is_where_it_is_said_to_be(runs, capsys):
     assert contents(out) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name, status", [("baseline", 0), ("repe", 1)])
 def test_the_audit_of_a_run_ends_with_its_verdict(runs, name, status, capsys):
     assert main(["audit", str(runs / name), "--length", "5"]) == status

@@ -97,7 +97,7 @@ def test_times_are_compared_token_by_token_within_a_round(tmp_path):
     assert line in (tmp_path / "results.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_shows_agreement_and_measures(tmp_path):
     few = "--sentences 6 --rounds 2 --tokens 4 --growth 2 --growth-rounds 1"
     command = [sys.executable, FOLDER / "decoding.py", *few.split()]

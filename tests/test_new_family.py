@@ -44,7 +44,6 @@ def trained(tmp_path, monkeypatch, capsys):
     return tmp_path / "out"
 
 
-@pytest.mark.slow
 def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
     trained, tmp_path, capsys
 ):

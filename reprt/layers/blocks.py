@@ -146,6 +146,20 @@ class Block(SizedLayer):
         attended, weights = attended if wanted else (attended, None)
         return self.attention_dropout(attended, training=training), weights
 
+    def _attending(self, value, padding_mask, packing, wanted, training):
+        """The self-attention of states, as `_residual` takes it."""
+        return lambda states: self._attended(
+            self.self_attention,
+            states,
+            states,
+            value,
+            wanted,
+            training,
+            key_mask=padding_mask,
+            query_packing=packing,
+            key_packing=packing,
+        )
+
     def _fed(self, states, training=None):
         states, _ = self._residual(
             states,

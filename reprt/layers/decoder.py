@@ -118,18 +118,9 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        def attend(x):
-            return self._attended(
-                self.self_attention,
-                x,
-                x,
-                value,
-                return_attention_scores,
-                training,
-                key_mask=padding_mask,
-                query_packing=packing,
-                key_packing=packing,
-            )
+        attend = self._attending(
+            value, padding_mask, packing, return_attention_scores, training
+        )
 
         def attend_to_memory(x):
             return self._attended(

@@ -83,19 +83,9 @@ class EncoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        def attend(x):
-            return self._attended(
-                self.self_attention,
-                x,
-                x,
-                value,
-                return_attention_scores,
-                training,
-                key_mask=padding_mask,
-                query_packing=packing,
-                key_packing=packing,
-            )
-
+        attend = self._attending(
+            value, padding_mask, packing, return_attention_scores, training
+        )
         states, weights = self._residual(states, self.attention_norm, attend)
         states = self._fed(states, training)
         return (states, weights) if return_attention_scores else states

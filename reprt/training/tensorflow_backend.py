@@ -195,8 +195,8 @@ class Steps:
         weights = {id(weight) for weight in model.weights}
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
         # One trace serves every batch, whatever its lengths.
-        self.train = tf.function(self._train, [element_spec])
-        self.evaluate = tf.function(self._evaluate, [element_spec])
+        self.train = tf.function(self._train, [element_spec], autograph=False)
+        self.evaluate = tf.function(self._evaluate, [element_spec], autograph=False)
 
     def _train(self, batch):
         return self._on_replicas(self._train_on_replica, batch)

@@ -395,7 +395,6 @@ print(audit(keras.Model([source, target], x, name="average"), 9, length=3))
 """
 
 
-@pytest.mark.slow
 def test_other_backends_do_without_the_gradient():
     pytest.importorskip("jax")
     output = subprocess.run(

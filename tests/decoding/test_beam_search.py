@@ -363,7 +363,6 @@ def searched(weights):
     return results
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatch):
     if importlib.util.find_spec(backend) is None:

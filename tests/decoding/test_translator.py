@@ -12,7 +12,6 @@ from reprt.decoding.beam_search import BeamSearch
 from reprt.decoding.translator import Translation, Translator
 from reprt.runs.run_folder import RunFolderError
 
-pytestmark = pytest.mark.slow
 SENTENCES = ["o homem sabe", "", "a casa", "ele não sabe que a casa é grande.", "e"]
 
 

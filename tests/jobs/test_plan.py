@@ -26,7 +26,7 @@ pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 def place(tmp_path_factory):
     """A text of two pairs, one of which nobody has heard of, and a recipe on three."""
     folder = tmp_path_factory.mktemp("pairs")
-    tiny_run.write_corpus(folder, train=33, dev=5, test=6)
+    tiny_run.write_corpus(folder, train=33, dev=2, test=2)
     other = folder / "text" / "datasets" / "de_to_en"
     shutil.copytree(other.with_name("pt_to_en"), other)
     for split in ted.SPLITS:

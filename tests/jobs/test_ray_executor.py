@@ -13,10 +13,11 @@ import pytest
 import tiny_run
 
 pytest.importorskip("ray")
-RECIPE = tiny_run.RECIPE.replace("size = 16", "size = 2") + """
+RECIPE = tiny_run.RECIPE + """
 [trials]
 seeds = [0, 1]
 """
+EPOCHS = 16  # more than end between a checkpoint and the kill
 WORKER = b"ray::_train_one"
 
 
@@ -49,8 +50,7 @@ def starts(folder):
         return []
 
 
-@pytest.mark.cluster
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     tmp_path, tmp_path_factory, monkeypatch
 ):
@@ -63,7 +63,7 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     command = [sys.executable, "-m", "reprt", "train", str(recipe), "--ray"]
     command += ["--text", str(text), "--out", str(out), "--only", "repe"]
-    command += ["--set", "training.epochs=40"]
+    command += ["--set", f"training.epochs={EPOCHS}"]
     with open(log, "w") as file:
         driver = subprocess.Popen(command, stdout=file, stderr=file)
     try:
@@ -86,7 +86,7 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     assert "Together" in text and text.count("finished; ") == 2
     for run in runs:
         metrics = json.loads((run / "metrics.json").read_text())
-        assert metrics["epochs"] == 40
+        assert metrics["epochs"] == EPOCHS
         for start in starts(run):  # the user's command, and not Ray's
             assert start["command"] == shlex.join(["reprt", *command[3:]])
     # What was killed began again, and not from the beginning.

@@ -143,15 +143,12 @@ def fitted(model, batch, packed, **options):
     return [*history["loss"], *history["token_accuracy"], *evaluated]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
-def test_fit_gives_the_same_on_packed_batches(compiled, tiny, tmp_path):
-    batch = random_batch(10 if compiled else 33, 9)  # XLA compiles for every shape
+def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(tiny, tmp_path):
+    batch = random_batch(10, 9)  # XLA compiles for every shape
     padded, packed = (tiny("repe", num_blocks=1, dropout=0.0) for _ in range(2))
     expected = fitted(padded, batch, packed=False, run_eagerly=True)
-    assert fitted(packed, batch, packed=True, jit_compile=compiled) == pytest.approx(
-        expected, abs=1e-4
-    )
+    found = fitted(packed, batch, packed=True, jit_compile=True)
+    assert found == pytest.approx(expected, abs=1e-4)
     packed.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     inputs, _ = batch
@@ -208,12 +205,11 @@ from reprt import models
 assert keras.backend.backend() == "jax"
 results = {}
 for variant, (name, overrides) in ON_JAX_TOO.items():
-    for packed in (False, True):
-        sizes = {**TINY, "value_dim": 3, "dropout": 0.0}
-        model = models.build(name, 11, 10, **{**sizes, **overrides})
-        set_weights_by_formula(model)
-        numbers = fitted(model, random_batch(10, 5), packed)
-        results[f"{variant} {packed}"] = [float(number) for number in numbers]
+    sizes = {**TINY, "value_dim": 3, "dropout": 0.0}
+    model = models.build(name, 11, 10, **{**sizes, **overrides})
+    set_weights_by_formula(model)
+    numbers = fitted(model, random_batch(10, 5), packed=True)
+    results[variant] = [float(number) for number in numbers]
 import jax
 import test_linear_crossentropy as linear
 
@@ -227,7 +223,6 @@ print(json.dumps(results))
 """
 
 
-@pytest.mark.slow
 def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
     pytest.importorskip("jax")
     here = pathlib.Path(__file__).parent
@@ -245,8 +240,7 @@ def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
         model = tiny(name, num_blocks=1, dropout=0.0, **overrides)
         batch = random_batch(10, 5)
         expected = fitted(model, batch, packed=False, run_eagerly=True)
-        for packed in (False, True):
-            assert results[f"{variant} {packed}"] == pytest.approx(expected, abs=1e-4)
+        assert results[variant] == pytest.approx(expected, abs=1e-4)
     *arrays, labels = linear.example(50)
     expected = linear.with_gradients(linear.from_logits, arrays, labels, scale=1.0)
     expected = [float(np.abs(x).sum()) for x in expected]

@@ -33,7 +33,6 @@ print(json.dumps(sorted(names)))
 """
 
 
-@pytest.mark.slow
 def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     variants = {
         "repe": tiny("repe"),
@@ -68,6 +67,7 @@ def test_the_command_reads_a_compiled_model(tiny, ids, tmp_path):
         keras.optimizers.Adam(WarmupSchedule(8, warmup_steps=10)),
         MaskedCrossentropy(),
         metrics=[TokenAccuracy()],
+        run_eagerly=True,
     )
     model.fit(ids, ids[1], verbose=0)
     model.save(tmp_path / "model.keras")

@@ -48,9 +48,6 @@ tf.config.run_functions_eagerly(True)
 test.train(folder, "baseline", text, settings)
 test.drop_and_resume(folder, text, settings)
 """
-
-
-pytestmark = pytest.mark.slow
 # Of 33 pairs, these leave 16, 16 and 1, which leaves nothing for a second replica, and
 # 17 and 16, of the first of which it has 8. Eagerly, the embedding refuses nothing.
 BATCHES = {"repe": 16, "baseline": 17}

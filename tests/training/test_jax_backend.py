@@ -133,7 +133,6 @@ def on_jax(request, expected, tmp_path_factory, text):
     return request.param, json.loads(finished.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
 def test_the_losses_are_those_of_tensorflow(on_jax, expected):
     devices, results = on_jax
     for name, log in expected[1].items():
@@ -152,13 +151,11 @@ def test_the_losses_are_those_of_tensorflow(on_jax, expected):
     assert results["start"]["backend"] == "jax"
 
 
-@pytest.mark.slow
 def test_an_epoch_compiles_a_few_shapes(on_jax):
     # 33 pairs in batches of 16: two of up to 24 tokens, and a single short pair.
     assert on_jax[1]["shapes"] == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
 def test_dropout_drops_and_resumes_exactly(on_jax):
     _, results = on_jax
@@ -166,7 +163,6 @@ def test_dropout_drops_and_resumes_exactly(on_jax):
     assert results["losses"][1] < results["losses"][0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
 def test_the_whole_command_needs_no_tensorflow(on_jax):
     metrics = on_jax[1]["metrics"]

@@ -38,7 +38,6 @@ def losses(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
     trainer, variables, assert_same, monkeypatch
 ):
@@ -57,7 +56,6 @@ def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
     assert plain.evaluate(plain.text.dev) == expected
 
 
-@pytest.mark.slow
 def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
     usual = to_the_end(trainer("usual", epochs=1))
     scaled = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
@@ -69,7 +67,6 @@ def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeypatch):
     logs, readings = [], []
     for seconds in (0.0, 1e9):
@@ -90,7 +87,6 @@ def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeyp
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
     trainer, monkeypatch
 ):

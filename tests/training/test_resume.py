@@ -80,7 +80,6 @@ def losses(run):
     ]
 
 
-@pytest.mark.slow
 def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp_path):
     alone = RunFolder(tmp_path / "alone" / "repe")
     killed = RunFolder(tmp_path / "killed" / "repe")

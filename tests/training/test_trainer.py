@@ -40,7 +40,6 @@ def calm(trainer):
     return trainer
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_and_weights_are_those_of_fit(name, trainer, text, assert_same):
     ours = calm(trainer("run", name, NO_DROPOUT))
@@ -92,7 +91,6 @@ def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
     usual = trainer("usual", batching={"size": 4})
     bucketed = trainer("bucketed", batching={"size": 4, "by_length": True})
@@ -111,7 +109,6 @@ def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
     full = trainer("full", model=NO_DROPOUT)
     half = trainer("half", model=NO_DROPOUT, precision="mixed_bfloat16")
@@ -126,7 +123,6 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
     trainer, text, assert_same
 ):
@@ -142,7 +138,6 @@ def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
     trainer, variables, assert_same
 ):
@@ -199,7 +194,6 @@ def test_models_take_turns_and_know_the_time_of_the_others():
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     monkeypatch.setattr("reprt.training.trainer.READ_SECONDS", 0.0)  # at each step
     ours = trainer("run", tensorboard=True)
@@ -239,7 +233,6 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_out_of_time_only_finished_epochs_count(trainer):
     ours = trainer("run", epochs=3)
     ours.train_epoch()
@@ -263,7 +256,6 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
-@pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_training(trainer):
     ours = trainer("run")
     ours.checkpoint()

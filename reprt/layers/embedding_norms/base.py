@@ -1,9 +1,11 @@
 """What every normalisation of the embeddings offers."""
 
+import abc
+
 import keras
 
 
-class EmbeddingNorm(keras.layers.Layer):
+class EmbeddingNorm(keras.layers.Layer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
     A subclass says in `causal` whether a position depends on later tokens. The models
@@ -58,9 +60,9 @@ class EmbeddingNorm(keras.layers.Layer):
         return cls(**kwargs)
 
     @property
+    @abc.abstractmethod
     def causal(self) -> bool:
         """Whether no position depends on a later token."""
-        raise NotImplementedError
 
     def build(self, input_shape):
         if len(input_shape) != 3:
