@@ -30,6 +30,8 @@ from reprt.runs.run_settings import (  # noqa: E402
 # Files of a few long tests; begun last, they would keep one process busy alone.
 FIRST = (
     "test_benchmark.py",
+    "test_ray_executor.py",
+    "test_workers.py",
     "test_resume.py",
     "test_packing.py",
     "test_distribution.py",

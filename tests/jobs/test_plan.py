@@ -71,7 +71,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0
     page = (place / "out" / "table1.md").read_text()
-    assert "| de_to_en | 66 | 5 | ours*, on de_to_en from text (not the" in page
+    assert "| de_to_en | 66 | 2 | ours*, on de_to_en from text (not the" in page
     folder = next((place / "out").glob("de_to_en*"))
     report = (folder / "report.md").read_text()
     assert "the paper has none on de_to_en" in report

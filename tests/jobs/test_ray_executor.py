@@ -59,6 +59,7 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     recipe, out, log = tmp_path / "tiny.toml", tmp_path / "out", tmp_path / "log"
     recipe.write_text(RECIPE)
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # else other tests come first
     path = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     command = [sys.executable, "-m", "reprt", "train", str(recipe), "--ray"]
