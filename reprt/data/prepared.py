@@ -19,7 +19,7 @@ from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.wordpiece import WordPiece
-from reprt.files import whole_file
+from reprt.files import opened, whole_file
 
 ENDING = ".npz"
 FORMAT = "reprt prepared text 1"
@@ -111,7 +111,7 @@ def read_prepared(path: Path) -> PreparedCorpus:
         ValueError: if the file is damaged or something else.
     """
     try:
-        with open(path, "rb") as file, np.load(file) as saved:
+        with opened(path) as file, np.load(file) as saved:
             kind, about = _to_lines(saved["about"])
             if kind != FORMAT:
                 raise ValueError(f"it begins with {kind!r}")

@@ -16,7 +16,7 @@ from reprt.data.corpora import embedded, ted
 from reprt.data.corpora.archive import unpack
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
-from reprt.files import cache, sha256_of
+from reprt.files import cache, in_home, opened, sha256_of
 
 
 class TextUnavailable(ValueError):
@@ -99,13 +99,15 @@ def _sources() -> list[tuple[str, Callable[[str], Corpus]]]:
 
 def _given(path: str, pair: str, setting: str) -> Corpus:
     """Reads the text that the user names; there is no other that would do instead."""
-    place = Path(path).expanduser()
     try:
+        if path != path.encode(errors="replace").decode():
+            raise ValueError("its name should be UTF-8, for runs note it. Rename it.")
+        place = in_home(path)
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
         if place.suffix == ".npz":
             return _prepared_file(place, pair)
-        if place.is_file():
+        if not place.is_dir():
             place = unpack(place, _unpacked(place.name, sha256_of(place)))
         return ted.read(place, pair)
     except (OSError, ValueError) as error:
@@ -125,7 +127,7 @@ def _prepared_file(path: Path, pair: str) -> Corpus:
 
 def _prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = Path(data).expanduser() / "ted_hrlr_translate" / pair / "1.0.0"
+    folder = in_home(data) / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}.")
@@ -153,7 +155,7 @@ def _cached(pair: str) -> Corpus:
 def _check(archive: Path):
     received = sha256_of(archive)
     if received != ted.ARCHIVE.sha256:
-        with archive.open("rb") as file:
+        with opened(archive) as file:
             beginning = file.read(40)
         raise ValueError(
             f"Expected {archive} to have the sha256 {ted.ARCHIVE.sha256}. Received: "

@@ -1,6 +1,5 @@
 """A trained model for use without this package: strings in, strings out."""
 
-import tempfile
 from pathlib import Path
 
 import keras
@@ -9,6 +8,7 @@ import tensorflow as tf
 from reprt.constants import END_ID, PAD_ID, START_ID
 from reprt.data.tokenizers.spacing import RULES
 from reprt.decoding.translator import Translator
+from reprt.files import whole_file, whole_folder
 
 # Anything but space, as Python's `str.strip` knows it.
 SOMETHING = r"(?s).*[^\s\v\x1c-\x1f\x{85}\pZ].*"
@@ -109,11 +109,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
                 f"Expected a folder without {path.name}. Received {folder}, which has "
                 "one. Choose another --out, or remove it."
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
-        made = Path(unfinished)
-        tf.saved_model.save(ExportedTranslator(translator), str(made / "saved_model"))
-        keras.saving.save_model(translator.model, made / "model.keras")
-        (made / "saved_model").rename(saved_model)
-        (made / "model.keras").rename(model)
+    with whole_folder(saved_model) as made, whole_file(model) as file:
+        tf.saved_model.save(ExportedTranslator(translator), str(made))
+        keras.saving.save_model(translator.model, file.name)
     return saved_model, model

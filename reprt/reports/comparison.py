@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.files import write_text
+from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import Run, Series, provenance_lines, read_runs
 from reprt.reports.tables import csv_text, markdown

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from reprt import paper
-from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.files import write_text
+from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, by_settings, provenance_lines, read_runs
 from reprt.reports.tables import csv_text, epochs_table, markdown

@@ -2,15 +2,9 @@
 
 from pathlib import Path
 
-from reprt.files import whole_file
+from reprt.files import read_text, whole_file
 
 NOTES = "notes.md"
-
-
-def write_text(path: Path, text: str):
-    """Writes a file, whole or not at all."""
-    with whole_file(path) as file:
-        file.write(text.encode())
 
 
 def save_figure(figure, path: Path):
@@ -34,5 +28,5 @@ def new_figure(rows: int, columns: int, figsize, **options):
 def notes(folder: Path) -> list[str]:
     """Returns the lines of the folder's `notes.md`, which its page takes in."""
     path = folder / NOTES
-    text = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    text = read_text(path).strip() if path.exists() else ""
     return [text, ""] if text else []

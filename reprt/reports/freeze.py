@@ -3,7 +3,8 @@
 import dataclasses
 from pathlib import Path
 
-from reprt.reports.files import NOTES, write_text
+from reprt.files import is_unfinished, read_text, write_text
+from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
 from reprt.reports.runs import own_runs, read_texts
@@ -29,7 +30,8 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
 
     out = out or folder.with_name(f"{folder.resolve().name}-frozen")
     runs = [run for text in read_texts(folder) for run in text]
-    if out.exists() and any(out.iterdir()) and not is_frozen(out):
+    others = out.exists() and not all(map(is_unfinished, out.iterdir()))
+    if others and not is_frozen(out):
         raise RunFolderError(
             f"Expected {out} to be empty or a frozen experiment. Received a folder "
             "with other files. Choose another --out."
@@ -46,7 +48,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         )
     written = [page for page in pages().values() if (folder / page.file).exists()]
     if (folder / NOTES).exists() and folder != out:
-        write_text(out / NOTES, (folder / NOTES).read_text(encoding="utf-8"))
+        write_text(out / NOTES, read_text(folder / NOTES))
     told = [
         dataclasses.replace(
             run, manifest={**run.manifest, "looks_ahead": run.looks_ahead}

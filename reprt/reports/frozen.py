@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reprt.reports.files import write_text
+from reprt.files import write_text
 from reprt.reports.tables import csv_text
 from reprt.runs.run_settings import flat
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt import paper
-from reprt.reports.files import notes, write_text
+from reprt.files import write_text
+from reprt.reports.files import notes
 from reprt.reports.registry import register
 from reprt.reports.runs import Series, by_settings, provenance_lines, read_texts
 from reprt.reports.tables import markdown

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt import paper
-from reprt.reports.files import new_figure, notes, save_figure, write_text
+from reprt.files import write_text
+from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, provenance_lines, read_runs
 from reprt.reports.tables import epochs_table, markdown

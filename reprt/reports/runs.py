@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from reprt import paper
+from reprt.files import is_unfinished
 from reprt.presets import PRESETS
 from reprt.reports.frozen import Record, is_frozen, read_frozen
 from reprt.runs.run_settings import RunSettings, flat, usual_settings
@@ -259,12 +260,12 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
         folder: the folder.
         *configs: patterns of the `config.toml` of its run folders.
     """
-    from reprt.runs.run_folder import UNFINISHED, RunFolder
+    from reprt.runs.run_folder import RunFolder
 
     runs = []
     for config in sorted(path for each in configs for path in folder.glob(each)):
         live = RunFolder(config.parent)
-        if live.path.suffix != UNFINISHED:
+        if not is_unfinished(live.path):
             runs.append(
                 Run(live.settings(), live.manifest(), live.log(), live.metrics())
             )

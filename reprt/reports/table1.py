@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from reprt import paper
-from reprt.reports.files import notes, write_text
+from reprt.files import write_text
+from reprt.reports.files import notes
 from reprt.reports.registry import register
 from reprt.reports.runs import (
     NOT_RUN,

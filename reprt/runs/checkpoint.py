@@ -2,13 +2,14 @@
 
 import collections
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from reprt.files import whole_file
 
 KEPT = 2
 _STATE = "state"
@@ -62,17 +63,12 @@ def save_checkpoint(
         variables: Keras variables by name, such as `by_path` returns.
         state: anything that JSON can hold.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {
         name: np.asarray(variable.numpy()) for name, variable in variables.items()
     }
     arrays[_STATE] = np.array(json.dumps(state))
-    temporary = folder / "writing.tmp"
-    with open(temporary, "wb") as file:
+    with whole_file(folder / f"step-{step:08d}.npz") as file:
         np.savez(file, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, folder / f"step-{step:08d}.npz")
     for old in _checkpoints(folder)[:-KEPT]:
         old.unlink()
 

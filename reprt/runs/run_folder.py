@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -24,12 +23,16 @@ import tomli_w
 from reprt import __version__
 from reprt.data.encoding import EncodedCorpus
 from reprt.data.tokenizers.wordpiece import read_vocabulary, write_vocabulary
-from reprt.files import whole_file
+from reprt.files import (
+    is_unfinished,
+    lock_file,
+    whole_file,
+    whole_folder,
+    write_text,
+)
 from reprt.models.saving import load_model
 from reprt.runs.provenance import provenance
 from reprt.runs.run_settings import RunSettings, flat
-
-UNFINISHED = ".tmp"  # ends the name of a folder that is being made
 
 
 class RunFolderError(ValueError):
@@ -80,9 +83,8 @@ class RunFolder:
         if not self.writable:
             yield True
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         # The system releases a lock when its process ends, however it ends.
-        with open(self.path.with_name(f".{self.path.name}.lock"), "w") as file:
+        with lock_file(self.path.with_name(f".{self.path.name}.lock")) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -114,18 +116,14 @@ class RunFolder:
                 "with other files. Choose another --out."
             )
         else:
-            # Made beside it and moved, so that a kill leaves a whole folder or none.
-            new = RunFolder(self.path.with_name(f"{self.path.name}{UNFINISHED}"))
-            shutil.rmtree(new.path, ignore_errors=True)
             self._check_neighbours(identity)
-            new.path.mkdir(parents=True)
-            new._fill(config, identity, text)
-            os.replace(new.path, self.path)
+            with whole_folder(self.path) as unfinished:
+                RunFolder(unfinished)._fill(config, identity, text)
 
     def _check_neighbours(self, identity):
         # They share a report, which sets their losses side by side.
         for manifest in sorted(self.path.parent.glob("*/manifest.json")):
-            if manifest.parent.suffix == UNFINISHED:
+            if is_unfinished(manifest.parent):
                 continue
             other = RunFolder(manifest.parent).manifest()
             if any(other.get(name) != value for name, value in identity.items()):
@@ -259,9 +257,8 @@ class RunFolder:
         """Saves the model, whole or not at all."""
         if not self.writable:
             return
-        temporary = self.path / "model.tmp.keras"
-        model.save(temporary)
-        os.replace(temporary, self.model)
+        with whole_file(self.model) as file:
+            model.save(file.name)
 
     def load_model(self):
         """Returns the model after the last finished epoch.
@@ -321,7 +318,5 @@ class RunFolder:
         self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def _write(self, name, text):
-        if not self.writable:
-            return
-        with whole_file(self.path / name) as file:
-            file.write(text.encode())
+        if self.writable:
+            write_text(self.path / name, text)

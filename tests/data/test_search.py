@@ -1,5 +1,7 @@
 import dataclasses
+import os
 import pathlib
+import pwd
 import re
 import shutil
 import subprocess
@@ -198,6 +200,41 @@ def test_a_wrong_explicit_path_is_an_error(
 
     with pytest.raises(TextUnavailable, match=f"{name}, given as {setting}.*{message}"):
         find("auto" if setting == "REPRT_TED" else path, pair)
+
+
+@pytest.mark.parametrize("setting", ["REPRT_TED", "the text"])
+@pytest.mark.parametrize(
+    "path, message",
+    [
+        ("m\udcffne", "its name should be UTF-8, .*Rename it"),
+        ("~nobody-of-this-name/text", "There is no home folder for ~nobody"),
+    ],
+)
+def test_a_path_that_cannot_be(tmp_path, monkeypatch, setting, path, message):
+    write(tmp_path / "m\udcffne", "mine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "environ", {**os.environ, "REPRT_TED": path})
+    with pytest.raises(TextUnavailable, match=f"given as {setting}.*{message}"):
+        find("auto" if setting == "REPRT_TED" else path, "gl_to_en")
+
+
+def test_without_a_home_the_cache_has_to_be_named(monkeypatch, tmp_path):
+    def unknown(user):
+        raise KeyError(user)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(ValueError, match="no home folder .*Set REPRT_CACHE"):
+        find("auto", "pt_to_en")
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    assert where(find("auto", "pt_to_en")) == "built in"
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    archive = pack(write(tmp_path / "mine", "my archive"), tmp_path / "mine.tgz")
+    monkeypatch.setenv("REPRT_CACHE", str(archive))
+    with pytest.raises(TextUnavailable, match="set REPRT_CACHE to .*/mine.tgz"):
+        find(str(archive), "gl_to_en")
 
 
 def test_unknown_pair():

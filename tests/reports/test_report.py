@@ -6,7 +6,7 @@ from fake_runs import OFFICIAL, row
 from reprt import paper
 from reprt.reports.report import write_report
 from reprt.reports.runs import read_runs
-from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError
+from reprt.runs.run_folder import RunFolder, RunFolderError
 
 EMBEDDED = "embedded corpus (generated, not TED)"
 
@@ -160,7 +160,7 @@ def test_a_folder_without_runs_is_refused(tmp_path):
 
 def test_a_folder_that_is_being_made_is_no_run_yet(add, tmp_path):
     add("repe", [row(1, 3.0, 2.0)])
-    (tmp_path / "repe").rename(tmp_path / f"repe{UNFINISHED}")
+    (tmp_path / "repe").rename(tmp_path / ".reprt-0123456789ab")
     with pytest.raises(RunFolderError):
         read_runs(tmp_path)
 

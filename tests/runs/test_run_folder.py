@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from reprt.runs import provenance, run_folder
-from reprt.runs.run_folder import UNFINISHED, RunFolder, RunFolderError
+from reprt.runs.run_folder import RunFolder, RunFolderError
 from reprt.runs.run_settings import flat
 
 
@@ -143,14 +143,15 @@ def test_an_empty_folder_is_taken(files, text, settings):
 def test_a_kill_while_the_folder_is_made_leaves_none(
     files, text, settings, monkeypatch
 ):
-    def killed(*_):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "_write_json", killed)
+        patch.setattr(RunFolder, "_write_json", interrupted)
         with pytest.raises(KeyboardInterrupt):
             files.open(settings(), text)
-    assert [path.name for path in files.path.parent.iterdir()] == [f"repe{UNFINISHED}"]
+    assert not list(files.path.parent.iterdir())
+    (files.path.parent / ".reprt-0123456789ab").mkdir()  # of a killed process
     files.open(settings(), text)
     assert [path.name for path in files.path.parent.iterdir()] == ["repe"]
 

@@ -1,18 +1,35 @@
 """Tar archives unpacked safely, whole or not at all."""
 
-import gzip
+import errno
 import lzma
 import os
+import shutil
 import tarfile
-import tempfile
 import zlib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from reprt.files import opened, whole_folder
+
+MOST_MEMBERS = 10_000
+MOST_TIMES = 100  # the archive's size; text has some five times that
+SMALL = 1 << 26  # bytes, which the content of any archive may have
+LONGEST_HEADER = 1 << 20  # tarfile reads it at once
 
 _CHUNK = 1 << 16
+_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG}
+_DAMAGE = (
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    ValueError,
+    OSError,
+)
 
 
 class ArchiveError(ValueError):
-    """The archive is damaged, is no tar archive, or would write outside its folder."""
+    """The archive is damaged, is no tar archive, or is not safe to unpack."""
 
 
 def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> Path:
@@ -29,57 +46,101 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> Path:
         `folder`.
 
     Raises:
-        ArchiveError: if the archive is damaged, is no tar archive, or has a member
-            that would be written outside `folder`, links to the outside or is a
-            device. Nothing is left behind then.
+        ArchiveError: if the archive is damaged, is no tar archive, has a member that
+            is no plain file or folder or would be written outside `folder`, or holds
+            far more than its size lets expect. Nothing is left behind then.
     """
     folder = Path(folder)
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix=f".{folder.name}-", dir=folder.parent
-    ) as scratch:
-        whole = Path(scratch) / folder.name
-        whole.mkdir()
-        _extract(archive, whole)
-        try:
-            whole.rename(folder)
-        except OSError:
-            # Another process may have been faster; its folder is as good.
-            if not folder.is_dir():
-                raise
+    try:
+        with opened(archive) as file, whole_folder(folder) as unfinished:
+            _extract(file, unfinished)
+    except OSError:
+        # Another process may have been faster; its folder is as good.
+        if not folder.is_dir():
+            raise
     return folder
 
 
-def _extract(archive: str | os.PathLike, folder: Path):
+def _extract(file: BinaryIO, folder: Path):
     try:
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter=_data_filter)
-            # tarfile stops at the end mark; the checksum of the compressed stream
-            # stands behind it and is verified only by reading on.
-            while tar.fileobj.read(_CHUNK):  # type: ignore[union-attr]
-                pass
-    except tarfile.FilterError as error:
+        with tarfile.open(fileobj=file, tarinfo=_Member) as tar:
+            for member in _checked(tar, os.fstat(file.fileno()).st_size):
+                _write(tar, member, folder / member.name)
+    except ArchiveError as error:
         raise ArchiveError(
-            f"{archive} is refused, and nothing of it was unpacked: {error}."
+            f"{file.name} is refused, and nothing of it was unpacked: {error}."
         ) from error
-    except (
-        tarfile.TarError,
-        gzip.BadGzipFile,
-        lzma.LZMAError,
-        zlib.error,
-        EOFError,
-    ) as error:
+    except _DAMAGE as error:
+        if getattr(error, "errno", None):  # the disk's, not the archive's
+            raise
         reason = str(error).partition("\n")[0].rstrip(":")
         raise ArchiveError(
-            f"{archive} should be a whole tar archive, compressed or not, but is "
+            f"{file.name} should be a whole tar archive, compressed or not, but is "
             f"damaged or something else ({reason}). Get it anew."
         ) from error
 
 
-def _data_filter(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    # The standard filter would quietly turn "/etc/passwd" into "etc/passwd".
-    if member.name.startswith("/"):
-        raise tarfile.AbsolutePathError(member)
-    return tarfile.data_filter(member, folder)
+class _Member(tarfile.TarInfo):
+    @classmethod
+    def frombuf(cls, buf, encoding, errors):
+        """Reads a member's header, unless names and the like would fill the memory."""
+        member = super().frombuf(buf, encoding, errors)
+        if not member.isreg() and member.size > LONGEST_HEADER:
+            raise ArchiveError(
+                f"{member.name!r} has a header of {member.size:,} bytes, more than "
+                f"{LONGEST_HEADER:,}"
+            )
+        return member
+
+
+def _checked(tar: tarfile.TarFile, size: int) -> list[tarfile.TarInfo]:
+    """Returns the members, all of which may be written.
+
+    tarfile's own filter follows links, and is led outside by chains of them.
+    """
+    members: list[tarfile.TarInfo] = []
+    total, most = 0, max(SMALL, MOST_TIMES * size)
+    for member in tar:
+        path = PurePosixPath(member.name)
+        if not (member.isdir() or member.isreg()) or member.issparse():
+            raise ArchiveError(f"{member.name!r} is no plain file or folder")
+        if path.is_absolute() or ".." in path.parts:
+            raise ArchiveError(f"{member.name!r} would be written outside its folder")
+        members.append(member)
+        if len(members) > MOST_MEMBERS:
+            raise ArchiveError(f"{member.name!r} is one more than {MOST_MEMBERS:,}")
+        if member.size < 0:
+            raise tarfile.ReadError(f"{member.name!r} has {member.size} bytes")
+        total += member.size
+        if total > most:
+            raise ArchiveError(
+                f"up to {member.name!r} it holds {total:,} bytes, whereas {most:,} is "
+                f"the most for an archive of {size:,}"
+            )
+    # tarfile takes a damaged header for the end, and stops there. The checksum of the
+    # compressed stream stands behind the end, and is verified by reading on.
+    end: BinaryIO = tar.fileobj  # type: ignore[assignment]
+    end.seek(tar.offset)
+    if end.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("it has no end")
+    while end.read(_CHUNK):
+        pass
+    return members
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path):
+    try:
+        if member.isdir():
+            path.mkdir(parents=True, exist_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "wb") as file:
+            shutil.copyfileobj(tar.extractfile(member), file)  # type: ignore
+    except OSError as error:
+        if error.errno not in _NAMES:
+            raise
+        raise ArchiveError(
+            f"{member.name!r} cannot be written ({error.strerror})"
+        ) from error

@@ -2,7 +2,12 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+# Accents, spaces, controls and what else is not seen: no word is made of these alone.
+_UNSEEN = {"Mn", "Zs", "Zl", "Zp", "Cc", "Cf"}
+_FILLERS = "\u115f\u1160"  # of Hangul, which are letters to Unicode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +29,25 @@ class Split:
             )
         if not self.source:
             raise ValueError("A split needs at least one pair of sentences, got none.")
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]], where: object) -> "Split":
+        """Returns the pairs that have a word on both sides.
+
+        Args:
+            pairs: sentences beside their translations.
+            where: what holds them, for the message.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        kept = [pair for pair in pairs if all(map(_has_a_word, pair))]
+        if not kept:
+            raise ValueError(
+                "Expected at least one line with text on both sides. Received: none in "
+                f"{where}."
+            )
+        return cls(*map(list, zip(*kept)))
 
     def __len__(self):
         return len(self.source)
@@ -66,3 +90,11 @@ class Corpus:
                 sha.update("\n".join(side).encode())
                 sha.update(b"\0")
         return sha.hexdigest()
+
+
+def _has_a_word(sentence: str) -> bool:
+    """Whether a tokenizer that drops accents would leave anything of a sentence."""
+    return any(
+        unicodedata.category(sign) not in _UNSEEN and sign not in _FILLERS
+        for sign in unicodedata.normalize("NFKC", sentence)
+    )

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from reprt.files import lock_file, no_link
 from reprt.progress import byte_line
 
 TIMEOUT = 20
@@ -46,9 +47,8 @@ def download(url: str, path: str | os.PathLike, size: int, sha256: str) -> Path:
 
     pooch.get_logger().setLevel("WARNING")
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # One process at a time downloads; the others then find the file there.
-    with open(f"{path}.lock", "w") as lock:
+    with lock_file(Path(f"{path}.lock")) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -110,7 +110,7 @@ def _append(url: str, response: http.client.HTTPResponse, part: Path, size: int)
     """Appends to `part`, or writes it anew if the server did not resume."""
     resumes = response.status == http.client.PARTIAL_CONTENT
     with (
-        part.open("ab+" if resumes else "wb+") as file,
+        open(part, "ab+" if resumes else "wb+", opener=no_link) as file,
         byte_line(part.stem, size, file.tell()) as line,
     ):
         try:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus, Split
+from reprt.files import read_text
 
 SPLITS = ("train", "dev", "test")
 # A file beside `datasets` that says in what form the text is, if it was changed.
@@ -173,8 +174,9 @@ def any_pair(name: str) -> Pair:
 def read(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from files laid out as in the official archive.
 
-    Line by line, the files of both sides make the sentence pairs; a pair with an empty
-    side is dropped, as TFDS does.
+    Line by line, the files of both sides make the sentence pairs. A pair with an empty
+    side is dropped, as TFDS does, and so is one with a side that has no words: nothing
+    but spaces, or accents without letters.
 
     Args:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
@@ -210,14 +212,15 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
         splits,
         place,
         root.name,
-        form.read_text(encoding="utf-8").strip() if form.exists() else "",
+        read_text(form).strip() if form.exists() else "",
     )
 
 
 def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair that TFDS has prepared.
 
-    The sentence pairs are those of the files, in the order that TFDS stored them in.
+    The sentence pairs are those that `read` finds in the files, in the order that TFDS
+    stored them in.
 
     Args:
         folder: the folder of the version, `.../ted_hrlr_translate/<pair>/1.0.0`.
@@ -242,7 +245,7 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
         for batch in builder.as_dataset(split=name).batch(1024).as_numpy_iterator():
             for language, side in zip(sides, sentences):
                 side.extend(sentence.decode() for sentence in batch[language])
-        splits.append(Split(*sentences))
+        splits.append(Split.of(zip(*sentences), f"{folder}, {name}"))
     return _label(known, splits, Path(folder), "TFDS")
 
 
@@ -287,33 +290,19 @@ def _read_split(source: Path, target: Path) -> Split:
             f"{target}. Line i of one is translated by line i of the other, so one of "
             "them has lost or gained a line."
         )
-    pairs = [pair for pair in zip(*lines) if all(pair)]
-    if not pairs:
-        raise ValueError(
-            "Expected at least one line with text on both sides. Received: none in "
-            f"{source} and {target}."
-        )
-    return Split(*map(list, zip(*pairs)))
+    return Split.of(zip(*lines), f"{source} and {target}")
 
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        data = path.read_bytes()
+        text = read_text(path)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files "
             "each, a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
         ) from None
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path} should be UTF-8. Received: the byte 0x{data[error.start]:02x} at "
-            f"offset {error.start}, in line {line}."
-        ) from None
     # Not `splitlines`, which also breaks at characters that occur within sentences.
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return text.split("\n")
 
 
 def _label(pair, splits: list[Split], origin: Path, found_in, form="") -> Corpus:

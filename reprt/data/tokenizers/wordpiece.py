@@ -10,7 +10,7 @@ import numpy as np
 
 from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.rows import Rows
-from reprt.files import whole_file
+from reprt.files import read_text, write_text
 
 CHUNK = 1024  # sentences handed to TensorFlow at a time
 
@@ -153,8 +153,7 @@ def cached_vocabulary(
 
 def write_vocabulary(vocabulary: Iterable[str], path: Path):
     """Writes one piece a line; a kill leaves the whole file or none."""
-    with whole_file(path) as file:
-        file.write("".join(f"{piece}\n" for piece in vocabulary).encode())
+    write_text(path, "".join(f"{piece}\n" for piece in vocabulary))
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -164,7 +163,7 @@ def read_vocabulary(path: Path) -> list[str]:
         ValueError: if the file is not a vocabulary, naming it.
     """
     try:
-        vocabulary = path.read_text(encoding="utf-8").split("\n")[:-1]
+        vocabulary = read_text(path).split("\n")[:-1]
         _check(vocabulary)
     except (OSError, ValueError) as error:
         raise ValueError(f"The vocabulary {path} cannot be used: {error}") from error

@@ -1,0 +1,235 @@
+"""What lies where files are written: links, pipes, leftovers, what is the user's."""
+
+import contextlib
+import errno
+import os
+import pathlib
+import pwd
+import socket
+import subprocess
+import sys
+from concurrent import futures
+
+import keras
+import pytest
+
+from reprt import files
+from reprt.runs.checkpoint import save_checkpoint
+from reprt.runs.run_folder import RunFolder
+
+OURS = ".reprt-0123456789ab"
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A file of the user's, elsewhere."""
+    path = tmp_path / "thesis.txt"
+    path.write_text("years of work")
+    return path
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = RunFolder(tmp_path / "out" / "repe")
+    folder.checkpoints.mkdir(parents=True)
+    return folder
+
+
+class Model:
+    def save(self, path):
+        pathlib.Path(path).write_text("a model")
+
+
+def checkpoint(run):
+    save_checkpoint(run.checkpoints, 1, {"a": keras.Variable([1.0])}, {})
+
+
+WRITERS = {
+    "checkpoints/writing.tmp": checkpoint,
+    "checkpoints/step-00000001.npz": checkpoint,
+    "model.tmp.keras": lambda run: run.save_model(Model()),
+    "model.keras": lambda run: run.save_model(Model()),
+    "log.csv": lambda run: run.write_log([{"epoch": 1}]),
+    "metrics.json": lambda run: run.write_metrics({}),
+    "evaluation-dev.md": lambda run: run.write_evaluation("dev", {}, "table"),
+}
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "dangling"])
+@pytest.mark.parametrize("name", WRITERS)
+def test_links_are_not_followed(run, outside, name, kind):
+    planted = run.path / name
+    if kind == "hard link":
+        planted.hardlink_to(outside)
+    else:
+        planted.symlink_to(outside if kind == "link" else outside.parent / "new")
+    WRITERS[name](run)
+    assert outside.read_text() == "years of work"
+    assert not (outside.parent / "new").exists()
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def listening(path):
+    with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as one:
+        one.bind(path.name)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda path: path.symlink_to(path.parents[1] / "thesis.txt"),
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.symlink_to(path),
+        pathlib.Path.mkdir,
+        pipe,
+        listening,
+    ],
+)
+def test_a_lock_is_a_file_of_its_own(run, outside, plant):
+    plant(run.path.with_name(".repe.lock"))
+    with pytest.raises(OSError, match=r"\.repe\.lock"), run.claimed():
+        pass
+    assert outside.read_text() == "years of work"
+
+
+def test_a_lock_keeps_what_it_holds_and_keeps_others_out(run):
+    lock = run.path.with_name(".repe.lock")
+    lock.write_text("a note")
+    with run.claimed() as mine, run.claimed() as too:
+        assert mine and not too
+    assert lock.read_text() == "a note"
+
+
+@pytest.mark.parametrize("name", ["repe.tmp", ".reprt", ".reprt-notes", "reprt-0.tmp"])
+def test_folders_of_the_users_own_are_kept(tmp_path, text, settings, name):
+    own = tmp_path / "out" / name
+    own.mkdir(parents=True)
+    (own / "thesis.txt").write_text("years of work")
+    RunFolder(tmp_path / "out" / "repe").open(settings(), text)
+    assert (own / "thesis.txt").read_text() == "years of work"
+
+
+def leftover_folder(path):
+    path.mkdir()
+    (path / "config.toml").write_text("half of")
+    (path / "manifest.json").write_text("{")
+
+
+@pytest.mark.parametrize("make", [pathlib.Path.touch, leftover_folder])
+@pytest.mark.parametrize("suffix", ["", ".keras", ".text"])
+def test_leftovers_of_a_killed_process_are_removed(
+    tmp_path, text, settings, make, suffix
+):
+    make(tmp_path / f"{OURS}{suffix}")
+    RunFolder(tmp_path / "repe").open(settings(), text)
+    assert [path.name for path in tmp_path.iterdir()] == ["repe"]
+
+
+def test_what_a_killed_process_was_writing_is_removed_and_what_was_there_stays(
+    tmp_path,
+):
+    path = tmp_path / "log.csv"
+    path.write_text("whole")
+    script = f"""
+import os, pathlib, runpy
+module = runpy.run_path({files.__file__!r})
+with module["whole_file"](pathlib.Path({str(path)!r})) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -9
+    assert len(list(tmp_path.iterdir())) == 2 and path.read_text() == "whole"
+    files.write_text(tmp_path / "other", "text")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["log.csv", "other"]
+
+
+def test_what_a_live_process_writes_is_left_alone(tmp_path):
+    with files.whole_folder(tmp_path / "a") as one, files.whole_file(tmp_path / "b"):
+        files.write_text(tmp_path / "c", "text")
+        assert one.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+
+def test_a_link_of_our_name_and_what_it_leads_to_are_kept(tmp_path, outside):
+    (tmp_path / OURS).symlink_to(outside)
+    files.write_text(tmp_path / "a", "text")
+    assert (tmp_path / OURS).is_symlink() and outside.exists()
+
+
+def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
+    tmp_path, monkeypatch
+):
+    real, seen = os.open, []
+
+    def taken(path, *arguments):
+        if arguments == (os.O_RDONLY,) and not seen:
+            seen.append(path)
+            os.unlink(path)
+        return real(path, *arguments)
+
+    monkeypatch.setattr(os, "open", taken)
+    files.write_text(tmp_path / "a", "text")
+    assert seen and (tmp_path / "a").read_text() == "text"
+
+
+def test_many_write_the_same_file_at_once(tmp_path):
+    def write(number):
+        for _ in range(10):
+            files.write_text(tmp_path / "page.md", f"{number}" * 9)
+
+    with futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+    assert len(set((tmp_path / "page.md").read_text())) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        PermissionError(errno.EACCES, "Permission denied", f"/elsewhere/{OURS}.csv"),
+    ],
+)
+def test_an_error_of_the_disk_names_the_file(run, monkeypatch, error):
+    run.write_log([{"epoch": 1}])
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(type(error), match=f"{error.strerror}: '.*/out/repe/log.csv'"):
+        run.write_log([{"epoch": 2}])
+    assert run.log() == [{"epoch": 1.0}]
+    assert {path.name for path in run.path.iterdir()} == {"checkpoints", "log.csv"}
+
+
+@pytest.mark.parametrize("place", ["thesis.txt", "thesis.txt/deeper"])
+def test_a_cache_that_cannot_be_written_says_how_to_move_it(
+    outside, monkeypatch, place
+):
+    monkeypatch.setenv("REPRT_CACHE", str(outside.parent / place))
+    with pytest.raises(OSError, match="set REPRT_CACHE to a folder .*/thesis.txt"):
+        files.write_text(files.cache() / "ids" / "a", "text")
+
+
+def test_without_a_home_the_cache_has_to_be_named(tmp_path, monkeypatch):
+    def unknown(user):
+        raise KeyError(user)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("REPRT_CACHE", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(ValueError, match="no home folder for ~/.*Set REPRT_CACHE"):
+        files.cache()
+    files.write_text(tmp_path / "a", "text")  # which needs none
+    with pytest.raises(IsADirectoryError, match="'/.*'"):
+        files.write_text(tmp_path, "text")
+
+
+def test_what_is_no_utf8_in_a_command_comes_back(run, monkeypatch):
+    run.write_metrics({"command": "reprt train \udcff"})
+    assert run.metrics() == {"command": "reprt train \udcff"}
