@@ -5,7 +5,6 @@ import dataclasses
 import json
 import runpy
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,14 +37,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
         missing = isinstance(error, ImportError) and "pip install" not in str(error)
         extras = ". The commands need what `pip install '.[train]'` brings."
-        print(f"reprt: {error}{extras if missing else ''}", file=sys.stderr)
-        return FAILED
-    except Exception:
+        return _failed(f"{error}{extras if missing else ''}")
+    except BaseException as error:
         if options.command is not _audit:
             raise
-        # Python's own status would be taken for the verdict.
-        traceback.print_exc()
-        return FAILED
+        # Whatever else ends someone's model, its status would be taken for the verdict.
+        return _failed(f"The audit of {options.model} failed: {_in_short(error)}")
+
+
+def _failed(why: str) -> int:
+    """Says why a command did nothing, and returns the status of that."""
+    print(f"reprt: {why}", file=sys.stderr)
+    return FAILED
+
+
+def _in_short(error: BaseException) -> str:
+    """An error of someone else's code, which may be of any kind, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -514,7 +522,5 @@ def _run_module(path):
     """Runs someone else's code, whose mistakes may be of any kind."""
     try:
         runpy.run_path(path)
-    except Exception as error:
-        raise ValueError(
-            f"The module {path} failed: {type(error).__name__}: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"The module {path} failed: {_in_short(error)}") from error

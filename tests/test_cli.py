@@ -542,7 +542,19 @@ def test_an_audit_without_the_models_classes_has_no_verdict(average, capsys):
     assert "Average" in told(capsys)
 
 
-@pytest.mark.parametrize("content", [None, "raise KeyError('x')", "def f(:", "1 / 0"])
+WAYS_OUT = [
+    None,
+    "raise KeyError('x')",
+    "def f(:",
+    "1 / 0",
+    "import sys; sys.exit(0)",
+    "raise SystemExit",
+    "quit(1)",
+    "assert False, 'one line\\nand another'",
+]
+
+
+@pytest.mark.parametrize("content", WAYS_OUT)
 def test_an_audit_whose_module_fails_has_no_verdict(average, tmp_path, content, capsys):
     """Status 1, Python's own for an error, would say that the model looks ahead."""
     file, _ = average(False)
@@ -552,6 +564,25 @@ def test_an_audit_whose_module_fails_has_no_verdict(average, tmp_path, content, 
     command = ["audit", str(file), "--source-vocab", "20", "--module", str(module)]
     assert main(command) == 2
     assert "other.py" in told(capsys)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "import sys; sys.exit(0)",
+        "raise MemoryError",
+        "raise BaseException('no error\\nof the usual kind')",
+    ],
+)
+def test_an_audit_of_a_model_that_ends_the_process_has_no_verdict(
+    average, content, capsys
+):
+    file, module = average(False)
+    text = module.read_text().replace("states =", f"{content}; states =", 1)
+    module.write_text(text)
+    command = ["audit", str(file), "--source-vocab", "20", "--module", str(module)]
+    assert main(command) == 2
+    assert "average" in told(capsys)
 
 
 def scrambled(content):
