@@ -5,16 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# Signs that LaTeX reads otherwise, or does not have.
-LATEX = (
-    ("_", r"\_"),
-    ("&", r"\&"),
-    ("%", r"\%"),
-    ("#", r"\#"),
-    ("±", r"$\pm$"),
-    ("−", "$-$"),
-    ("–", "--"),
-)
+from reprt.reports.escaping import in_latex
 
 
 def markdown(
@@ -112,7 +103,7 @@ def latex(
     <BLANKLINE>
     """
     bodies = (
-        [f"{' & '.join(map(latex_cell, cells))} \\\\" for cells in group]
+        [f"{' & '.join(map(in_latex, cells))} \\\\" for cells in group]
         for group in groups
     )
     return "\n".join(
@@ -127,11 +118,3 @@ def latex(
             "",
         ]
     )
-
-
-def latex_cell(text: str) -> str:
-    """Returns a text as LaTeX prints it."""
-    text = text.strip()
-    for sign, written in LATEX:
-        text = text.replace(sign, written)
-    return text
