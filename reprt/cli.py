@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import math
 import os
@@ -11,12 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt import __version__
+from reprt import __version__, termination
 from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, STEEPEST_PENALTY
 from reprt.reports.registry import page_on, pages
+from reprt.termination import Terminated
 
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
 MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
+BACKENDS = ("tensorflow", "jax", "torch", "numpy", "openvino")  # Keras has them
 NO_READER = 141  # the shell's, of a command whose output nobody reads any more
 
 
@@ -107,12 +110,19 @@ def _run(arguments) -> int:
     if rest:
         options.sentences += rest
     try:
+        if options.command not in (_page, _freeze):  # which load no Keras
+            _check_backend()
         return options.command(options)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated) as ending:
+        asked = isinstance(ending, Terminated)
         goes_on = " The same command goes on from the last checkpoint."
-        training = options.command is _train
-        print(f"\nInterrupted.{goes_on if training else ''}", file=sys.stderr)
-        return 130
+        print(
+            "Terminated." if asked else "\nInterrupted.",
+            goes_on if options.command is _train else "",
+            sep="",
+            file=sys.stderr,
+        )
+        return termination.STATUS if asked else 130
     except BrokenPipeError:
         raise
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
@@ -124,6 +134,23 @@ def _run(arguments) -> int:
             raise
         # Whatever else ends someone's model, its status would be taken for the verdict.
         return _failed(f"The audit of {options.model} failed: {_in_short(error)}")
+
+
+def _check_backend():
+    """Says what is wrong with KERAS_BACKEND before anything is loaded."""
+    backend = os.environ.get("KERAS_BACKEND")
+    if not backend:
+        return
+    if backend not in BACKENDS:
+        raise ValueError(
+            f"Expected KERAS_BACKEND to be one of {', '.join(BACKENDS)}. Received: "
+            f"{backend!r}."
+        )
+    if importlib.util.find_spec(backend) is None:
+        raise ValueError(
+            f"Expected the package of KERAS_BACKEND={backend} to be installed. There "
+            f"is none: pip install {backend}."
+        )
 
 
 def _close_output():
