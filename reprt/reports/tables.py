@@ -73,11 +73,24 @@ def csv_text(
     """
     if head is None:
         head = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, head, lineterminator="\n")
+    text = _Lines()
+    writer = csv.DictWriter(text, head, lineterminator=text.END)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+class _Lines(io.StringIO):
+    """What is written to it line by line ends its lines by a line feed alone.
+
+    The writer quotes none but the signs that end its own lines, whereas readers take a
+    carriage return for an end, too.
+    """
+
+    END = "\r\n"
+
+    def write(self, line):
+        return super().write(line.removesuffix(self.END) + "\n")
 
 
 def latex(
