@@ -3,12 +3,13 @@
 CSV and JSON have writers of their own, and pictures take all text for plain text.
 """
 
+import html
 import re
 
 # What Markdown reads otherwise: anywhere, about words, and where a line begins. A bar
 # is one within a table alone, whose writer knows.
 MARKUP = re.compile(
-    r"[\\`*\[\]<>&$~]|(?<![^\W_])_|_(?![^\W_])|^[#+=-]|(?<=^\d)[.)]"
+    r"[\\`*\[\]$~]|(?<![^\W_])_|_(?![^\W_])|^[#+=-]|(?<=^\d)[.)]"
 )
 # What LaTeX reads otherwise, or does not have.
 LATEX = str.maketrans(
@@ -34,9 +35,9 @@ def in_markdown(text: str) -> str:
     Example:
 
     >>> print(in_markdown("<b>pt_to_en</b>"))
-    \<b\>pt_to_en\</b\>
+    &lt;b&gt;pt_to_en&lt;/b&gt;
     """
-    return MARKUP.sub(r"\\\g<0>", _in_one_line(text))
+    return MARKUP.sub(r"\\\g<0>", html.escape(_in_one_line(text), quote=False))
 
 
 def code(text: str) -> str:
