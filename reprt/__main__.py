@@ -1,7 +1,27 @@
-"""`python -m reprt` is the console command `reprt`."""
+"""The process of the command `reprt`, which may be interrupted from its start on."""
 
+import signal
 import sys
 
-from reprt.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """Runs the command of this process and returns its exit status."""
+    try:
+        # Imported here, for that takes long enough to be interrupted.
+        from reprt import termination
+
+        termination.listen()
+        from reprt import cli
+
+        status = cli.main()
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        status = 130
+    # It has done what it could, and only Python has still to end.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,18 +1,77 @@
 """The console command `reprt`."""
 
 import argparse
+import contextlib
 import dataclasses
+import importlib.util
 import json
+import math
+import os
 import runpy
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt import __version__
+from reprt import __version__, termination
+from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, STEEPEST_PENALTY
 from reprt.reports.registry import page_on, pages
+from reprt.termination import Terminated
 
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
+MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
+BACKENDS = ("tensorflow", "jax", "torch", "numpy", "openvino")  # Keras has them
+NO_READER = 141  # the shell's, of a command whose output nobody reads any more
+
+
+class WrongValue(ValueError):
+    """A value that an option or argument cannot take."""
+
+
+class _CommandParser(argparse.ArgumentParser):
+    """Of one command. A wrong value is told in one line, without the usage."""
+
+    def error(self, message):
+        if message.startswith("argument "):
+            raise WrongValue(message)
+        super().error(message)
+
+
+def _number(kind, least, most=math.inf):
+    """Returns the type of an option that takes a number from `least` to `most`."""
+    name = "a whole number" if kind is int else "a number"
+    upper = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+
+    def number(text):
+        with contextlib.suppress(ValueError):
+            if least <= kind(text) <= most:
+                return kind(text)
+        raise argparse.ArgumentTypeError(
+            f"Expected {name}, {upper}. Received: {text!r}."
+        )
+
+    return number
+
+
+def _name(text):
+    """The type of what names something: it is not empty, and can stand in a file."""
+    with contextlib.suppress(UnicodeEncodeError):
+        if text.encode():
+            return text
+    raise argparse.ArgumentTypeError(
+        f"Expected a name in UTF-8 that is not empty. Received: {text!r}."
+    )
+
+
+def _path(text):
+    return Path(_name(text))
+
+
+def _folder(text):
+    """The type of a folder that is made if it is not there."""
+    path = _path(text)
+    if path.exists() and not path.is_dir():
+        raise argparse.ArgumentTypeError(f"Expected a folder. {path} is a file.")
+    return path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,31 +80,95 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the command line; None for the process's own.
     """
+    if sys.stderr is None:  # print would write to standard output in its place
+        sys.stderr = open(os.devnull, "w")
+    if sys.stdout is None:
+        return _failed("Expected an open standard output. Received a closed one.")
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _close_output()
+        return NO_READER
+    except OSError as error:
+        status = _failed(f"Expected to write to standard output. Received: {error}.")
+        _close_output()
+        return status
+
+
+def _run(arguments) -> int:
     parser = _parser()
-    options, rest = parser.parse_known_args(arguments)
+    try:
+        options, rest = parser.parse_known_args(arguments)
+    except WrongValue as error:
+        return _failed(str(error))
     # argparse ends a list of arguments at the first option.
     if rest and (options.command is not _translate or any(map(_is_option, rest))):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
         options.sentences += rest
     try:
+        if options.command not in (_page, _freeze):  # which load no Keras
+            _check_backend()
         return options.command(options)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated) as ending:
+        asked = isinstance(ending, Terminated)
         goes_on = " The same command goes on from the last checkpoint."
-        training = options.command is _train
-        print(f"\nInterrupted.{goes_on if training else ''}", file=sys.stderr)
-        return 130
+        print(
+            "Terminated." if asked else "\nInterrupted.",
+            goes_on if options.command is _train else "",
+            sep="",
+            file=sys.stderr,
+        )
+        return termination.STATUS if asked else 130
+    except BrokenPipeError:
+        raise
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
         missing = isinstance(error, ImportError) and "pip install" not in str(error)
         extras = ". The commands need what `pip install '.[train]'` brings."
-        print(f"reprt: {error}{extras if missing else ''}", file=sys.stderr)
-        return FAILED
-    except Exception:
+        return _failed(f"{error}{extras if missing else ''}")
+    except BaseException as error:
         if options.command is not _audit:
             raise
-        # Python's own status would be taken for the verdict.
-        traceback.print_exc()
-        return FAILED
+        # Whatever else ends someone's model, its status would be taken for the verdict.
+        return _failed(f"The audit of {options.model} failed: {_in_short(error)}")
+
+
+def _check_backend():
+    """Says what is wrong with KERAS_BACKEND before anything is loaded."""
+    backend = os.environ.get("KERAS_BACKEND")
+    if not backend:
+        return
+    if backend not in BACKENDS:
+        raise ValueError(
+            f"Expected KERAS_BACKEND to be one of {', '.join(BACKENDS)}. Received: "
+            f"{backend!r}."
+        )
+    if importlib.util.find_spec(backend) is None:
+        raise ValueError(
+            f"Expected the package of KERAS_BACKEND={backend} to be installed. There "
+            f"is none: pip install {backend}."
+        )
+
+
+def _close_output():
+    """Python would write what is left once more as it ends, and fail at that."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.close()
+
+
+def _failed(why: str) -> int:
+    """Says why a command did nothing, and returns the status of that."""
+    print(f"reprt: {why}", file=sys.stderr)
+    return FAILED
+
+
+def _in_short(error: BaseException) -> str:
+    """An error of someone else's code, which may be of any kind, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,7 +178,9 @@ def _parser() -> argparse.ArgumentParser:
         "train both, compare them with the paper.",
     )
     parser.add_argument("--version", action="version", version=f"reprt {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        required=True, metavar="COMMAND", parser_class=_CommandParser
+    )
 
     for add in (
         _train_parser,
@@ -79,9 +204,10 @@ def _train_parser(commands):
         description="Trains the models of a recipe side by side, or goes on where it "
         "was interrupted, and writes report.md and report.png.",
     )
-    parser.add_argument("recipe", type=Path, help="a file as those in experiments/")
+    parser.add_argument("recipe", type=_path, help="a file as those in experiments/")
     parser.add_argument(
         "--pair",
+        type=_name,
         nargs="+",
         default=[],
         metavar="PAIR",
@@ -90,14 +216,21 @@ def _train_parser(commands):
     )
     parser.add_argument(
         "--text",
+        type=_name,
         metavar="SOURCE",
         help="auto, ted, embedded, or the path of a folder or archive",
     )
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="MODEL", help="train these models only"
+        "--only",
+        type=_name,
+        nargs="+",
+        default=[],
+        metavar="MODEL",
+        help="train these models only",
     )
     parser.add_argument(
         "--set",
+        type=_name,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -105,7 +238,7 @@ def _train_parser(commands):
     )
     parser.add_argument(
         "--out",
-        type=Path,
+        type=_folder,
         metavar="FOLDER",
         help="folder of the results; default runs/RECIPE/TEXT",
     )
@@ -116,6 +249,7 @@ def _train_parser(commands):
     )
     parser.add_argument(
         "--ray",
+        type=_name,
         nargs="?",
         const="here",
         metavar="ADDRESS",
@@ -125,7 +259,7 @@ def _train_parser(commands):
     )
     parser.add_argument(
         "--cpus",
-        type=int,
+        type=_number(int, 1),
         metavar="N",
         help="with --ray, cores of each run; default 1",
     )
@@ -140,10 +274,12 @@ def _prepare_parser(commands):
         "into one file, to be given to `reprt train --text` on a machine that has no "
         "tensorflow-text: KERAS_BACKEND=jax needs no TensorFlow then.",
     )
-    parser.add_argument("recipe", type=Path, help="as for `reprt train`")
-    parser.add_argument("file", type=Path, help="the file, NAME.npz")
-    parser.add_argument("--pair", metavar="PAIR", help="as for `reprt train`")
-    parser.add_argument("--text", metavar="SOURCE", help="as for `reprt train`")
+    parser.add_argument("recipe", type=_path, help="as for `reprt train`")
+    parser.add_argument("file", type=_path, help="the file, NAME.npz")
+    for option, metavar in (("--pair", "PAIR"), ("--text", "SOURCE")):
+        parser.add_argument(
+            option, type=_name, metavar=metavar, help="as for `reprt train`"
+        )
     parser.set_defaults(command=_prepare, set=[])
 
 
@@ -162,7 +298,7 @@ def _page_parsers(commands):
             description=f"Writes {page.files} from the runs in a folder.{others} "
             "Nothing is trained, and what was not run says so.",
         )
-        parser.add_argument("folder", type=Path, help=page.folder)
+        parser.add_argument("folder", type=_path, help=page.folder)
         parser.set_defaults(command=_page, page=page.name)
 
 
@@ -177,7 +313,7 @@ def _freeze_parser(commands):
     )
     parser.add_argument(
         "runs",
-        type=Path,
+        type=_path,
         metavar="RUNS",
         help="a folder with run folders in it, or with a folder of them for each text",
     )
@@ -195,12 +331,12 @@ def _translate_parser(commands):
     _add_run(parser)
     parser.add_argument("sentences", nargs="*", metavar="SENTENCE")
     parser.add_argument(
-        "--file", type=Path, metavar="FILE", help="translate the lines of a file"
+        "--file", type=_path, metavar="FILE", help="translate the lines of a file"
     )
     _add_search(parser, beam_size=4)
     parser.add_argument(
         "--n-best",
-        type=int,
+        type=_number(int, 1),
         default=1,
         metavar="N",
         help="lines for each sentence, from the best: its number, score and text, "
@@ -227,6 +363,7 @@ def _evaluate_parser(commands):
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     parser.add_argument(
         "--text",
+        type=_name,
         metavar="SOURCE",
         help="where the text is now, if not where the run found it",
     )
@@ -271,23 +408,29 @@ def _audit_parser(commands):
     )
     parser.add_argument(
         "model",
-        type=Path,
+        type=_path,
         metavar="MODEL_OR_RUN",
         help="a run folder, or a .keras file of a model called on the pair of source "
         "and target ids",
     )
-    parser.add_argument("--source-vocab", type=int, metavar="N", help="source ids")
-    parser.add_argument("--target-vocab", type=int, metavar="N", help="target ids")
+    for side in ("source", "target"):
+        parser.add_argument(
+            f"--{side}-vocab",
+            type=_number(int, 1, MOST_IDS),
+            metavar="N",
+            help=f"{side} ids",
+        )
     parser.add_argument(
         "--length",
-        type=int,
+        type=_number(int, 3, LONGEST_AUDIT),
         default=12,
         metavar="N",
         help="tokens of the target; the source has two more; default %(default)s",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--seed", type=_number(int, 0), default=0, metavar="N")
     parser.add_argument(
         "--module",
+        type=_path,
         action="append",
         default=[],
         metavar="FILE",
@@ -298,37 +441,44 @@ def _audit_parser(commands):
 
 def _add_run(parser):
     parser.add_argument(
-        "run", type=Path, metavar="RUN", help="a run folder, as `reprt train` makes it"
+        "run", type=_path, metavar="RUN", help="a run folder, as `reprt train` makes it"
     )
 
 
 def _add_search(parser, beam_size):
     parser.add_argument(
         "--beam",
-        type=int,
+        type=_number(int, 1, MOST_BEAMS),
         default=beam_size,
         metavar="SIZE",
         help="hypotheses of each sentence; 1 is greedy search; default %(default)s",
     )
     parser.add_argument(
         "--length-penalty",
-        type=float,
-        default=0.6,
+        type=_number(float, 0, STEEPEST_PENALTY),
         metavar="ALPHA",
-        help="0 ranks by probability alone; default %(default)s",
+        help="with several hypotheses, 0 ranks by probability alone; default "
+        f"{LENGTH_PENALTY}",
     )
     parser.add_argument(
         "--max-tokens",
-        type=int,
+        type=_number(int, 1),
         metavar="N",
         help="longest translation; default the sentence's length plus 50",
     )
 
 
 def _search(options):
+    penalty = options.length_penalty
+    # A single hypothesis is ranked among no others; --json prints its score.
+    if penalty is not None and options.beam == 1 and not vars(options).get("json"):
+        raise ValueError(
+            "Expected --length-penalty with a --beam of at least 2, for it ranks "
+            f"hypotheses. Received: {penalty} and {options.beam}."
+        )
     return {
         "beam_size": options.beam,
-        "length_penalty": options.length_penalty,
+        "length_penalty": LENGTH_PENALTY if penalty is None else penalty,
         "max_tokens": options.max_tokens,
     }
 
@@ -336,7 +486,7 @@ def _search(options):
 def _add_out(parser, default):
     parser.add_argument(
         "--out",
-        type=Path,
+        type=_folder,
         metavar="FOLDER",
         help=f"where the files go; default {default}",
     )
@@ -365,7 +515,9 @@ def _train(options) -> int:
     recipe = _recipe(options, options.pair)
     if options.cpus is not None and not options.ray:
         raise ValueError("Expected --ray with --cpus, which is for its runs alone.")
-    if options.ray and not options.plan:
+    if options.ray and options.plan:
+        raise ValueError("Expected --plan or --ray. Received both.")
+    if options.ray:
         from reprt.jobs.ray_executor import run_on_ray
 
         where = options.ray, 1 if options.cpus is None else options.cpus
@@ -402,35 +554,41 @@ def _freeze(options) -> int:
 def _translate(options) -> int:
     if options.sentences and options.file:
         raise ValueError("Expected sentences or --file. Received both.")
-    # A beam below 1 is the search's to complain of.
-    if not 1 <= options.n_best <= max(1, options.beam):
+    if options.n_best > options.beam:
         raise ValueError(
             "Expected --n-best to be at least 1 and at most --beam. Received: "
             f"{options.n_best} and {options.beam}."
         )
-    from reprt.decoding.translator import AHEAD, Translator
+    search = _search(options)
+    # Opened before the model is loaded, which takes time.
+    with _given(options) as lines:
+        from reprt.decoding.translator import AHEAD, Translator
 
-    translator = Translator.load(options.run, **_search(options))
-    typed = not (options.sentences or options.file) and sys.stdin.isatty()
-    # Whoever types wants an answer to each line.
-    lines, ahead = _lines(options), 1 if typed else AHEAD
-    for number, found in enumerate(translator.stream(lines, ahead), 1):
-        for note in found.notes if not options.json else ():
-            print(f"reprt: line {number}: {note}", file=sys.stderr)
-        print(_line(number, found, options), flush=typed)
+        translator = Translator.load(options.run, **search)
+        typed = not (options.sentences or options.file) and sys.stdin.isatty()
+        # Whoever types wants an answer to each line.
+        found = translator.stream(map(_decoded, lines), 1 if typed else AHEAD)
+        for number, each in enumerate(found, 1):
+            for note in each.notes if not options.json else ():
+                print(f"reprt: line {number}: {note}", file=sys.stderr)
+            print(_line(number, each, options), flush=typed)
     return 0
 
 
-def _lines(options):
+def _given(options):
+    """The lines to be translated, as bytes, in a context that closes them."""
     if options.sentences:
-        for sentence in options.sentences:
-            # What was not UTF-8 comes as surrogates, which no text may hold.
-            yield sentence.encode(errors="surrogateescape").decode(errors="replace")
-        return
-    with open(options.file, "rb") if options.file else sys.stdin.buffer as file:
-        for line in file:
-            # Bytes that are not UTF-8 become a sign that no vocabulary knows.
-            yield line.decode("utf-8", errors="replace").rstrip("\r\n")
+        return contextlib.nullcontext(map(os.fsencode, options.sentences))
+    if options.file:
+        return open(options.file, "rb")
+    if sys.stdin is None:
+        raise ValueError("Expected sentences, --file or an open standard input.")
+    return sys.stdin.buffer
+
+
+def _decoded(line: bytes) -> str:
+    """A line's text. What is not UTF-8 becomes a sign that no vocabulary knows."""
+    return line.decode("utf-8", errors="replace").rstrip("\r\n")
 
 
 def _is_option(argument):
@@ -514,7 +672,5 @@ def _run_module(path):
     """Runs someone else's code, whose mistakes may be of any kind."""
     try:
         runpy.run_path(path)
-    except Exception as error:
-        raise ValueError(
-            f"The module {path} failed: {type(error).__name__}: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"The module {path} failed: {_in_short(error)}") from error

@@ -1,4 +1,4 @@
-"""Special ids and the names that settings choose among."""
+"""Special ids, the names that settings choose among, the bounds of a search."""
 
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
@@ -11,3 +11,7 @@ EMBEDDING_NORMS = ("none", "token_norm")
 NORM_PLACES = ("after", "before")
 TUTORIAL_DROPOUT = ("embeddings", "attention_weights", "feed_forward_output")
 DROPOUT_PLACES = (*TUTORIAL_DROPOUT, "attention_output")
+
+LENGTH_PENALTY = 0.6  # as in the original Transformer
+STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32
+MOST_BEAMS = 1000

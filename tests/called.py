@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from reprt.termination import Terminated
+
 KEPT: list = []
 
 
@@ -25,3 +27,13 @@ def be_killed():
 def note_and_wait(path):
     Path(path).write_text(str(os.getpid()))
     time.sleep(60)
+
+
+def note_and_save(path):
+    """Waits, and takes its time to end when it is asked to."""
+    try:
+        note_and_wait(path)
+    except Terminated:
+        time.sleep(0.5)
+        Path(f"{path}-saved").touch()
+        raise

@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
-from reprt.constants import PAD_ID
+from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, PAD_ID, STEEPEST_PENALTY
 from reprt.data.batching import padded
 from reprt.layers.masks import check_ids
 
@@ -85,7 +85,7 @@ class BeamSearch:
             own length plus 50, as in the original Transformer.
 
     Raises:
-        ValueError: for a beam size or limit below 1, a negative length penalty, or a
+        ValueError: for a beam size, limit or length penalty out of its range, or a
             start or end that is padding or no piece of the target; when called, for
             sources longer than the model's `max_length`.
         ArithmeticError: when called, if the model's weights are not finite.
@@ -106,7 +106,7 @@ class BeamSearch:
         start_id,
         end_id,
         beam_size=1,
-        length_penalty=0.6,
+        length_penalty=LENGTH_PENALTY,
         max_tokens=None,
     ):
         for name, number in (("beam_size", beam_size), ("max_tokens", max_tokens)):
@@ -119,6 +119,15 @@ class BeamSearch:
                 "Expected `length_penalty` not to be negative. Received: "
                 f"length_penalty={length_penalty}."
             )
+        for name, number, most in (
+            ("beam_size", beam_size, MOST_BEAMS),
+            ("length_penalty", length_penalty, STEEPEST_PENALTY),
+        ):
+            if not number <= most:  # so that NaN fails, too
+                raise ValueError(
+                    f"Expected `{name}` to be at most {most}. Received: "
+                    f"{name}={number}."
+                )
         for name, token in (("start_id", start_id), ("end_id", end_id)):
             if not PAD_ID < token < model.target_vocab_size:
                 raise ValueError(
@@ -189,7 +198,9 @@ class BeamSearch:
         """Returns the most tokens that translations of so long sources may have."""
         limits = source_tokens + EXTRA_TOKENS
         if self.max_tokens is not None:
-            limits = ops.full_like(source_tokens, self.max_tokens)
+            # The model's own limit comes first, for a larger number may be no int32.
+            most = min(self.max_tokens, self.model.longest_target)
+            limits = ops.full_like(source_tokens, most)
         return ops.minimum(limits, self.model.longest_target)
 
     def start(self, source_ids, capacity, encode=None):

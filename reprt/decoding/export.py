@@ -1,5 +1,6 @@
 """A trained model for use without this package: strings in, strings out."""
 
+import contextlib
 from pathlib import Path
 
 import keras
@@ -101,6 +102,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
 
     Raises:
         ValueError: if the folder has such files already.
+        OSError: if they cannot be written, as on a full disk; nothing is left then.
     """
     saved_model, model = folder / "saved_model", folder / "model.keras"
     for path in (saved_model, model):
@@ -109,7 +111,16 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
                 f"Expected a folder without {path.name}. Received {folder}, which has "
                 "one. Choose another --out, or remove it."
             )
-    with whole_folder(saved_model) as made, whole_file(model) as file:
-        tf.saved_model.save(ExportedTranslator(translator), str(made))
-        keras.saving.save_model(translator.model, file.name)
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        with whole_folder(saved_model) as made, whole_file(model) as file:
+            tf.saved_model.save(ExportedTranslator(translator), str(made))
+            keras.saving.save_model(translator.model, file.name)
+    except (OSError, RuntimeError, tf.errors.OpError) as error:
+        # TensorFlow and HDF5 have errors of their own for what the system refuses.
+        for each in new:
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        reason = str(error).splitlines()[0]
+        raise OSError(f"The export cannot be written to {folder}: {reason}") from error
     return saved_model, model

@@ -7,12 +7,15 @@ import signal
 import threading
 from collections.abc import Callable
 
+from reprt import termination
+
 
 def in_own_process(function: Callable, *arguments):
     """Calls a function in a process of its own, whose memory goes with it.
 
     TensorFlow keeps graphs of every model that a process has trained. Ctrl-C reaches
-    the caller alone, and ends the process; so does the end of the caller.
+    the caller alone. It and SIGTERM ask the process to end, and the caller waits until
+    it has saved its work. The end of the caller ends it, too.
 
     Args:
         function: of a module; what it takes and returns can be pickled.
@@ -53,10 +56,15 @@ def in_own_process(function: Callable, *arguments):
 
 def _answer(sender, function, arguments):
     threading.Thread(target=_end_with_the_caller, daemon=True).start()
+    termination.listen()
     try:
         result, raised = function(*arguments), None
     except Exception as error:
         result, raised = None, error
+    except termination.Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the caller asks once more
+        raise
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be saved
     sender.send((result, raised))
 
 

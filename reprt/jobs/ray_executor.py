@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import logging
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,12 +76,14 @@ def run_on_ray(
         dataclasses.replace(each, folder=each.folder.resolve())
         for each in find_runs(recipe, only, out, progress)
     ]
+    usual = signal.getsignal(signal.SIGTERM)
     ray.init(
         address="local" if address == HERE else address,
         runtime_env={"env_vars": _environment(cpus)},
         include_dashboard=False if address == HERE else None,
         logging_level=logging.WARNING,
     )
+    signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
     try:
         slots, gpus = _slots(ray, cpus)
         # Each task has a process of its own, whose memory goes with it, and so has the

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.files import write_text
+from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import Run, Series, provenance_lines, read_runs
@@ -138,7 +139,7 @@ def _table_of_runs(runs) -> str:
 
 def _page(runs, finished, series, notes) -> str:
     manifest = runs[0].manifest
-    name, official = manifest["text"], manifest["official_text"]
+    name, official = in_markdown(manifest["text"]), manifest["official_text"]
     warning = [] if official else [
         f"> Every number on this page is on the {name}, none on TED-HRLR.",
         "",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from reprt.reports.escaping import code, in_markdown
 from reprt.reports.tables import markdown
 
 
@@ -37,12 +38,13 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         label = f"{score['metric']}, {score['text']}, {how}"
         rows.append([label, f"{score['value']:.2f}", time])
     signatures = [
-        f"- {score['metric']}, {score['text']}: `{score['signature']}`"
+        f"- {score['metric']}, {score['text']}: {code(score['signature'])}"
         for score in result["scores"]
     ]
     return "\n".join(
         [
-            f"{result['run']} on the {result['split']} split of the {result['text']}: "
+            f"{result['run']} on the {result['split']} split of the "
+            f"{in_markdown(result['text'])}: "
             f"{result['sentences']:,} sentences, {forced['tokens']:,} tokens.",
             "",
             *markdown(["measure", "value", "seconds"], "lrr", rows),

@@ -8,6 +8,7 @@ from typing import Any
 
 from reprt import paper
 from reprt.files import write_text
+from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, by_settings, provenance_lines, read_runs
@@ -146,7 +147,7 @@ def _counts(trials: Trials) -> list[str]:
 
 
 def _page(trials: Trials, notes: Sequence[str]) -> str:
-    text = trials.manifest["text"]
+    text = in_markdown(trials.manifest["text"])
     warning = [] if trials.like_the_papers else [
         f"> **Not comparable with the paper.** Ours are on {text}; the paper's are on "
         "TED-HRLR pt_to_en and stand here for orientation alone.",
@@ -179,7 +180,8 @@ def _page(trials: Trials, notes: Sequence[str]) -> str:
 
 
 def _curves_table(trials: Trials) -> list[str]:
-    ours = "ours" if trials.official else f"ours, {trials.manifest['text']}"
+    text = in_markdown(trials.manifest["text"])
+    ours = "ours" if trials.official else f"ours, {text}"
     rows: list[list[str]] = []
     for model, (name, _) in MODELS.items():
         for loss, (label, *_) in LOSSES.items():

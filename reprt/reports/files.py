@@ -8,9 +8,15 @@ NOTES = "notes.md"
 
 
 def save_figure(figure, path: Path):
-    """Writes a picture, whole or not at all; the same one gives the same file."""
-    import matplotlib
+    """Writes a picture, whole or not at all; the same one gives the same file.
 
+    Dollars in its text are dollars, and not mathematics.
+    """
+    import matplotlib
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
     kind = path.suffix[1:]
     metadata = {"Date": None} if kind == "svg" else {}
     with whole_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "reprt"}):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reprt import paper
 from reprt.files import write_text
+from reprt.reports.escaping import in_markdown
 from reprt.reports.files import notes
 from reprt.reports.registry import register
 from reprt.reports.runs import Series, by_settings, provenance_lines, read_texts
@@ -56,7 +57,8 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
     others = sorted(
         {run.manifest["text"] for run in runs if not run.manifest["official_text"]}
     )
-    warning = [f"> **Not comparable with the paper:** {', '.join(others)}.", ""]
+    named = ", ".join(map(in_markdown, others))
+    warning = [f"> **Not comparable with the paper:** {named}.", ""]
     lines = [
         f"# Readings of the paper: {pairs[0]}",
         "",
@@ -75,7 +77,8 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
     lines += ["## How it was run", ""]
     for each in series:
         for run in each.runs:
-            lines.append(f"- **{run.name}** on {run.manifest['text']}")
+            text = in_markdown(run.manifest["text"])
+            lines.append(f"- **{run.name}** on {text}")
             lines += [f"  - {line}" for line in provenance_lines(run)]
     page = (out or folder) / "readings.md"
     write_text(page, "\n".join([*lines, ""]))
@@ -97,7 +100,7 @@ def _table(model, result, series: Sequence[Series]) -> list[str]:
         rows.append(
             [
                 each.runs[0].name.removesuffix(f".{each.runs[0].seed}"),
-                each.runs[0].manifest["text"],
+                in_markdown(each.runs[0].manifest["text"]),
                 ", ".join(each.departures) or "nothing",
                 str(len(each.runs)),
                 *(each.cell(name, 3) for name in LOSSES),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from reprt import paper
 from reprt.files import write_text
+from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, provenance_lines, read_runs
@@ -49,7 +50,8 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
 
 def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
     manifest, text = runs[0].manifest, runs[0].settings["text"]
-    official, name, pair = manifest["official_text"], manifest["text"], text["pair"]
+    official, name = manifest["official_text"], in_markdown(manifest["text"])
+    pair = text["pair"]
     pairs = manifest["sentence_pairs"]
     theirs = f"the paper has none on {pair}."
     if pair in paper.TABLE_1:
@@ -224,11 +226,12 @@ def _examples(runs, name) -> list[str]:
     first = translated[0].metrics["examples"]
     for number, example in enumerate(first):
         lines += [
-            f"- {example['source']}",
-            f"  - reference: {example['reference']}",
+            f"- {in_markdown(example['source'])}",
+            f"  - reference: {in_markdown(example['reference'])}",
         ]
         lines += [
-            f"  - {run.name}: {run.metrics['examples'][number]['translation']}"
+            f"  - {run.name}: "
+            + in_markdown(run.metrics["examples"][number]["translation"])
             for run in translated
         ]
     signatures = sorted({run.metrics["test_bleu_signature"] for run in translated})
@@ -237,7 +240,7 @@ def _examples(runs, name) -> list[str]:
         "",
         "Greedy search. BLEU on lower-cased words "
         "as WordPiece splits them, sacrebleu signature " + ", ".join(
-            f"`{signature}`" for signature in signatures
+            map(code, signatures)
         ) + ".",
         "",
     ]

@@ -18,6 +18,7 @@ from typing import Any
 from reprt import paper
 from reprt.files import is_unfinished
 from reprt.presets import PRESETS
+from reprt.reports.escaping import code
 from reprt.reports.frozen import Record, is_frozen, read_frozen
 from reprt.runs.run_settings import RunSettings, flat, usual_settings
 
@@ -289,7 +290,7 @@ def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
             versions = f"backend {start['backend']}, {versions}"
         time = f"{start['time']}: " if with_time else ""
         lines.append(
-            f"{time}`{start['command']}`, commit `{start['commit'] or 'unknown'}`, "
+            f"{time}{code(start['command'])}, commit `{start['commit'] or 'unknown'}`, "
             f"{start['hardware']}, {len(start['devices'])} replica(s), Python "
             f"{start['python']}, {versions}"
         )

@@ -1,12 +1,13 @@
 """The paper's Table 1, with ours beside it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reprt import paper
 from reprt.files import write_text
+from reprt.reports.escaping import in_latex, in_markdown
 from reprt.reports.files import notes
 from reprt.reports.registry import register
 from reprt.reports.runs import (
@@ -17,7 +18,7 @@ from reprt.reports.runs import (
     provenance_lines,
     read_texts,
 )
-from reprt.reports.tables import csv_text, latex, latex_cell, markdown
+from reprt.reports.tables import csv_text, latex, markdown
 
 MODELS = {"baseline": "baseline", "repe": "RePE"}
 # What the paper prints of each model, and with how many digits.
@@ -141,8 +142,11 @@ def _series(runs: Sequence[Run]) -> list[Series]:
     return finished + [Series([run]) for run in runs if not run.metrics]
 
 
-def _lines(row: Row) -> list[list[str]]:
-    """The lines of one pair: its name, both sizes, whose, the cells of both models."""
+def _lines(row: Row, written: Callable[[str], str] = str) -> list[list[str]]:
+    """The lines of one pair: its name, both sizes, whose, the cells of both models.
+
+    The name of the text is `written` as the table needs it.
+    """
     from reprt.data.corpora.ted import PAIRS
 
     lines = []
@@ -159,7 +163,7 @@ def _lines(row: Row) -> list[list[str]]:
     if row.manifest and not row.official:  # numbers on another text name it
         pairs = row.manifest["sentence_pairs"]
         first = [first[0], f"{pairs['train']:,}", f"{pairs['dev']:,}"]
-    lines.append([*first, _ours(row), *_our_cells(row)])
+    lines.append([*first, _ours(row, written), *_our_cells(row)])
     if row.official and row.ours:
         differences = [
             row.difference(model, name) for model in MODELS for name in PRINTED
@@ -168,10 +172,10 @@ def _lines(row: Row) -> list[list[str]]:
     return lines
 
 
-def _ours(row: Row) -> str:
+def _ours(row: Row, written) -> str:
     mark = "*" if any(each.departures for each in row.ours.values()) else ""
     if row.manifest and not row.official:
-        return f"ours{mark}, on {row.manifest['text']}: not comparable"
+        return f"ours{mark}, on {written(row.manifest['text'])}: not comparable"
     return f"ours{mark}"
 
 
@@ -205,7 +209,7 @@ def _page(rows: Sequence[Row], notes: Sequence[str]) -> str:
         *markdown(
             ["pair", "train", "dev", "", *head],
             "lrrl" + "r" * len(head),
-            [cells for row in rows for cells in _lines(row)],
+            [cells for row in rows for cells in _lines(row, in_markdown)],
         ),
         "",
     ]
@@ -222,7 +226,11 @@ def _beyond(rows) -> list[str]:
         "decoder is given the words before it and no others, as in a translation. BLEU "
         "and chrF are those of greedy search on the test split, on corpus tokens.",
         "",
-        *markdown(_beyond_head(), "llr" + "r" * len(BEYOND), _beyond_cells(rows)),
+        *markdown(
+            _beyond_head(),
+            "llr" + "r" * len(BEYOND),
+            _beyond_cells(rows, in_markdown),
+        ),
         "",
     ]
 
@@ -231,19 +239,21 @@ def _beyond_head() -> list[str]:
     return ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
 
 
-def _beyond_cells(rows) -> list[list[str]]:
+def _beyond_cells(rows, written: Callable[[str], str] = str) -> list[list[str]]:
     found = []
     for row in rows:
         for each in row.series:
             cells = [each.cell(name, digits) for name, (_, digits) in BEYOND.items()]
             name = f"{each.model}{'*' if each.departures else ''}"
-            found.append([row.manifest["text"], name, str(len(each.runs)), *cells])
+            text = written(row.manifest["text"])
+            found.append([text, name, str(len(each.runs)), *cells])
     return found
 
 
 def _departures(rows) -> list[str]:
     found = dict.fromkeys(
-        f"- \\* {each.model} on {row.manifest['text']}: {', '.join(each.departures)}"
+        f"- \\* {each.model} on {in_markdown(row.manifest['text'])}: "
+        + ", ".join(each.departures)
         for row in rows
         for each in row.series
         if each.departures
@@ -257,7 +267,8 @@ def _provenance(rows) -> list[str]:
         for each in row.series:
             seeds = ", ".join(str(run.seed) for run in each.runs)
             lines.append(
-                f"- **{each.model}** on {row.manifest['text']}, seed {seeds}:"
+                f"- **{each.model}** on {in_markdown(row.manifest['text'])}, "
+                f"seed {seeds}:"
             )
             ways = [line for run in each.runs for line in provenance_lines(run)]
             lines += [f"  - {line}" for line in ways]
@@ -278,7 +289,7 @@ def _latex(rows) -> str:
 
 
 def _latex_beyond(rows) -> str:
-    head = " & ".join(map(latex_cell, _beyond_head()))
+    head = " & ".join(map(in_latex, _beyond_head()))
     table = latex("llr" + "r" * len(BEYOND), [head], [_beyond_cells(rows)])
     return "% Beyond the paper\n" + table
 

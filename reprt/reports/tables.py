@@ -5,16 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# Signs that LaTeX reads otherwise, or does not have.
-LATEX = (
-    ("_", r"\_"),
-    ("&", r"\&"),
-    ("%", r"\%"),
-    ("#", r"\#"),
-    ("±", r"$\pm$"),
-    ("−", "$-$"),
-    ("–", "--"),
-)
+from reprt.reports.escaping import in_latex
 
 
 def markdown(
@@ -82,11 +73,24 @@ def csv_text(
     """
     if head is None:
         head = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, head, lineterminator="\n")
+    text = _Lines()
+    writer = csv.DictWriter(text, head, lineterminator=text.END)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+class _Lines(io.StringIO):
+    """What is written to it line by line ends its lines by a line feed alone.
+
+    The writer quotes none but the signs that end its own lines, whereas readers take a
+    carriage return for an end, too.
+    """
+
+    END = "\r\n"
+
+    def write(self, line):
+        return super().write(line.removesuffix(self.END) + "\n")
 
 
 def latex(
@@ -112,7 +116,7 @@ def latex(
     <BLANKLINE>
     """
     bodies = (
-        [f"{' & '.join(map(latex_cell, cells))} \\\\" for cells in group]
+        [f"{' & '.join(map(in_latex, cells))} \\\\" for cells in group]
         for group in groups
     )
     return "\n".join(
@@ -127,11 +131,3 @@ def latex(
             "",
         ]
     )
-
-
-def latex_cell(text: str) -> str:
-    """Returns a text as LaTeX prints it."""
-    text = text.strip()
-    for sign, written in LATEX:
-        text = text.replace(sign, written)
-    return text

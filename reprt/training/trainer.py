@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import keras
 
+from reprt import termination
 from reprt.data.batching import bucketed_order, training_order
 from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.models.registry import make
@@ -17,8 +18,10 @@ from reprt.progress import Progress, duration
 from reprt.runs.checkpoint import by_path, restore_checkpoint, save_checkpoint
 from reprt.runs.run_folder import RunFolder
 from reprt.runs.run_settings import RunSettings
+from reprt.termination import Terminated
 from reprt.training import EVALUATION_COST
 from reprt.training.objective import Objective
+from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3
 # The device computes ahead: its sums are read once in so many seconds or steps.
@@ -213,6 +216,7 @@ class Trainer:
 
         Raises:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
+            Terminated: if the process was asked to end, once a checkpoint is saved.
         """
         state, unread = self.state, []
         begun, every = time.monotonic(), self._steps_between_readings
@@ -220,12 +224,21 @@ class Trainer:
             unread.append(self._backend.train(batch))
             state.step_in_epoch += 1
             done = state.step_in_epoch == self.steps_per_epoch
-            if len(unread) < every and not done:
+            at_once = termination.asked() and not several_workers()
+            if len(unread) < every and not done and not at_once:
                 continue
             self._read(unread, begun)
             self._show(seconds_left_elsewhere())
             if done:
                 break  # an epoch that is done counts, whatever time is left
+            # Where there are several workers, all of them have met here.
+            if self._backend.agreed(termination.asked()):
+                self.checkpoint()
+                self._progress.say(
+                    f"{self.name}: asked to end in epoch {state.epoch + 1}; saved a "
+                    f"checkpoint after step {state.step_in_epoch}"
+                )
+                raise Terminated
             if self._seconds_of_budget_left() <= 0:
                 state.out_of_time = True
                 self.checkpoint()
@@ -384,10 +397,11 @@ def train_side_by_side(
     while pending := [trainer for trainer in pending if not trainer.finished]:
         trainer = min(pending, key=lambda trainer: trainer.state.epoch)
         others = [other for other in pending if other is not trainer]
-        try:
-            trainer.train_epoch(lambda: sum(other.seconds_left for other in others))
-        except TrainingDiverged as error:
-            errors.append(error)
-            pending = others
-        after_epoch()
+        with termination.put_off():
+            try:
+                trainer.train_epoch(lambda: sum(each.seconds_left for each in others))
+            except TrainingDiverged as error:
+                errors.append(error)
+                pending = others
+            after_epoch()
     return errors

@@ -286,6 +286,9 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
             {"length_penalty": -0.1},
             "`length_penalty` not to be negative. Received: length_penalty=-0.1",
         ),
+        ({"length_penalty": float("nan")}, "at most 10. Received: length_penalty=nan"),
+        ({"length_penalty": float("inf")}, "at most 10. Received: length_penalty=inf"),
+        ({"beam_size": 10**12}, "`beam_size` to be at most 1000. Received"),
         ({"start_id": 0}, "`start_id` to be above 0, which is padding"),
         ({"end_id": 1000}, "below the model's .* target pieces. Received: end_id=1000"),
     ],
@@ -294,6 +297,12 @@ def test_bad_settings_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         options = {"start_id": START, "end_id": END, **options}
         BeamSearch(model_of("baseline"), **options)
+
+
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 10**30])
+def test_the_models_own_limit_holds_below_any_larger_one(limit):
+    search = BeamSearch(model_of("baseline"), START, END, max_tokens=limit)
+    assert search.most_tokens(np.array([3], "int32")) == search.model.longest_target
 
 
 def test_a_source_longer_than_the_model_can_read_is_refused():

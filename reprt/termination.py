@@ -1,0 +1,56 @@
+"""SIGTERM, by which schedulers and machines ask a process to end.
+
+A process that listens unwinds, as for Ctrl-C, and leaves nothing half-written. Whatever
+has first to be saved puts it off.
+"""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+STATUS = 128 + signal.SIGTERM  # the shell's, of a process that ends so
+
+
+class Terminated(SystemExit):
+    """The process was asked to end."""
+
+    def __init__(self):
+        super().__init__(STATUS)
+
+
+class _Request:
+    """Whether the process was asked to end, and whether it puts that off."""
+
+    asked = False
+    put_off = False
+
+
+_request = _Request()
+
+
+def listen():
+    """Lets SIGTERM raise `Terminated`, wherever the main thread is."""
+    signal.signal(signal.SIGTERM, _note)
+
+
+def _note(number, frame):
+    _request.asked = True
+    if not _request.put_off:
+        raise Terminated
+
+
+def asked() -> bool:
+    """Returns whether SIGTERM has come."""
+    return _request.asked
+
+
+@contextlib.contextmanager
+def put_off() -> Iterator[None]:
+    """Within it SIGTERM is only noted; `Terminated` is raised at its end."""
+    _request.put_off = True
+    try:
+        yield
+    finally:
+        _request.put_off = False
+    if _request.asked:
+        raise Terminated

@@ -1,0 +1,157 @@
+"""How the process of the command ends: signals, and streams that are closed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reprt import termination
+
+COMMAND = [sys.executable, "-m", "reprt"]
+# As the console script, of which a copy may be loaded in another process.
+CALLER = """
+import sys
+sys.path[:0] = {path!r}
+import called
+from reprt import termination
+from reprt.jobs.processes import in_own_process
+
+if __name__ == "__main__":
+    termination.listen()
+    in_own_process(called.note_and_save, {note!r})
+"""
+# A signal while the module of the command is being imported.
+INTERRUPTED = """
+import os, signal, sys
+sys.argv = ["reprt", "--version"]
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "reprt.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+from reprt.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def listening():
+    """SIGTERM is listened to, and forgotten afterwards."""
+    usual = signal.getsignal(signal.SIGTERM)
+    termination.listen()
+    yield
+    signal.signal(signal.SIGTERM, usual)
+    termination._request.asked = False
+
+
+def ended(command, redirection="", **streams):
+    """What a process said and its status, by a shell if streams are to be closed."""
+    if redirection:
+        command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *command]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    # Unbuffered, argparse itself would not care.
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    found = subprocess.run(command, text=True, env=buffered, **streams)
+    return found.stdout, found.stderr, found.returncode
+
+
+@pytest.mark.parametrize(
+    "arguments, redirection, status, told",
+    [
+        (["--help"], ">&-", 2, "Expected an open standard output."),
+        (["report", "FOLDER"], ">&-", 2, "Expected an open standard output."),
+        (["--help"], ">/dev/full", 2, "Expected to write to standard output."),
+        (["translate", "FOLDER"], "<&-", 2, "--file or an open standard input."),
+        (["train", "FOLDER", "--cpus", "0"], "2>&-", 2, None),
+        (["train", "FOLDER", "--cpus", "0"], ">&- 2>&-", 2, None),
+    ],
+)
+def test_a_closed_or_full_stream_is_one_line_and_status_2(
+    tmp_path, arguments, redirection, status, told
+):
+    arguments = [str(tmp_path) if each == "FOLDER" else each for each in arguments]
+    output, errors, received = ended([*COMMAND, *arguments], redirection)
+    assert (output, received) == ("", status)
+    lines = errors.splitlines()
+    assert len(lines) == (1 if told else 0)
+    assert all(line.startswith("reprt: ") and told in line for line in lines)
+
+
+def test_output_that_nobody_reads_ends_the_command_silently():
+    reader, writer = os.pipe()
+    os.close(reader)
+    _, errors, status = ended([*COMMAND, "--help"], stdout=writer)
+    os.close(writer)
+    assert (errors, status) == ("", 141)
+
+
+def test_an_interruption_of_the_imports_is_one_line_and_status_130():
+    found = ended([sys.executable, "-c", INTERRUPTED])
+    assert found == ("", "\nInterrupted.\n", 130)
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["the caller", "all"])
+def test_a_caller_that_is_to_end_waits_for_its_process(tmp_path, to_all):
+    note, script = tmp_path / "process", tmp_path / "reprt"
+    script.write_text(CALLER.format(path=sys.path, note=str(note)))
+    caller = subprocess.Popen([sys.executable, script], start_new_session=True)
+    until(lambda: note.exists() and note.read_text())
+    (os.killpg if to_all else os.kill)(caller.pid, signal.SIGTERM)
+    assert caller.wait(60) == 143
+    assert (tmp_path / "process-saved").exists()
+    assert not Path("/proc", note.read_text()).exists()
+
+
+def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
+    with pytest.raises(termination.Terminated):
+        with termination.put_off():
+            assert not termination.asked()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert termination.asked()
+    with pytest.raises(termination.Terminated) as ending:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert ending.value.code == 143
+
+
+def test_an_error_while_an_end_is_put_off_comes_first(listening):
+    with pytest.raises(ArithmeticError):
+        with termination.put_off():
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise ArithmeticError
+
+
+def test_a_training_that_is_to_end_saves_its_next_step(
+    trainer, eagerly, listening, monkeypatch
+):
+    from reprt.training.trainer import train_side_by_side
+
+    ours = trainer("run")
+    step = ours._backend.train
+
+    def train(batch):
+        if ours.state.step_in_epoch == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(batch)
+
+    monkeypatch.setattr(ours._backend, "train", train)
+    ours._seconds_per_step = 1e-3  # no reading would be due
+    with pytest.raises(termination.Terminated):
+        train_side_by_side([ours])
+    (file,) = ours.folder.checkpoints.iterdir()
+    assert file.name == "step-00000002.npz"
+    assert "asked to end in epoch 1; saved a checkpoint" in ours._progress.said[-1]
+    again = trainer("run")
+    assert (again.state.epoch, again.state.step_in_epoch) == (0, 2)
