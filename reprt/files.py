@@ -105,8 +105,8 @@ def opened(path: str | os.PathLike) -> BufferedReader:
     return open(path, "rb")
 
 
-def read_text(path: str | os.PathLike) -> str:
-    """Returns the text of a file, any line break as `\\n`.
+def read_text(path: str | os.PathLike, universal_newlines: bool = True) -> str:
+    """Returns the text of a file, any line break as `\\n` if newlines are universal.
 
     Raises:
         OSError: as `opened` does.
@@ -122,7 +122,9 @@ def read_text(path: str | os.PathLike) -> str:
             f"{path} should be UTF-8. Received: the byte 0x{data[error.start]:02x} at "
             f"offset {error.start}, in line {line}."
         ) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    if universal_newlines:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
 def sha256_of(path: str | os.PathLike) -> str:

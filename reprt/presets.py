@@ -49,7 +49,7 @@ def preset_settings(name: str):
     return PRESETS[name]
 
 
-def preset(name: str, **overrides):
+def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
     Args:

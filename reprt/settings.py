@@ -1,8 +1,6 @@
 """What distinguishes one model from another, and the paper's two."""
 
 import dataclasses
-import difflib
-import types
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +14,12 @@ from reprt.constants import (
     TABLES,
     TUTORIAL_DROPOUT,
 )
+from reprt.schema import check, check_known, check_range
 
+# Of float32: the smallest number that is not rounded to 0, and the largest below 1.
+TINY, BELOW_ONE = 2.0**-126, 1 - 2.0**-24
+WIDEST, LONGEST = 2**16, 2**20
+LARGEST = 2**33  # parameters: with Adam, what the largest accelerators hold
 CHOICES = {
     "embedding_norm": EMBEDDING_NORMS,
     "encoder_statistics": STATISTICS,
@@ -38,6 +41,7 @@ SIZES = (
     "value_dim",
     "feed_forward_dim",
 )
+EPSILONS = ("epsilon", "layer_norm_epsilon")
 RENAMED = {"normalize": 'embedding_norm, which is "token_norm" or "none"'}
 
 
@@ -126,12 +130,17 @@ class TransformerConfig:
     shared_embedding: bool = False
 
     def __post_init__(self):
-        for name in (*SIZES, "max_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"Expected `{name}` to be at least 1. "
-                    f"Received: {name}={getattr(self, name)}."
-                )
+        sizes = {name: getattr(self, name) for name in SIZES}
+        check_range("the model", 1, WIDEST, **sizes)
+        check_range("the model", 1, LONGEST, max_length=self.max_length)
+        check_range("the model", 0, BELOW_ONE, dropout=self.dropout)
+        epsilons = {name: getattr(self, name) for name in EPSILONS}
+        check_range("the model", TINY, 1 / TINY, **epsilons)
+        if self._weights > LARGEST:
+            raise ValueError(
+                f"Expected the blocks of the model to have at most {LARGEST:,} "
+                f"parameters. Received: {sizes}, which make {self._weights:,}."
+            )
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -143,16 +152,6 @@ class TransformerConfig:
                 "The sinusoids have sine and cosine halves, so `embedding_dim` must be "
                 f"even. Received: embedding_dim={self.embedding_dim}."
             )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(
-                f"Expected 0 <= dropout < 1. Received: dropout={self.dropout}."
-            )
-        for name in ("epsilon", "layer_norm_epsilon"):
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"Expected `{name}` to be positive. "
-                    f"Received: {name}={getattr(self, name)}."
-                )
         if not set(self.dropout_places) <= set(DROPOUT_PLACES):
             raise ValueError(
                 f"Expected `dropout_places` to be some of {DROPOUT_PLACES}. "
@@ -195,6 +194,14 @@ class TransformerConfig:
     def sizes(self) -> tuple:
         """What decides most of the cost of a step."""
         return (*(getattr(self, name) for name in SIZES), self.position)
+
+    @property
+    def _weights(self) -> int:
+        """How many numbers the blocks and the table of positions have, about."""
+        width = self.embedding_dim * (2 if self.position == "concat" else 1)
+        heads = self.num_heads * (self.key_dim + self.value_dim)
+        block = 2 * width * (3 * heads + 2 * self.feed_forward_dim)
+        return self.num_blocks * block + self.max_length * self.embedding_dim
 
 
 def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,25 +248,13 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
     known = {f.name: f for f in dataclasses.fields(config_class)}
     values = {}
     for name, value in settings.items():
-        if name not in known:
-            if name in RENAMED:
-                raise ValueError(
-                    f"Unknown key {name!r} in {where}: it is now {RENAMED[name]}."
-                )
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)
+        if name not in known and name in RENAMED:
             raise ValueError(
-                f"Unknown key {name!r} in {where}; the nearest known one is "
-                f"{nearest[0]!r}. Known keys: {', '.join(known)}."
+                f"Unknown key {name!r} in {where}: it is now {RENAMED[name]}."
             )
+        check_known(name, known, where)
         expected = known[name].type
-        if not _fits(value, expected):
-            of_parts = typing.get_origin(expected) is not None
-            whole = str(expected)
-            name_of_type = whole if of_parts else getattr(expected, "__name__", whole)
-            raise ValueError(
-                f"Expected {name!r} in {where} to be of type {name_of_type}. "
-                f"Received: {value!r}, of type {type(value).__name__}."
-            )
+        check(value, expected, f"{name!r} in {where}")
         of_several = typing.get_origin(expected) is tuple
         values[name] = tuple(value) if of_several else value
     missing = [
@@ -272,30 +267,3 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
     if missing:
         raise ValueError(f"Missing in {where}: {', '.join(missing)}.")
     return config_class(**values)
-
-
-def check_positive(where: str, **numbers):
-    """Raises a `ValueError` unless all numbers are above 0.
-
-    Args:
-        where: how their table is called in the message.
-        **numbers: by their keys.
-    """
-    for name, number in numbers.items():
-        if not number > 0:
-            raise ValueError(
-                f"Expected {name!r} in {where} to be positive. Received: {number}."
-            )
-
-
-def _fits(value, expected) -> bool:
-    if typing.get_origin(expected) is tuple:
-        each, _ = typing.get_args(expected)
-        return isinstance(value, list | tuple) and all(_fits(v, each) for v in value)
-    if isinstance(expected, types.UnionType):
-        return any(_fits(value, option) for option in expected.__args__)
-    if expected is float:  # an integer is a fine float, but True is not a number here
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if expected is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, expected)

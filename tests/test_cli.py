@@ -146,7 +146,7 @@ def told(capsys):
         (["--only", "rope"], "has the runs baseline, repe. Asked for: rope."),
         (["--pair", "xx_to_yy"], "xx_to_yy"),
         (["--set", "training.epoch=1"], "nearest known one is 'epochs'"),
-        (["--set", "trainig.epochs=1"], "nearest known one is [training]"),
+        (["--set", "trainig.epochs=1"], "nearest known one is 'training'"),
         (["--set", "epochs"], "Expected an override such as training.epochs=2"),
         (["--text", "2024"], "2024, given as the text"),  # a name, not a number
         (["--text", "/no/such/folder"], "there is no such folder or archive"),
@@ -164,7 +164,7 @@ def test_a_mistake_is_one_line_and_status_2(recipe, capsys, more, message):
     [
         (None, "Cannot read the recipe"),
         ("[training", "is not valid TOML"),
-        ("[modles.repe]", "Unknown table [modles]"),
+        ("[modles.repe]", "Unknown key 'modles'"),
         ("", "has no [models]"),
     ],
 )

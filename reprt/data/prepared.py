@@ -7,25 +7,39 @@ is not installed, as on many machines with a GPU and JAX, a file made elsewhere 
 
 import dataclasses
 import json
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from reprt.arrays import read_arrays
+from reprt.constants import PAD_ID
+from reprt.data.corpora import ted
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.wordpiece import WordPiece
-from reprt.files import opened, whole_file
+from reprt.files import whole_file
+from reprt.reading import parse_json
+from reprt.schema import check_range, shown
 
 ENDING = ".npz"
 FORMAT = "reprt prepared text 1"
 SPLITS, SIDES = ("train", "dev", "test"), ("source", "target")
-DAMAGE = (zipfile.BadZipFile, zlib.error)
 LABEL = ("name", "pair", "official")
+KINDS = {"u": "bytes", "i": "integers"}
+LARGEST = 2**31 - 1
+
+
+class About(TypedDict):
+    """What a prepared file says of its text."""
+
+    name: str
+    pair: str
+    official: bool
+    vocab_size: int
+    max_tokens: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,53 +125,97 @@ def read_prepared(path: Path) -> PreparedCorpus:
         ValueError: if the file is damaged or something else.
     """
     try:
-        with opened(path) as file, np.load(file) as saved:
-            kind, about = _to_lines(saved["about"])
-            if kind != FORMAT:
-                raise ValueError(f"it begins with {kind!r}")
-            arrays = {name: saved[name] for name in saved.files}
-        about = json.loads(about)
-        fields: dict[str, Any] = {name: about[name] for name in LABEL}
-        fields["origin"], ids = str(path), {}
-        for split in SPLITS:
-            of_split = [_to_lines(arrays[f"{split}_{side}_text"]) for side in SIDES]
-            fields[split] = Split(*of_split)
-            ids[split] = EncodedSplit(
-                *(
-                    Rows(
-                        arrays[f"{split}_{side}_ids"],
-                        arrays[f"{split}_{side}_lengths"],
-                    )
-                    for side in SIDES
-                )
-            )
-        source, target = (
-            WordPiece(_to_lines(arrays[f"{side}_vocabulary"])) for side in SIDES
-        )
-        encoded = EncodedCorpus(
-            corpus=Corpus(**fields),
-            source_tokenizer=source,
-            target_tokenizer=target,
-            train=ids["train"],
-            dev=ids["dev"],
-            test=ids["test"],
-            test_words=_to_lines(arrays["test_words"]),
-        )
-        return PreparedCorpus(
-            **fields,
-            ids=encoded,
-            vocab_size=about["vocab_size"],
-            max_tokens=about["max_tokens"],
-        )
-    except (*DAMAGE, OSError, ValueError, KeyError, EOFError) as error:
+        return _corpus(read_arrays(path), str(path))
+    except (OSError, ValueError) as error:
         raise ValueError(
             f"{path} is not a text that `reprt prepare` made, or is damaged: {error}."
         ) from error
 
 
+def _corpus(arrays: Mapping[str, np.ndarray], origin: str) -> PreparedCorpus:
+    kind, *rest = _lines(arrays, "about")
+    if kind != FORMAT or len(rest) != 1:
+        raise ValueError(f"it begins with {shown(kind)}")
+    about = parse_json(rest[0], About, "its label")
+    sizes = {name: about[name] for name in ("vocab_size", "max_tokens")}
+    check_range("its label", 1, LARGEST, **sizes)
+    source, target = (WordPiece(_lines(arrays, f"{each}_vocabulary")) for each in SIDES)
+    longest = sizes["max_tokens"]
+    fields: dict[str, Any] = {name: about[name] for name in LABEL}
+    fields["origin"], ids = origin, {}
+    for split in SPLITS:
+        sentences = (_lines(arrays, f"{split}_{side}_text") for side in SIDES)
+        fields[split] = Split(*sentences)
+        count = len(fields[split])
+        ids[split] = EncodedSplit(
+            _rows(arrays, f"{split}_source", count, len(source), longest),
+            _rows(arrays, f"{split}_target", count, len(target), longest + 1),
+        )
+    # Whoever edits the label does not make another text of it.
+    official = ted.is_official(
+        ted.any_pair(fields["pair"]), fields["train"], fields["dev"]
+    )
+    if official != fields["official"]:
+        raise ValueError(
+            f"its label has official = {fields['official']}, and its sentences "
+            f"{'are' if official else 'are not'} those of the official split"
+        )
+    test_words = _lines(arrays, "test_words")
+    if len(test_words) != len(fields["test"]):
+        raise ValueError(
+            f"expected {len(fields['test'])} lines of 'test_words', received "
+            f"{len(test_words)}"
+        )
+    encoded = EncodedCorpus(
+        corpus=Corpus(**fields),
+        source_tokenizer=source,
+        target_tokenizer=target,
+        train=ids["train"],
+        dev=ids["dev"],
+        test=ids["test"],
+        test_words=test_words,
+    )
+    return PreparedCorpus(**fields, ids=encoded, **sizes)
+
+
+def _lines(arrays: Mapping[str, np.ndarray], name: str) -> list[str]:
+    """The lines that `_from_lines` put into an array."""
+    data = _flat(arrays, name, "u")
+    try:
+        return data.tobytes().decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected {name!r} to be UTF-8, received {error}") from error
+
+
+def _rows(arrays, name, count, pieces, longest) -> Rows:
+    """The ids of so many sentences, each with `[START]` at least."""
+    ids, lengths = (_flat(arrays, f"{name}_{what}", "i") for what in ("ids", "lengths"))
+    ranges = (("ids", ids, PAD_ID + 1, pieces - 1), ("lengths", lengths, 1, longest))
+    for what, numbers, lowest, highest in ranges:
+        if numbers.size and not lowest <= numbers.min() <= numbers.max() <= highest:
+            raise ValueError(
+                f"expected '{name}_{what}' to be from {lowest} to {highest}, received "
+                f"{numbers.min()} to {numbers.max()}"
+            )
+    if (len(lengths), lengths.sum()) != (count, len(ids)):
+        raise ValueError(
+            f"expected '{name}_lengths' to be {count} that add up to {len(ids)}, "
+            f"received {len(lengths)} that add up to {lengths.sum()}"
+        )
+    return Rows(ids, lengths)
+
+
+def _flat(arrays, name, kind) -> np.ndarray:
+    if name not in arrays:
+        raise ValueError(f"it has no {name!r}")
+    array = arrays[name]
+    if array.ndim != 1 or array.dtype.kind != kind:
+        raise ValueError(
+            f"expected {name!r} to be a row of {KINDS[kind]}, received shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    return array
+
+
 def _from_lines(lines: Sequence[str]) -> np.ndarray:
     return np.frombuffer("\n".join(lines).encode(), "uint8")
-
-
-def _to_lines(data: np.ndarray) -> list[str]:
-    return data.tobytes().decode().split("\n")

@@ -27,7 +27,7 @@ def load_model(path: Path):
         )
     try:
         return keras.saving.load_model(path)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # Keras, HDF5 and zip have no common base of errors.
         raise ValueError(
-            f"{path} cannot be read as a Keras model: {error}"
+            f"{path} cannot be read as a Keras model: {type(error).__name__}: {error}"
         ) from error

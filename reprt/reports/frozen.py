@@ -10,23 +10,32 @@
 """
 
 import collections
-import csv
 import dataclasses
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from reprt.files import write_text
+from reprt.reading import read_csv, read_json, read_toml
 from reprt.reports.tables import csv_text
+from reprt.runs.records import Manifest, Metrics, epoch_of
 from reprt.runs.run_settings import flat
+from reprt.schema import check, shown
 
 RECIPE, RUNS, EPOCHS = "recipe.toml", "runs.csv", "epochs.csv"
 PROVENANCE, EXAMPLES = "provenance.json", "examples.csv"
 HEADER = "# What the runs have in common; what differs is in runs.csv.\n\n"
 OF_RUN = ("looks_ahead", "origin")  # what may differ between manifests on one text
 SCORE = "test_scores."  # begins the columns of scores: test_scores.METRIC.TEXT
+
+
+class Shared(TypedDict):
+    """What `provenance.json` holds."""
+
+    texts: dict[str, dict]
+    starts: list[dict]
+    signatures: list[dict[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,34 +108,73 @@ def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
 
 
 def read_frozen(folder: Path) -> list[Record]:
-    """Returns the runs of a frozen experiment, in the order of `runs.csv`."""
-    recipe = tomllib.loads((folder / RECIPE).read_text(encoding="utf-8"))
-    shared = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    """Returns the runs of a frozen experiment, in the order of `runs.csv`.
+
+    Raises:
+        OSError: if one of its files cannot be read.
+        ValueError: if one of them is damaged, or does not fit the others.
+    """
+    recipe = read_toml(folder / RECIPE)
+    models = recipe.get("models", {})
+    check(models, dict[str, dict], f"'models' in {folder / RECIPE}")
+    shared = read_json(folder / PROVENANCE, Shared)
     logs, examples = _by_run(folder / EPOCHS), _by_run(folder / EXAMPLES)
     records = []
-    for (text, name), (row,) in _by_run(folder / RUNS).items():
-        cells = {column: value for column, value in row.items() if value != ""}
-        starts = zip(cells.pop("started", "").split("; "), cells.pop("starts"))
+    for (text, name), rows in _by_run(folder / RUNS).items():
+        where = f"run {shown(name)} on {shown(text)} in {folder / RUNS}"
+        if rows[1:]:
+            raise ValueError(f"Expected the {where} once. Received it more often.")
+        values = {column: _value(cell) for column, cell in rows[0].items()}
+        cells = {column: value for column, value in values.items() if value != ""}
         own = {column: cells.pop(column) for column in [*filter(_is_setting, cells)]}
+        times = str(cells.pop("started", "")).split("; ")
+        numbers = cells.pop("starts", None)
+        check(numbers, list[int], f"'starts' of the {where}")
+        starts = [_known_one(shared["starts"], number, where) for number in numbers]
+        if starts and len(times) != len(starts):
+            raise ValueError(
+                f"Expected 'started' of the {where} to have {len(starts)} times. "
+                f"Received: {shown(times)}."
+            )
         manifest = {
             "text": text,
-            **shared["texts"][text],
-            "starts": [
-                {"time": time, **shared["starts"][number]} for time, number in starts
-            ],
+            **_known_one(shared["texts"], text, where),
+            "starts": [{"time": time, **start} for time, start in zip(times, starts)],
             **{column: cells.pop(column) for column in OF_RUN if column in cells},
         }
+        check(manifest, Manifest, f"the {where}, with {PROVENANCE},")
         log = [
-            {column: float(value) for column, value in epoch.items() if value != ""}
-            for epoch in logs[text, name]
+            epoch_of(epoch, f"epoch {number} of the {where}, in {EPOCHS},")
+            for number, epoch in enumerate(logs[text, name], 1)
         ]
         metrics = None
         if cells:
-            metrics = _as_metrics(cells, log, shared["signatures"])
+            signed = {}
+            if "signatures" in cells:
+                number = cells.pop("signatures")
+                signed = _known_one(shared["signatures"], number, where)
+            metrics = _as_metrics(cells, log, signed, where)
             if examples[text, name]:
-                metrics["examples"] = examples[text, name]
-        records.append(Record(_settings(recipe, name, own), manifest, log, metrics))
+                metrics["examples"] = [
+                    {column: _value(cell) for column, cell in example.items()}
+                    for example in examples[text, name]
+                ]
+            check(metrics, Metrics, f"the results of the {where}")
+        model = _known_one(models, _model(name), where)
+        settings = _settings(recipe, model, name, own, where)
+        records.append(Record(settings, manifest, log, metrics))
     return records
+
+
+def _known_one(known, name, where):
+    """What a row names by its key, or its number."""
+    keys = range(len(known)) if isinstance(known, list) else known.keys()
+    if isinstance(name, bool) or name not in tuple(keys):
+        raise ValueError(
+            f"Expected the {where} to name one of {tuple(keys)}. "
+            f"Received: {shown(name)}."
+        )
+    return known[name]
 
 
 def _in_common(
@@ -157,15 +205,19 @@ def _in_common(
 
 
 def _settings(
-    recipe: Mapping[str, Any], name: str, own: Mapping[str, Any]
+    recipe: Mapping[str, Any],
+    of_model: Mapping[str, Any],
+    name: str,
+    own: Mapping[str, Any],
+    where: str,
 ) -> dict[str, Any]:
     """A run's settings: those of its recipe and model, and its own."""
     model = {
         key if key == "preset" else f"model.{key}": value
-        for key, value in recipe["models"][_model(name)].items()
+        for key, value in of_model.items()
     }
     tables = {k: v for k, v in recipe.items() if k not in ("page", "models")}
-    return _nested({"name": name, **model, **flat(tables), **own})
+    return _nested({"name": name, **model, **flat(tables), **own}, where)
 
 
 def _agreed(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -226,19 +278,19 @@ def _as_columns(run: Record, signatures: list[Any]) -> tuple[dict[str, Any], Any
     return cells, translations
 
 
-def _as_metrics(cells, log, signatures) -> dict[str, Any]:
+def _as_metrics(cells, log, signed, where) -> dict[str, Any]:
     """The results of which `_as_columns` made columns."""
-    signed = dict(signatures[cells.pop("signatures")] if "signatures" in cells else {})
-    metrics = _known(log)
+    signed, metrics = dict(signed), _known(log)
     if "test_bleu" in signed:
         metrics["test_bleu_signature"] = signed.pop("test_bleu")
     if signed:
-        metrics["test_scores"] = [
-            {"metric": metric, "text": text, "value": value, "signature": signature}
-            for column, signature in signed.items()
-            for value in [cells.pop(column)]
-            for metric, text in [column.removeprefix(SCORE).split(".")]
-        ]
+        metrics["test_scores"] = []
+        for column, signature in signed.items():
+            metric, dot, text = column.removeprefix(SCORE).partition(".")
+            if not dot or column not in cells:
+                raise ValueError(f"Missing in the {where}: {shown(column)}.")
+            score = {"metric": metric, "text": text, "value": cells.pop(column)}
+            metrics["test_scores"].append({**score, "signature": signature})
     return metrics | cells
 
 
@@ -251,7 +303,7 @@ def _known(log: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     }
 
 
-def _nested(entries: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(entries: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The reverse of `flat`."""
     tables: dict[str, Any] = {}
     for name, value in entries.items():
@@ -259,6 +311,7 @@ def _nested(entries: Mapping[str, Any]) -> dict[str, Any]:
         table = tables
         for each in path:
             table = table.setdefault(each, {})
+            check(table, dict, f"{each!r} of the {where}")
         table[last] = value
     return tables
 
@@ -284,16 +337,18 @@ def _cell(value: Any) -> str:
 def _value(cell: str) -> Any:
     try:
         return json.loads(cell)
-    except ValueError:
+    except (ValueError, RecursionError):
         return cell
 
 
-def _by_run(path: Path) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
+def _by_run(path: Path) -> Mapping[tuple[str, str], list[dict[str, str]]]:
     """The rows of a file by text and run; none if there is no file."""
     found = collections.defaultdict(list)
-    if path.exists():
-        with open(path, encoding="utf-8", newline="") as file:
-            for cells in csv.DictReader(file):
-                row = {column: _value(cell) for column, cell in cells.items()}
-                found[row.pop("text"), row.pop("run")].append(row)
+    for row in read_csv(path) if path.exists() else ():
+        missing = [column for column in ("text", "run") if column not in row]
+        if missing:
+            raise ValueError(f"Missing in {path}: {', '.join(missing)}.")
+        names = _value(row.pop("text")), _value(row.pop("run"))
+        check(names, tuple[str, ...], f"'text' and 'run' in {path}")
+        found[names].append(row)
     return found

@@ -10,7 +10,6 @@ names a folder and the beginnings of its runs' names, up to a dot.
 
 import dataclasses
 import statistics
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,11 @@ from typing import Any
 from reprt import paper
 from reprt.files import is_unfinished
 from reprt.presets import PRESETS
+from reprt.reading import read_toml
 from reprt.reports.escaping import code
 from reprt.reports.frozen import Record, is_frozen, read_frozen
 from reprt.runs.run_settings import RunSettings, flat, usual_settings
+from reprt.schema import check
 
 NOT_RUN = "not run"
 SELECTION = "selection.toml"
@@ -231,7 +232,8 @@ def _read(folder: Path, *configs: str) -> list[Run]:
     runs = own_runs(folder, *configs)
     path = folder / SELECTION
     if path.exists():
-        selection = tomllib.loads(path.read_text(encoding="utf-8"))
+        selection = read_toml(path)
+        check(selection, dict[str, list[str]], str(path))
         for other, names in selection.items():
             there = own_runs(folder / other, *configs)
             for name in names:

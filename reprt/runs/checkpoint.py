@@ -2,14 +2,15 @@
 
 import collections
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reprt.arrays import read_arrays
 from reprt.files import whole_file
+from reprt.reading import parse_json
 
 KEPT = 2
 _STATE = "state"
@@ -94,18 +95,18 @@ def restore_checkpoint(
         return None
     newest = checkpoints[-1]
     try:
-        # Opened here, for NumPy leaves a damaged file open.
-        with open(newest, "rb") as file, np.load(file) as saved:
-            state = json.loads(str(saved[_STATE]))
-            arrays = {name: saved[name] for name in saved.files if name != _STATE}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        arrays = read_arrays(newest)
+        if _STATE not in arrays:
+            raise ValueError(f"it has no {_STATE!r}")
+        state = parse_json(str(arrays.pop(_STATE)), dict, f"its {_STATE!r}")
+    except (OSError, ValueError) as error:
         older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
         raise CheckpointError(
             f"The checkpoint {newest} is damaged ({error}). Delete it to go on "
             f"without it{older}."
         ) from error
-    expected = {name: tuple(each.shape) for name, each in variables.items()}
-    received = {name: array.shape for name, array in arrays.items()}
+    expected = {name: _kind(each) for name, each in variables.items()}
+    received = {name: _kind(array) for name, array in arrays.items()}
     if expected != received:
         name = min(name for name, _ in expected.items() ^ received.items())
         raise CheckpointError(
@@ -116,6 +117,12 @@ def restore_checkpoint(
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
+
+
+def _kind(values) -> str:
+    """The shape and type; backends have integers of different widths."""
+    dtype = str(values.dtype)
+    return f"{tuple(values.shape)} of {'integers' if 'int' in dtype else dtype}"
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -1,21 +1,23 @@
 """A recipe: one TOML file that says what is trained on what, and how."""
 
 import dataclasses
-import difflib
 import itertools
-import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reprt.presets import PRESETS, preset
+from reprt.reading import parse_toml, read_toml
 from reprt.runs.run_settings import (
     FORMAT,
     RunSettings,
     TextSettings,
+    check_name,
     table_settings,
 )
+from reprt.schema import check, check_known, shown
 from reprt.settings import from_settings
 
 # The tables that each model, and each text, may have otherwise.
@@ -38,7 +40,7 @@ class EmbeddedSettings:
     optimizer: dict = dataclasses.field(default_factory=dict)
     schedule: dict = dataclasses.field(default_factory=dict)
     model: dict = dataclasses.field(default_factory=dict)
-    leave_out: list = dataclasses.field(default_factory=list)
+    leave_out: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,23 +53,18 @@ class TrialSettings:
         schedules: keys of `[schedule]`, by the name that the runs get from them.
     """
 
-    pairs: list = dataclasses.field(default_factory=list)
-    seeds: list = dataclasses.field(default_factory=list)
-    schedules: dict = dataclasses.field(default_factory=dict)
+    pairs: list[str] = dataclasses.field(default_factory=list)
+    seeds: list[int] = dataclasses.field(default_factory=list)
+    schedules: dict[str, dict] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        _check_tables(self.schedules, tuple(self.schedules), "[trials.schedules]")
         if self.schedules and not self.seeds:
             raise ValueError(
                 "Expected [trials] to have seeds where it has schedules, for a run is "
                 "called MODEL.SCHEDULE.SEED; seeds = [0] will do. Received none."
             )
-        if not all(isinstance(pair, str) for pair in self.pairs):
-            raise ValueError(
-                f"Expected the pairs of [trials] to be strings. Received: {self.pairs}."
-            )
         for name, values in (("pairs", self.pairs), ("seeds", self.seeds)):
-            if len(set(map(str, values))) < len(values):
+            if len(set(values)) < len(values):
                 raise ValueError(
                     f"Expected the {name} of [trials] to differ. Received: {values}."
                 )
@@ -143,9 +140,12 @@ class Recipe:
             for table in OWN_TABLES
         }
         models = self.settings.get("models", {})
-        _check_tables(models, tuple(models), "[models]")
+        check(models, dict[str, dict], "[models]")
         if not models:
             raise ValueError(f"The recipe {self.name!r} has no [models].")
+        for what, names in (("model", models), ("schedule", self.trials.schedules)):
+            for name in names:
+                check_name(name, what)
         text = dataclasses.replace(self.text, pair=pair or self.pairs[0])
         seeds = [{"seed": seed} for seed in self.trials.seeds] or [{}]
         schedules = self.trials.schedules or {"": {}}
@@ -154,12 +154,6 @@ class Recipe:
         for seed, (schedule, settings), (name, model) in itertools.product(
             seeds, schedules.items(), models.items()
         ):
-            for part in filter(None, (name, schedule)):
-                if not re.fullmatch(r"[\w-]+", part):  # of the name of a folder
-                    raise ValueError(
-                        "Expected the names of models and schedules to be of letters, "
-                        f"digits, - and _. Received: {part!r}."
-                    )
             parts = (name, schedule, *map(str, seed.values()))
             run = self._run(
                 ".".join(filter(None, parts)),
@@ -199,12 +193,12 @@ class Recipe:
         if preset_name not in tuple(PRESETS):
             raise ValueError(
                 f"Expected 'preset' in {where} to be one of {tuple(PRESETS)}. "
-                f"Received: {preset_name!r}."
+                f"Received: {shown(preset_name)}."
             )
         tables = {}
         for table in OWN_TABLES:
             own = overrides.pop(table, {})
-            _check_tables({table: own}, (table,), where)
+            check(own, dict, f"{table!r} in {where}")
             settings = {**shared[table], **own, **trial.get(table, {})}
             tables[table] = table_settings(table, settings, f"[{table}] of {where}")
         settings = preset(preset_name, **overrides)
@@ -256,14 +250,12 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     ['baseline', 'repe']
     """
     try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = read_toml(path)
     except OSError as error:
         raise ValueError(
             f"Cannot read the recipe {path}: {error.strerror}. A recipe is a file such "
             "as experiments/pt_to_en.toml."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"The recipe {path} is not valid TOML: {error}.") from error
     by_hand: dict[str, Any] = {}
     for override in overrides:
         _override(settings, override)
@@ -274,11 +266,11 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
             f"Expected the recipe {path} to have format {FORMAT}, or none. Keys have "
             "other places in other formats; freeze the runs again to have them moved."
         )
-    _check_tables(
-        {name: table for name, table in settings.items() if name != "page"},
-        tables,
-        str(path),
-    )
+    check({"page": "", **settings}["page"], str, f"'page' in {path}")
+    for name, table in settings.items():
+        if name != "page":
+            check_known(name, tables, str(path))
+            check(table, dict, f"{name!r} in {path}")
     recipe = Recipe(name=path.stem, settings=settings, overrides=by_hand)
     # A mistake anywhere in the file is reported before any work is done.
     for embedded in (False, True):
@@ -289,9 +281,11 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 def _override(settings, override: str):
     key, equals, value = override.partition("=")
     *tables, name = key.strip().split(".")
-    if not equals or not name or not tables:
+    signs = set(map(unicodedata.category, override))
+    if not equals or not name or not tables or signs & {"Cc", "Cs"}:  # one line of text
         raise ValueError(
-            f"Expected an override such as training.epochs=2. Received: {override!r}."
+            "Expected an override such as training.epochs=2. "
+            f"Received: {shown(override)}."
         )
     table = settings
     for each in tables:
@@ -299,20 +293,8 @@ def _override(settings, override: str):
         if not isinstance(table, dict):
             raise ValueError(f"Cannot set {key.strip()}: {each} is not a table.")
     try:
-        table[name] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        table[name] = parse_toml(f"value = {value}", override)["value"]
+    except ValueError as error:
+        if not isinstance(error.__cause__, tomllib.TOMLDecodeError):
+            raise
         table[name] = value.strip()  # a bare word is a string
-
-
-def _check_tables(settings, known, where):
-    for name, table in settings.items():
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)
-            raise ValueError(
-                f"Unknown table [{name}] in {where}; the nearest known one is "
-                f"[{nearest[0]}]. Known tables: {', '.join(known)}."
-            )
-        if not isinstance(table, dict):
-            raise ValueError(
-                f"Expected {name!r} in {where} to be a table. Received: {table!r}."
-            )

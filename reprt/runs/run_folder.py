@@ -12,7 +12,6 @@ import shlex
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -22,7 +21,11 @@ import tomli_w
 
 from reprt import __version__
 from reprt.data.encoding import EncodedCorpus
-from reprt.data.tokenizers.wordpiece import read_vocabulary, write_vocabulary
+from reprt.data.tokenizers.wordpiece import (
+    digest,
+    read_vocabulary,
+    write_vocabulary,
+)
 from reprt.files import (
     is_unfinished,
     lock_file,
@@ -30,9 +33,13 @@ from reprt.files import (
     whole_folder,
     write_text,
 )
+from reprt.models.base import TranslationModel
 from reprt.models.saving import load_model
+from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
+from reprt.runs.records import Manifest, Metrics, read_log
 from reprt.runs.run_settings import RunSettings, flat
+from reprt.settings import as_table
 
 
 class RunFolderError(ValueError):
@@ -188,7 +195,12 @@ class RunFolder:
         self._write_json("manifest.json", manifest)
 
     def manifest(self) -> dict[str, Any]:
-        manifest = self._read_json("manifest.json")
+        """Returns on what the run was made.
+
+        Raises:
+            RunFolderError: if that cannot be read.
+        """
+        manifest = self._read(read_json, "manifest.json", Manifest)
         if "looks_ahead" not in manifest:
             # So it was when models did not say: of the paper's two and their variants.
             model = self.settings()["model"]
@@ -205,16 +217,12 @@ class RunFolder:
         """
         path = self.path / "config.toml"
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+            return RunSettings.from_tables(read_toml(path), str(path))
         except OSError as error:
             raise RunFolderError(
                 f"Expected {self.path} to be a run folder, such as `reprt train` makes "
                 f"one for each model. Received {self._what_it_is()}."
             ) from error
-        except ValueError as error:
-            raise RunFolderError(f"{path} is not valid TOML: {error}.") from error
-        try:
-            return RunSettings.from_tables(tables, str(path))
         except ValueError as error:
             raise RunFolderError(str(error)) from error
 
@@ -243,15 +251,14 @@ class RunFolder:
         self._write("log.csv", text.getvalue())
 
     def log(self) -> list[dict[str, float]]:
-        """Returns the rows of the finished epochs."""
-        path = self.path / "log.csv"
-        if not path.exists():
+        """Returns the rows of the finished epochs.
+
+        Raises:
+            RunFolderError: if they cannot be read.
+        """
+        if not (self.path / "log.csv").exists():
             return []
-        with open(path, newline="") as file:
-            return [
-                {name: float(value) for name, value in row.items()}
-                for row in csv.DictReader(file)
-            ]
+        return self._read(read_log, "log.csv")
 
     def save_model(self, model):
         """Saves the model, whole or not at all."""
@@ -264,18 +271,33 @@ class RunFolder:
         """Returns the model after the last finished epoch.
 
         Raises:
-            RunFolderError: if there is none, or its file cannot be read.
+            RunFolderError: if there is none, its file cannot be read, or holds another
+                model than the run's.
         """
-        self.settings()
+        settings = self.run().model
         if not self.model.exists():
             raise RunFolderError(
                 f"Expected {self.path} to hold model.keras, which it has from its "
                 "first finished epoch on. Train it further."
             )
-        try:
-            return load_model(self.model)
-        except ValueError as error:
-            raise RunFolderError(str(error)) from error
+        model = self._read(load_model, "model.keras")
+        if not isinstance(model, TranslationModel):
+            raise RunFolderError(
+                f"Expected {self.model} to be a model of this package. Received: "
+                f"{type(model).__name__} {model.name!r}."
+            )
+        expected, received = as_table(settings), as_table(model.config)
+        differing = [
+            f"{name}: {received.get(name)!r} there, {expected.get(name)!r} in the run"
+            for name in sorted(expected.keys() | received.keys())
+            if received.get(name) != expected.get(name)
+        ]
+        if differing:
+            raise RunFolderError(
+                f"{self.model} holds a model with other settings than config.toml: "
+                f"{'; '.join(differing)}."
+            )
+        return model
 
     def vocabulary(self, side: str, size: int) -> list[str]:
         """Returns the pieces of one side.
@@ -285,14 +307,17 @@ class RunFolder:
             size: how many the model has.
 
         Raises:
-            ValueError: if the file is missing, or is not a vocabulary of this size.
+            RunFolderError: if the file is missing, or is not the vocabulary that the
+                run was begun with.
         """
-        path = self.path / f"{side}.vocab"
-        pieces = read_vocabulary(path)
-        if len(pieces) != size:
+        pieces = self._read(read_vocabulary, f"{side}.vocab")
+        expected = size, self.manifest()[f"{side}_vocabulary_sha256"]
+        received = len(pieces), digest(pieces)
+        if received != expected:
             raise RunFolderError(
-                f"Expected {path} to have the {size} pieces of the run's model. "
-                f"Received: {len(pieces)}."
+                f"Expected {self.path / f'{side}.vocab'} to have the {size} pieces of "
+                f"the run's model, with the sha256 {expected[1][:16]}. "
+                f"Received: {len(pieces)}, with {received[1][:16]}."
             )
         return pieces
 
@@ -306,13 +331,20 @@ class RunFolder:
         self._write(f"evaluation-{split}.md", table + "\n")
 
     def metrics(self) -> dict[str, Any] | None:
-        """Returns the results, or None if the run has not finished."""
+        """Returns the results, or None if the run has not finished.
+
+        Raises:
+            RunFolderError: if they cannot be read.
+        """
         if not (self.path / "metrics.json").exists():
             return None
-        return self._read_json("metrics.json")
+        return self._read(read_json, "metrics.json", Metrics)
 
-    def _read_json(self, name):
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
+    def _read(self, read, name, *schema):
+        try:
+            return read(self.path / name, *schema)
+        except (OSError, ValueError) as error:
+            raise RunFolderError(str(error)) from error
 
     def _write_json(self, name, content):
         self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

@@ -1,15 +1,28 @@
 """Everything that decides one run, as tables that can grow."""
 
 import dataclasses
+import math
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from reprt.presets import preset, preset_settings
-from reprt.settings import as_table, check_positive, from_settings, migrated_model
+from reprt.schema import check, check_known, check_range, shown
+from reprt.settings import (
+    BELOW_ONE,
+    LONGEST,
+    TINY,
+    as_table,
+    from_settings,
+    migrated_model,
+)
 
 FORMAT = 2
 PRECISIONS = ("float32", "mixed_bfloat16")
 LOSS_SCALINGS = ("none", "dynamic")
+MOST = 10**9
+LARGEST_VOCABULARY = LARGEST_BATCH = 2**20
+LARGEST_SEED = 2**32 - 1  # NumPy's
 
 # Keys that format 1 had in another table.
 MOVED = {
@@ -38,7 +51,7 @@ class TextSettings:
     max_tokens: int = 128
 
     def __post_init__(self):
-        check_positive("[text]", max_tokens=self.max_tokens)
+        check_range("[text]", 1, LONGEST, max_tokens=self.max_tokens)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +67,7 @@ class WordPieceSettings:
     size: int = 8000
 
     def __post_init__(self):
-        check_positive("[vocabulary]", size=self.size)
+        check_range("[vocabulary]", 1, LARGEST_VOCABULARY, size=self.size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +86,7 @@ class SentencesSettings:
     by_length: bool = False
 
     def __post_init__(self):
-        check_positive("[batching]", size=self.size)
+        check_range("[batching]", 1, LARGEST_BATCH, size=self.size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,13 +108,9 @@ class AdamSettings:
     loss_scaling: str = "none"
 
     def __post_init__(self):
-        check_positive("[optimizer]", epsilon=self.epsilon)
-        for name in ("beta_1", "beta_2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(
-                    f"Expected 0 <= {name} < 1 in [optimizer]. Received: "
-                    f"{getattr(self, name)}."
-                )
+        check_range("[optimizer]", TINY, 1 / TINY, epsilon=self.epsilon)
+        decays = {"beta_1": self.beta_1, "beta_2": self.beta_2}
+        check_range("[optimizer]", 0, BELOW_ONE, **decays)
         if self.loss_scaling not in LOSS_SCALINGS:
             raise ValueError(
                 f"Expected 'loss_scaling' in [optimizer] to be one of {LOSS_SCALINGS}. "
@@ -124,11 +133,8 @@ class InverseSqrtSettings:
     dim: int | None = None
 
     def __post_init__(self):
-        check_positive(
-            "[schedule]",
-            warmup_steps=self.warmup_steps,
-            dim=1 if self.dim is None else self.dim,
-        )
+        dim = 1 if self.dim is None else self.dim
+        check_range("[schedule]", 1, MOST, warmup_steps=self.warmup_steps, dim=dim)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -160,17 +166,31 @@ class TrainingSettings:
     bleu: bool = True
 
     def __post_init__(self):
-        check_positive("[training]", epochs=self.epochs, hours=self.hours)
+        check_range("[training]", 1, MOST, epochs=self.epochs)
+        check_range("[training]", TINY, math.inf, hours=self.hours)
+        minutes = self.checkpoint_minutes
+        check_range("[training]", 0, math.inf, checkpoint_minutes=minutes)
+        check_range("[training]", 0, LARGEST_SEED, seed=self.seed)
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
                 f"Received: {self.precision!r}."
             )
-        if not self.checkpoint_minutes >= 0 or self.seed < 0:  # nan is not, either
-            raise ValueError(
-                "Expected checkpoint_minutes and seed in [training] not to be "
-                f"negative. Received: {self.checkpoint_minutes} and {self.seed}."
-            )
+
+
+class RunTables(TypedDict):
+    """What a run's file holds, of any format."""
+
+    format: NotRequired[int]
+    name: str
+    preset: str
+    model: dict
+    text: dict
+    training: dict
+    vocabulary: NotRequired[dict]
+    batching: NotRequired[dict]
+    optimizer: NotRequired[dict]
+    schedule: NotRequired[dict]
 
 
 # The tables of a run besides its model. Where there are several members, the table's
@@ -204,10 +224,10 @@ def table_settings(table: str, settings: Mapping[str, Any], where: str = ""):
     where = where or f"[{table}]"
     members = {getattr(member, "name", None): member for member in TABLES[table]}
     name = settings.get("name", next(iter(members)))
-    if name not in members:
+    if name not in tuple(members):  # any object may stand there
         raise ValueError(
             f"Expected 'name' in {where} to be one of {tuple(members)}. "
-            f"Received: {name!r}."
+            f"Received: {shown(name)}."
         )
     for key in settings:
         if moved := MOVED.get(f"{table}.{key}"):
@@ -271,14 +291,13 @@ class RunSettings:
         Raises:
             ValueError: if something is missing, unknown or not allowed.
         """
+        check(tables, RunTables, where)
+        for table in tables:
+            check_known(table, tuple(RunTables.__annotations__), where)
         tables = migrated(tables, where)
-        missing = {"name", "preset", "model", "text", "training"} - tables.keys()
-        if missing:
-            raise ValueError(
-                f"Expected {where} to hold the settings of a run. It has no "
-                f"{', '.join(sorted(missing))}."
-            )
         try:
+            for part in tables["name"].split("."):
+                check_name(part, "run")
             return cls(
                 name=tables["name"],
                 preset=tables["preset"],
@@ -303,7 +322,7 @@ def migrated(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
         ValueError: for a later format.
     """
     written = tables.get("format", 1)
-    if written not in range(1, FORMAT + 1):
+    if type(written) is not int or not 1 <= written <= FORMAT:
         raise ValueError(
             f"Expected {where} to have a format from 1 to {FORMAT}. Received: "
             f"{written!r}, which a later version of this package may read."
@@ -325,6 +344,23 @@ def migrated(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
         if "model" in new:
             new["model"] = migrated_model(new["model"])
     return new
+
+
+def check_name(name: str, what: str):
+    """Checks a name that is to be a part of the name of a folder.
+
+    Args:
+        name: the name.
+        what: whose it is, for the message.
+
+    Raises:
+        ValueError: if it is empty or long, or has other signs than those of words.
+    """
+    if not re.fullmatch(r"[\w-]{1,64}", name):
+        raise ValueError(
+            f"Expected the name of a {what} to be of 1 to 64 letters, digits, - and _. "
+            f"Received: {shown(name)}."
+        )
 
 
 def usual_settings(name: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from reprt.progress import Progress, duration
 from reprt.runs.checkpoint import by_path, restore_checkpoint, save_checkpoint
 from reprt.runs.run_folder import RunFolder
 from reprt.runs.run_settings import RunSettings
+from reprt.schema import check, check_range
+from reprt.settings import from_settings
 from reprt.termination import Terminated
 from reprt.training import EVALUATION_COST
 from reprt.training.objective import Objective
@@ -71,8 +73,20 @@ class State:
     out_of_time: bool = False
 
     @classmethod
-    def from_json(cls, saved):
-        return cls(**{**saved, "tally": Tally(**saved["tally"])})
+    def from_json(cls, saved, where: str = "the checkpoint's state") -> "State":
+        """Returns what `dataclasses.asdict` made a table of.
+
+        Raises:
+            ValueError: if it is not a state.
+        """
+        check(saved, dict, where)
+        tally = saved.get("tally", {})
+        check(tally, dict, f"'tally' in {where}")
+        tally = from_settings(Tally, tally, f"'tally' in {where}")
+        state = from_settings(cls, {**saved, "tally": tally}, where)
+        check_range(where, len(state.rows), len(state.rows), epoch=state.epoch)
+        check_range(where, 0, math.inf, seconds_in_epoch=state.seconds_in_epoch)
+        return state
 
 
 def backend(deterministic: bool):
@@ -108,6 +122,7 @@ class Trainer:
 
     Raises:
         CheckpointError: if the folder's newest checkpoint cannot be used.
+        ValueError: if it holds no state of this training.
     """
 
     def __init__(
@@ -138,7 +153,10 @@ class Trainer:
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
-        self.state = State.from_json(saved) if saved else State()
+        where = f"the state of the newest checkpoint in {folder.checkpoints}"
+        self.state = State() if saved is None else State.from_json(saved, where)
+        last, done = self.steps_per_epoch - 1, self.state.step_in_epoch
+        check_range(where, 0, last, step_in_epoch=done)
         self._backend.check_same(
             f"epoch {self.state.epoch}, step {self.state.step_in_epoch}, text "
             f"{text.digest()}, {settings.identity}"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from reprt.cli import main
-from reprt.data.corpora import embedded
+from reprt.data.corpora import embedded, ted
 from reprt.data.encoding import encode
 from reprt.data.prepared import read_prepared, write_prepared
 from reprt.data.search import TextUnavailable, find
@@ -104,8 +104,12 @@ def test_the_command_writes_what_a_recipe_reads(tmp_path, monkeypatch, capsys):
     assert "Expected one pair" in capsys.readouterr().err
 
 
-def test_labels_are_kept_when_a_text_is_official(text, tmp_path):
+def test_only_an_official_text_is_labelled_so(text, tmp_path, monkeypatch):
     corpus = dataclasses.replace(text.corpus, official=True, name="TED-HRLR pt_to_en")
     path = tmp_path / "text.npz"
     write_prepared(dataclasses.replace(text, corpus=corpus), 150, 24, path)
+    with pytest.raises(ValueError, match="official = True, and its sentences are not"):
+        read_prepared(path)
+    known = ted.Pair(("pt",), "en", train=33, dev=5)
+    monkeypatch.setitem(ted.PAIRS, "pt_to_en", known)
     assert read_prepared(path).official

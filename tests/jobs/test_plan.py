@@ -149,7 +149,7 @@ def test_without_any_text_the_job_stops(train, capsys):
     "more, message",
     [
         (["--pair", "pt_to_en", "pt_to_en"], "Expected the pairs of .* to differ"),
-        (["--set", "trials.pairs=[3]"], "pairs of .* to be strings"),
+        (["--set", "trials.pairs=[3]"], "item 0 of 'pairs' in .* of type str"),
         (["--pair", "pt-to-en"], "Did you mean 'pt_to_en'"),
     ],
 )

@@ -77,7 +77,7 @@ def test_runs_are_chosen_by_the_beginning_of_their_names(write):
         ("seeds = [0, 0]", "seeds of .* to differ"),
         ("seeds = 3", "'seeds' in .* of type list"),
         ("seed = [0]", "'seed' in .*'seeds'"),
-        ("seeds = [-1]", "not to be negative"),
+        ("seeds = [-1]", "'seed' in .training. to be from 0"),
         ('seeds = [0]\nschedules."a/b" = {}', "letters, digits"),
         ("seeds = [0]\nschedules.a = {warmup = 1}", "'warmup'.*'warmup_steps'"),
         ("schedules.a = 1", "to be a table"),

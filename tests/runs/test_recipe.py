@@ -124,22 +124,22 @@ def test_overrides_are_toml_values_or_bare_words(write):
 @pytest.mark.parametrize(
     "lines, message",
     [
-        ("[txt]", "Unknown table [txt] in .*mine.toml; the nearest .* is [text]"),
+        ("[txt]", "Unknown key 'txt' in .*mine.toml; the nearest .* is 'text'"),
         ("text = 1", "Expected 'text' in .*mine.toml to be a table. Received: 1"),
         ("[training]\nepoch = 1", "Unknown key 'epoch' .*nearest .* is 'epochs'"),
         ("[training]\nepochs = 1.5", "'epochs' .* of type int. Received: 1.5"),
         ("[training]\nepochs = true", "'epochs' .* of type int. Received: True"),
-        ("[training]\nepochs = 0", "'epochs' in [training] to be positive"),
-        ("[training]\nhours = nan", "'hours' in [training] to be positive"),
-        ("[batching]\nsize = 0", "'size' in [batching] to be positive"),
+        ("[training]\nepochs = 0", "'epochs' in [training] to be from 1 to"),
+        ("[training]\nhours = nan", "'hours' in [training] to be from .* to inf"),
+        ("[batching]\nsize = 0", "'size' in [batching] to be from 1 to"),
         ("[training]\nprecision = 'half'", "'precision' .*'mixed_bfloat16'.*'half'"),
-        ("[training]\nseed = -1", "seed in [training] not to be negative"),
-        ("[schedule]\ndim = 0", "'dim' in [schedule] to be positive"),
+        ("[training]\nseed = -1", "'seed' in [training] to be from 0 to 4294967295"),
+        ("[schedule]\ndim = 0", "'dim' in [schedule] to be from 1 to"),
         ("[schedule]\nname = 'cosin'", "'name' in [schedule] of .* to be one of .*'cosin'"),
-        ("[optimizer]\nbeta_2 = 1.0", "0 <= beta_2 < 1 in [optimizer]. Received: 1"),
+        ("[optimizer]\nbeta_2 = 1.0", "'beta_2' in [optimizer] to be from 0 to 0.9999999"),
         ("[optimizer]\nloss_scaling = 'x'", "'loss_scaling' .*'dynamic'.*'x'"),
         ("[training]\nbatch_size = 4", "'batch_size' .*it is 'size' in [batching] now"),
-        ("[training]\ncheckpoint_minutes = nan", "checkpoint_minutes .* not to be neg"),
+        ("[training]\ncheckpoint_minutes = nan", "'checkpoint_minutes' .* from 0 to inf"),
         ("[text]\nmax_tokens = 3000", "at most the 2048 .* 'max_length'.*: 3000"),
         ("[trials]\nschedules.a = {}", "[trials] to have seeds where it has sched"),
         ("[embedded]\nleave_out = ['rope']", "has the runs repe. Asked for: rope"),
@@ -179,7 +179,7 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
         ("training.epochs", "Expected an override such as training.epochs=2"),
         ("training.=2", "Expected an override such as training.epochs=2"),
         ("training.epochs.x=2", "Cannot set training.epochs.x: epochs is not a table"),
-        ("trainin.epochs=2", "nearest known one is [training]"),
+        ("trainin.epochs=2", "nearest known one is 'training'"),
         ("training.epochs=many", "'epochs' in [training]"),
         ("models.other.num_blocks=2", "'preset' in [models.other]"),
     ],
@@ -196,7 +196,7 @@ def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):
         with pytest.raises(ValueError, match="Cannot read the recipe"):
             load_recipe(path)
     (tmp_path / "latin.toml").write_bytes("# é".encode("latin-1"))
-    with pytest.raises(ValueError, match="not valid TOML"):
+    with pytest.raises(ValueError, match="latin.toml to be UTF-8"):
         load_recipe(tmp_path / "latin.toml")
 
 

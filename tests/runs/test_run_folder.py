@@ -1,10 +1,12 @@
 import dataclasses
 import json
+import math
 import subprocess
 import sys
 import tomllib
 
 import pytest
+from fake_runs import row
 
 from reprt.runs import provenance, run_folder
 from reprt.runs.run_folder import RunFolder, RunFolderError
@@ -166,12 +168,14 @@ def test_log_and_metrics_come_back(files, text, settings):
     assert files.log() == [] and files.metrics() is None
     files.write_log([])
     assert files.log() == []
-    rows = [{"epoch": 1, "val_loss": 1 / 3}, {"epoch": 2, "val_loss": 0.1}]
+    rows = [row(1, 1.0, 1 / 3), row(2, 0.5, math.inf)]
     files.write_log(rows)
     assert files.log() == rows
-    assert (files.path / "log.csv").read_text().splitlines()[0] == "epoch,val_loss"
-    files.write_metrics({"examples": ["não"], "test_bleu": 1.5})
-    assert files.metrics() == {"examples": ["não"], "test_bleu": 1.5}
+    head = (files.path / "log.csv").read_text().splitlines()[0]
+    assert head.startswith("epoch,train_loss,")
+    metrics = {"parameters": 7, "examples": [{"source": "não"}], "test_bleu": 1.5}
+    files.write_metrics(metrics)
+    assert files.metrics() == metrics
     assert not list(files.path.glob("*.tmp"))
 
 

@@ -307,15 +307,19 @@ def _read_lines(path: Path) -> list[str]:
 
 def _label(pair, splits: list[Split], origin: Path, found_in, form="") -> Corpus:
     train, dev, test = splits
-    official = (len(train), len(dev)) == (pair.train, pair.dev) and _is_witnessed(
-        pair, train, dev
-    )
+    official = is_official(pair, train, dev)
     name = (
         f"TED-HRLR {pair.name}{form and f', {form}'}"
         if official
         else f"{pair.name} from {found_in} (not the official TED-HRLR split)"
     )
     return Corpus(name, pair.name, official, str(origin), train, dev, test)
+
+
+def is_official(pair: Pair, train: Split, dev: Split) -> bool:
+    """Returns whether splits of a pair are the official ones, as far as can be told."""
+    counts = len(train), len(dev)
+    return counts == (pair.train, pair.dev) and _is_witnessed(pair, train, dev)
 
 
 def _is_witnessed(pair: Pair, train: Split, dev: Split) -> bool:

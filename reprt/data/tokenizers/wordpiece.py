@@ -62,7 +62,7 @@ class WordPiece:
 
     def digest(self) -> str:
         """Returns the sha256 of the vocabulary."""
-        return hashlib.sha256("\n".join(self.vocabulary).encode()).hexdigest()
+        return digest(self.vocabulary)
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """Returns each sentence's ids, from `[START]` to `[END]`, as int32 arrays."""
@@ -103,6 +103,11 @@ class WordPiece:
             else:
                 words.append(piece)
         return words
+
+
+def digest(vocabulary: Sequence[str]) -> str:
+    """Returns the sha256 of the pieces."""
+    return hashlib.sha256("\n".join(vocabulary).encode()).hexdigest()
 
 
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:

@@ -1,0 +1,34 @@
+"""Arrays in one file, as NumPy writes them."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from reprt.files import opened
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Reads what `numpy.savez` wrote; an array of objects is never made.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: if it cannot be read.
+        ValueError: if it is damaged or something else.
+    """
+    # Opened here, for NumPy leaves a damaged file open.
+    with opened(path) as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is no whole archive of arrays")
+        file.seek(0)
+        try:
+            with np.load(file, allow_pickle=False) as saved:
+                arrays = {name: saved[name] for name in saved.files}
+        except Exception as error:  # NumPy, zip and zlib have no common base of errors.
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"{name!r} in it is no array")
+    return arrays

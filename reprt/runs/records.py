@@ -1,0 +1,119 @@
+"""What the files of a run say: of each its keys, and the types of their values."""
+
+from pathlib import Path
+from typing import NotRequired, TypedDict
+
+from reprt.reading import read_csv
+from reprt.schema import FiniteNumber, shown
+
+# Columns of the log that pages ask for; there are more.
+OF_EPOCH = (
+    "epoch",
+    "train_loss",
+    "train_loss_per_token",
+    "val_loss",
+    "val_loss_per_token",
+    "train_tokens",
+    "train_seconds",
+)
+
+
+class Start(TypedDict):
+    """With what a run was begun, or went on."""
+
+    time: str
+    command: str
+    commit: str | None
+    hardware: str
+    backend: NotRequired[str]
+    python: str
+    versions: dict[str, str | None]
+    devices: list[str]
+
+
+class SentencePairs(TypedDict):
+    """How many a text has."""
+
+    train: int
+    dev: int
+    test: int
+
+
+class Manifest(TypedDict):
+    """On what a run was made."""
+
+    text: str
+    text_sha256: str
+    source_vocabulary_sha256: str
+    target_vocabulary_sha256: str
+    origin: NotRequired[str]
+    official_text: bool
+    sentence_pairs: SentencePairs
+    looks_ahead: NotRequired[bool]
+    starts: list[Start]
+
+
+class Score(TypedDict):
+    """What sacrebleu said of a run's translations."""
+
+    metric: str
+    text: str
+    value: FiniteNumber
+    signature: str
+
+
+class Metrics(TypedDict):
+    """What came out of a run; a loss of its last epoch may be no finite number."""
+
+    parameters: int
+    epochs: NotRequired[int]
+    out_of_time: NotRequired[bool]
+    total_train_seconds: NotRequired[FiniteNumber]
+    last_epoch: NotRequired[dict[str, float]]
+    finished: NotRequired[str]
+    val_prefix_loss: NotRequired[FiniteNumber]
+    val_prefix_loss_per_token: NotRequired[FiniteNumber]
+    val_prefix_seconds: NotRequired[FiniteNumber]
+    test_bleu: NotRequired[FiniteNumber]
+    test_bleu_signature: NotRequired[str]
+    test_scores: NotRequired[list[Score]]
+    test_seconds: NotRequired[FiniteNumber]
+    examples: NotRequired[list[dict[str, str]]]
+
+
+def read_log(path: Path) -> list[dict[str, float]]:
+    """Returns the rows of the finished epochs.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: if it lacks a column, or has other than numbers, naming the line.
+    """
+    return [
+        epoch_of(row, f"line {line} of {path}")
+        for line, row in enumerate(read_csv(path), 2)
+    ]
+
+
+def epoch_of(row: dict[str, str], where: str) -> dict[str, float]:
+    """Returns the numbers of an epoch; those that are empty are left out.
+
+    Args:
+        row: its cells by column.
+        where: how the row is called in messages.
+
+    Raises:
+        ValueError: for a number that is missing or is none.
+    """
+    numbers = {}
+    for name, cell in row.items():
+        try:
+            if cell:
+                numbers[name] = float(cell)
+        except ValueError:
+            raise ValueError(
+                f"Expected {name!r} in {where} to be a number. Received: {shown(cell)}."
+            ) from None
+    missing = [name for name in OF_EPOCH if name not in numbers]
+    if missing:
+        raise ValueError(f"Missing in {where}: {', '.join(missing)}.")
+    return numbers

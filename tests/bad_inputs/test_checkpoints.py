@@ -1,0 +1,185 @@
+"""Checkpoints that were damaged or exchanged: named, and nothing of them is used."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reprt.runs.checkpoint import CheckpointError, restore_checkpoint, save_checkpoint
+from reprt.training.trainer import State
+
+WEIGHTS = {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "seed": np.int64(7)}
+STATE = {"epoch": 1, "rows": [{"val_loss": 1.5}]}
+
+
+class Variable:
+    """Of Keras' variables what a checkpoint asks for."""
+
+    def __init__(self, value):
+        self.value = np.array(value)
+        self.shape, self.dtype = self.value.shape, self.value.dtype.name
+
+    def numpy(self):
+        return self.value
+
+    def assign(self, value):
+        self.value = value
+
+
+def variables(scale=1):
+    return {name: Variable(value * scale) for name, value in WEIGHTS.items()}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, variables(), STATE)
+    return tmp_path
+
+
+@pytest.fixture
+def newest(folder):
+    return folder / "step-00000002.npz"
+
+
+def npy(array, header=None):
+    """A `.npy` file; perhaps with a header that is not true."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array), allow_pickle=True)
+    content = file.getvalue()
+    if header is not None:
+        header = f"{header}\n".encode()
+        content = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header
+    return content
+
+
+def archive(path, compression=zipfile.ZIP_STORED, **members):
+    """Writes the members of a good checkpoint, some of them changed or left out."""
+    usual = {**WEIGHTS, "state": np.array(json.dumps(STATE))}
+    members = {**{name: npy(value) for name, value in usual.items()}, **members}
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in members.items():
+            if content is not None:
+                file.writestr(f"{name}.npy", content)
+
+
+HUGE = "{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000,), }"
+
+
+@pytest.mark.parametrize(
+    "members, message",
+    [
+        ({"kernel": npy(0, HUGE)}, "damaged"),
+        ({"state": npy(0, HUGE)}, "damaged"),
+        ({"kernel": npy(0, HUGE.replace("<f4", "|O"))}, "damaged"),
+        ({"kernel": npy(0, HUGE.replace("1000", "-1"))}, "damaged"),
+        ({"kernel": npy(0, "{'descr': (((((")}, "damaged"),
+        ({"kernel": npy(0, "{'descr'")}, "damaged"),
+        ({"kernel": npy(0, "[" * 5000)}, "damaged"),
+        ({"kernel": npy(0, "'" * 5)}, "damaged"),
+        ({"kernel": npy(0, "")}, "damaged"),
+        ({"kernel": npy(np.array([print], object))}, "damaged"),
+        ({"kernel": b"mine"}, "'kernel' in it is no array"),
+        ({"kernel": b""}, "damaged"),
+        ({"state": None}, "it has no 'state'"),
+        ({"state": npy(np.array("[]"))}, "'state' to be a table"),
+        ({"state": npy(np.array("{"))}, "'state' is not valid JSON"),
+        ({"state": npy(np.array("[" * 60_000))}, "damaged"),
+        ({"state": npy(np.zeros(3))}, "damaged"),
+        ({"kernel": None}, "Expected 'kernel' of shape (2, 3) of float32"),
+        ({"more": npy(1.0)}, "Expected 'more' of shape none"),
+        ({"kernel": npy(np.zeros((3, 2), "float32"))}, "Received: (3, 2) of float32"),
+        ({"kernel": npy(np.zeros((2, 3), "float64"))}, "Received: (2, 3) of float64"),
+        ({"kernel": npy(np.zeros((2, 3), "int32"))}, "Received: (2, 3) of integers"),
+        ({"kernel": npy(np.full((2, 3), "x"))}, "Received: (2, 3) of <U1"),
+        ({"seed": npy(np.float32(1))}, "Expected 'seed' of shape () of integers"),
+    ],
+)
+def test_what_is_no_checkpoint_of_this_training_is_named(
+    folder, newest, members, message
+):
+    archive(newest, **members)
+    present = variables(scale=2)
+    with pytest.raises(CheckpointError) as error:
+        restore_checkpoint(folder, present)
+    assert message in str(error.value) and str(newest) in str(error.value)
+    for name, variable in variables(scale=2).items():
+        np.testing.assert_array_equal(present[name].value, variable.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [npy(1.0), npy(np.array([print], object)), b"PK\5\6" + bytes(18), b""],
+)
+def test_another_file_in_its_place_is_named(folder, newest, content):
+    newest.write_bytes(content)
+    with pytest.raises(CheckpointError, match="step-00000001.npz would be used"):
+        restore_checkpoint(folder, variables())
+
+
+def test_a_folder_in_its_place_is_named(folder, newest):
+    newest.unlink()
+    newest.mkdir()
+    with pytest.raises(CheckpointError, match="damaged"):
+        restore_checkpoint(folder, variables())
+
+
+def test_integers_of_another_backend_are_taken(folder, newest):
+    archive(newest, seed=npy(np.uint32(7)))
+    present = variables(scale=0)
+    assert restore_checkpoint(folder, present) == STATE
+    assert present["seed"].value == 7
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"epoch": 2}, "'epoch' in the checkpoint's state to be from 1 to 1"),
+        ({"epoch": -1, "rows": []}, "'epoch' in"),
+        ({"epoch": "1"}, "'epoch' in .* of type int"),
+        ({"epoch": True}, "'epoch' in .* of type int"),
+        ({"rows": {}}, "'rows' in"),
+        ({"rows": [1]}, "item 0 of 'rows'"),
+        ({"rows": [{"val_loss": "x"}]}, "'val_loss' in item 0 of 'rows'"),
+        ({"tally": 1}, "'tally' in .* to be a table"),
+        ({"tally": {"rows": "1"}}, "'rows' in 'tally'"),
+        ({"tally": {"row": 1}}, "nearest known one is 'rows'"),
+        ({"epochs": 1}, "nearest known one is 'epoch'"),
+        ({"seconds_in_epoch": float("nan")}, "'seconds_in_epoch' in"),
+        ({"out_of_time": 1}, "'out_of_time' in"),
+    ],
+)
+def test_what_is_no_state_is_named(change, message):
+    assert State.from_json(STATE).epoch == 1
+    with pytest.raises(ValueError, match=message):
+        State.from_json({**STATE, **change})
+
+
+@settings(
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    at=st.floats(0, 1),
+    cut=st.integers(0, 20),
+    new=st.binary(max_size=20),
+    kind=st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA]),
+)
+def test_any_damage_is_read_as_it_was_or_named(folder, newest, at, cut, new, kind):
+    archive(newest, kind)
+    whole = newest.read_bytes()
+    place = int(at * len(whole))
+    newest.write_bytes(whole[:place] + new + whole[place + cut :])
+    present = variables(scale=2)
+    try:
+        assert restore_checkpoint(folder, present) == STATE
+    except CheckpointError:
+        return
+    for name, variable in variables().items():
+        np.testing.assert_array_equal(present[name].value, variable.value)
