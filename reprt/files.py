@@ -119,8 +119,8 @@ def read_text(path: str | os.PathLike, universal_newlines: bool = True) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"{path} should be UTF-8. Received: the byte 0x{data[error.start]:02x} at "
-            f"offset {error.start}, in line {line}."
+            f"Expected {path} to be UTF-8. Received: the byte "
+            f"0x{data[error.start]:02x} at offset {error.start}, in line {line}."
         ) from None
     if universal_newlines:
         text = text.replace("\r\n", "\n").replace("\r", "\n")

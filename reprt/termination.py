@@ -34,8 +34,8 @@ def listen():
 
 
 def _note(number, frame):
-    _request.asked = True
-    if not _request.put_off:
+    first, _request.asked = not _request.asked, True
+    if first and not _request.put_off:  # what unwinds is not disturbed
         raise Terminated
 
 

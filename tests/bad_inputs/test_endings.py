@@ -116,14 +116,18 @@ def test_a_caller_that_is_to_end_waits_for_its_process(tmp_path, to_all):
 
 
 def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
-    with pytest.raises(termination.Terminated):
+    with pytest.raises(termination.Terminated) as ending:
         with termination.put_off():
             assert not termination.asked()
             os.kill(os.getpid(), signal.SIGTERM)
             assert termination.asked()
-    with pytest.raises(termination.Terminated) as ending:
-        os.kill(os.getpid(), signal.SIGTERM)
     assert ending.value.code == 143
+    os.kill(os.getpid(), signal.SIGTERM)  # what unwinds is not disturbed
+
+
+def test_a_request_to_end_raises_where_nothing_puts_it_off(listening):
+    with pytest.raises(termination.Terminated):
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_an_error_while_an_end_is_put_off_comes_first(listening):

@@ -117,7 +117,7 @@ def test_files_that_are_no_recipe(told, content, message):
     [
         ("training.epochs=2\n[models.x]", "Expected an override such as"),
         ("training.epochs=2\n", "Expected an override such as"),
-        ("text.source=\udcff", "Expected an override such as"),
+        ("text.source=\udcff", "Expected a name in UTF-8"),
         (f"training.epochs={LONG}", "to have 64 bits"),
         (f"training.epochs={DEEP}", "to be nested less deep"),
         ("training.hours=nan", "'hours' in [training] to be from"),

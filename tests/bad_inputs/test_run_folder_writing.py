@@ -12,6 +12,7 @@ from concurrent import futures
 
 import keras
 import pytest
+from fake_runs import row
 
 from reprt import files
 from reprt.runs.checkpoint import save_checkpoint
@@ -195,15 +196,16 @@ def test_many_write_the_same_file_at_once(tmp_path):
     ],
 )
 def test_an_error_of_the_disk_names_the_file(run, monkeypatch, error):
-    run.write_log([{"epoch": 1}])
+    kept = [row(1, 5.0, 6.0)]
+    run.write_log(kept)
 
     def fail(*_):
         raise error
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(type(error), match=f"{error.strerror}: '.*/out/repe/log.csv'"):
-        run.write_log([{"epoch": 2}])
-    assert run.log() == [{"epoch": 1.0}]
+        run.write_log([])
+    assert run.log() == kept
     assert {path.name for path in run.path.iterdir()} == {"checkpoints", "log.csv"}
 
 
@@ -231,5 +233,6 @@ def test_without_a_home_the_cache_has_to_be_named(tmp_path, monkeypatch):
 
 
 def test_what_is_no_utf8_in_a_command_comes_back(run, monkeypatch):
-    run.write_metrics({"command": "reprt train \udcff"})
-    assert run.metrics() == {"command": "reprt train \udcff"}
+    metrics = {"parameters": 7, "command": "reprt train \udcff"}
+    run.write_metrics(metrics)
+    assert run.metrics() == metrics
