@@ -294,7 +294,7 @@ def beginning(content):
         (
             "source.vocab",
             lambda content: content + b"\xff\n",
-            "The vocabulary {}/source.vocab cannot be used: 'utf-8' codec can't decode",
+            "source.vocab to be UTF-8",
         ),
         (
             "target.vocab",

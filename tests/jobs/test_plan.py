@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import tiny_run
+from fake_runs import row
 
 from reprt.cli import main
 from reprt.data.corpora import ted
@@ -103,7 +104,7 @@ def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
     for run, logged in (("baseline", 1), ("repe", 3)):
         folder = RunFolder(work[0].folder / run)
         folder.path.mkdir(parents=True)
-        folder.write_log([{"train_seconds": 30.0}] * logged)
+        folder.write_log([row(1, 5.0, 6.0, 30.0)] * logged)
     plan = make_plan(work)
     baseline, repe = plan.runs
     assert (baseline.steps, baseline.state) == (9, "1 of 4 epochs")
@@ -120,11 +121,11 @@ def test_no_run_costs_more_than_its_budget(place, tmp_path):
     work = find_runs(recipe, ["repe"], tmp_path, Progress())
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
-    folder.write_log([{"train_seconds": 30.0}])
+    folder.write_log([row(1, 5.0, 6.0, 30.0)])
     (run,) = make_plan(work).runs
     # Six of 36 seconds are left, and a step has taken ten.
     assert run.steps == 0
-    folder.write_log([{"train_seconds": 10.2}])
+    folder.write_log([row(1, 5.0, 6.0, 10.2)])
     (run,) = make_plan(work).runs
     assert run.steps == 7 and run.seconds == pytest.approx(7 * 3.4 * (1 + 0.4 / 3))
 

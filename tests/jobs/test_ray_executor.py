@@ -103,7 +103,8 @@ def test_runs_of_ray_are_no_workers_of_one_run(monkeypatch, tmp_path):
 
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(tiny_run.RECIPE)
-    workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker"}}
+    task = {"type": "worker", "index": 0}
+    workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": task}
     monkeypatch.setenv("TF_CONFIG", json.dumps(workers))
     with pytest.raises(ValueError, match="Expected no TF_CONFIG with --ray"):
         run_on_ray(load_recipe(recipe))
