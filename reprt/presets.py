@@ -4,7 +4,28 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from reprt.constants import DROPOUT_PLACES
 from reprt.settings import TransformerConfig, from_settings
+
+# Section 3 and table 3 of "Attention is all you need". Biases in attention are not in
+# its count of parameters. The epsilon is that of its authors' code.
+BASE = TransformerConfig(
+    num_blocks=6,
+    embedding_dim=512,
+    num_heads=8,
+    key_dim=64,
+    value_dim=64,
+    feed_forward_dim=2048,
+    position="add",
+    embedding_norm="none",
+    value="states",
+    dropout=0.1,
+    dropout_places=DROPOUT_PLACES,
+    layer_norm_epsilon=1e-6,
+    attention_bias=False,
+    output_tying="tied",
+    shared_embedding=True,
+)
 
 # The class of a preset's settings tells its family. Those of the paper: section 3.1.
 PRESETS: dict[str, Any] = {
@@ -30,6 +51,22 @@ PRESETS: dict[str, Any] = {
         embedding_norm="none",
         value="states",
     ),
+    "transformer-base": BASE,
+    "transformer-big": dataclasses.replace(
+        BASE, embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3
+    ),
+    # Norms before sublayers and one before the output, GELU, learned positions, a
+    # vocabulary for each side.
+    "transformer-modern": dataclasses.replace(
+        BASE,
+        norm_place="before",
+        final_norm="decoder",
+        activation="gelu",
+        table="learned",
+        max_length=128,
+        attention_bias=True,
+        shared_embedding=False,
+    ),
 }
 
 
@@ -53,7 +90,7 @@ def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
     Args:
-        name: `"repe"` or `"baseline"`.
+        name: one of `PRESETS`, such as `"repe"` or `"baseline"`.
         **overrides: fields of the settings, such as those of `TransformerConfig`.
 
     Raises:

@@ -77,7 +77,8 @@ class TransformerConfig:
             `"states"`, the key's own sequence.
         scale: factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
             `"inverse_sqrt"` as eq. 28 prints, or `"none"`.
-        table: sinusoids as in the `"tutorial"` or as the `"paper"` prints them.
+        table: sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or
+            positions that are `"learned"`.
         max_length: longest sequence, in tokens.
         epsilon: TokenNorm's.
         norm_place: LayerNormalization `"after"` each residual sum or `"before"` each
@@ -85,6 +86,7 @@ class TransformerConfig:
         final_norm: which stacks of blocks end with a LayerNormalization of their own
             where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
         layer_norm_epsilon: LayerNormalization's.
+        attention_bias: whether attention's projections have biases.
         activation: the feed-forward network's, `"relu"` or `"gelu"`.
         output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
             is the target's embedding table, without a bias; with `"projected"` a
@@ -125,6 +127,7 @@ class TransformerConfig:
     norm_place: str = "after"
     final_norm: str = "none"
     layer_norm_epsilon: float = 1e-3
+    attention_bias: bool = True
     activation: str = "relu"
     output_tying: str = "none"
     shared_embedding: bool = False

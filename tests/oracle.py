@@ -47,8 +47,11 @@ def attention(layer, query, key, value, allowed):
     weights = {}
     for name in ("query", "key", "value", "output"):
         dense = getattr(layer, f"{name}_dense")
-        weights[name] = np.asarray(dense.kernel, "float64"), np.asarray(dense.bias)
-    result, scores = weights["output"][1].astype("float64"), []
+        kernel = np.asarray(dense.kernel, "float64")
+        shape = kernel.shape[2:] if name == "output" else kernel.shape[1:]
+        bias = np.zeros(shape) if dense.bias is None else dense.bias
+        weights[name] = kernel, np.asarray(bias, "float64")
+    result, scores = weights["output"][1], []
     for head in range(layer.num_heads):
         q, k, v = (
             x @ weights[name][0][:, head] + weights[name][1][head]
@@ -95,7 +98,11 @@ def embed(model, side, ids):
             getattr(config, f"{which}_statistics"),
             config.epsilon,
         )
-    positions = table(len(ids), m, config.table)
+    if config.table == "learned":
+        (learned,) = layer.positional.weights
+        positions = np.asarray(learned, "float64")[: len(ids)]
+    else:
+        positions = table(len(ids), m, config.table)
     if config.position == "concat":
         return tokens, np.concatenate([tokens, positions], axis=1)
     return tokens, tokens + positions

@@ -36,13 +36,19 @@ FAMILY = {
         {
             "output_tying": "tied",
             "shared_embedding": True,
+            "attention_bias": False,
             "dropout_places": ["embeddings", "attention_output", "feed_forward_output"],
         },
     ),
     "norms before": ("baseline", {**BEFORE, "final_norm": "both"}),
     "norms before, tied": (
         "baseline",
-        {**BEFORE, "final_norm": "decoder", "output_tying": "tied"},
+        {
+            **BEFORE,
+            "final_norm": "decoder",
+            "output_tying": "tied",
+            "table": "learned",
+        },
     ),
     "norms before, repe, projected": (
         "repe",

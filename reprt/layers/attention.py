@@ -21,8 +21,8 @@ class PMHA(keras.layers.Layer):
 
     RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
     as value; passing the states as value too gives the baseline's attention. The
-    output is as wide as the query. Every projection has a bias. Weights are shaped and
-    ordered as those of `keras.layers.MultiHeadAttention`.
+    output is as wide as the query. Every projection has a bias by default. Weights are
+    shaped and ordered as those of `keras.layers.MultiHeadAttention`.
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
@@ -37,6 +37,7 @@ class PMHA(keras.layers.Layer):
         key_dim: width r of each head's query and key.
         value_dim: width q of each head's value. Defaults to `key_dim`.
         dropout: rate of dropout on the attention weights. Defaults to 0.
+        use_bias: whether the projections have biases. Defaults to True.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -71,7 +72,15 @@ class PMHA(keras.layers.Layer):
     Reference: section 2.3, eq. 12, 14 and 15 of the paper.
     """
 
-    def __init__(self, num_heads, key_dim, value_dim=None, dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=True,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
         for name, size in sizes.items():
@@ -83,6 +92,7 @@ class PMHA(keras.layers.Layer):
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dropout = dropout
+        self.use_bias = use_bias
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -120,7 +130,7 @@ class PMHA(keras.layers.Layer):
         return keras.layers.EinsumDense(
             equation,
             (None, *output_shape),
-            bias_axes=bias_axes,
+            bias_axes=bias_axes if self.use_bias else None,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -228,6 +238,7 @@ class PMHA(keras.layers.Layer):
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,
             "dropout": self.dropout,
+            "use_bias": self.use_bias,
         }
 
 

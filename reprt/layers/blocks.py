@@ -21,6 +21,7 @@ class SizedLayer(keras.layers.Layer):
         dropout_places: where dropout acts, some of `"attention_weights"`,
             `"attention_output"` and `"feed_forward_output"`. Defaults to the first
             and the last, as in TensorFlow's tutorial.
+        attention_bias: whether attention's projections have biases. Defaults to True.
         **kwargs: passed to `keras.layers.Layer`.
     """
 
@@ -35,6 +36,7 @@ class SizedLayer(keras.layers.Layer):
         norm_place="after",
         layer_norm_epsilon=1e-3,
         dropout_places=TUTORIAL_DROPOUT,
+        attention_bias=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -57,6 +59,7 @@ class SizedLayer(keras.layers.Layer):
         self.norm_place = norm_place
         self.layer_norm_epsilon = layer_norm_epsilon
         self.dropout_places = tuple(dropout_places)
+        self.attention_bias = attention_bias
         self.supports_masking = True
 
     @property
@@ -71,6 +74,7 @@ class SizedLayer(keras.layers.Layer):
             "norm_place": self.norm_place,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "dropout_places": list(self.dropout_places),
+            "attention_bias": self.attention_bias,
         }
 
     def _layer_norm(self, name):
@@ -112,6 +116,7 @@ class Block(SizedLayer):
             self.key_dim,
             self.value_dim,
             self._rate("attention_weights"),
+            self.attention_bias,
             dtype=self.dtype_policy,
             name=name,
         )

@@ -33,6 +33,7 @@ class EncoderBlock(Block):
         dropout_places: where dropout acts, some of `"attention_weights"`,
             `"attention_output"` and `"feed_forward_output"`. Defaults to the first
             and the last, as in TensorFlow's tutorial.
+        attention_bias: whether attention's projections have biases. Defaults to True.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:

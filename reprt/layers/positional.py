@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.constants import TABLES
+from reprt.constants import SINUSOIDS, TABLES
 
 
 def sinusoidal_table(length, depth, table="tutorial"):
@@ -52,7 +52,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
         exponent = 2 * np.arange(1, depth + 1) / depth
     else:
         raise ValueError(
-            f"Expected `table` to be one of {TABLES}. Received: table={table!r}."
+            f"Expected `table` to be one of {SINUSOIDS}. Received: table={table!r}."
         )
     angle = position[:, None] / 10000.0 ** exponent[None, :]
     half = depth // 2
@@ -79,7 +79,15 @@ class _Positional(keras.layers.Layer):
                 f"{type(self).__name__} expects an input of shape (batch, tokens, "
                 f"features) with known features. Received: shape={tuple(input_shape)}."
             )
-        self._encoding = sinusoidal_table(self.max_length, input_shape[-1], self.table)
+        shape = self.max_length, input_shape[-1]
+        if self.table == "learned":
+            self._encoding = self.add_weight(
+                shape=shape,
+                initializer=keras.initializers.RandomNormal(stddev=0.02),
+                name="positions",
+            )
+        else:
+            self._encoding = sinusoidal_table(*shape, self.table)
         self.built = True
 
     def _positions(self, x, start):
@@ -109,7 +117,8 @@ class AddPositional(_Positional):
     Masking: positions are added to padding as well; a Keras mask is passed on.
 
     Args:
-        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`.
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
+            weight `(max_length, m)`.
         max_length: longest sequence in tokens. Defaults to 2048.
         **kwargs: passed to `keras.layers.Layer`.
 
@@ -147,7 +156,8 @@ class ConcatPositional(_Positional):
     Masking: padding is given positions as well; a Keras mask is passed on.
 
     Args:
-        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`.
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
+            weight `(max_length, m)`.
         max_length: longest sequence in tokens. Defaults to 2048.
         **kwargs: passed to `keras.layers.Layer`.
 

@@ -36,6 +36,7 @@ OF_BLOCKS = (
     "norm_place",
     "layer_norm_epsilon",
     "dropout_places",
+    "attention_bias",
 )
 
 

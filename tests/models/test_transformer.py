@@ -26,6 +26,18 @@ def test_counts_the_papers_parameters(name):
     assert model.count_params() == PARAMETERS[name]
 
 
+@pytest.mark.parametrize(
+    "name, vocab_size, count",
+    [
+        ("transformer-base", 37_000, 63_045_632),
+        ("transformer-big", 37_000, 214_171_648),
+        ("transformer-modern", 30_000, 74_990_592),
+    ],
+)
+def test_counts_the_parameters_of_the_other_sources(name, vocab_size, count):
+    assert models.build(name, vocab_size, vocab_size).count_params() == count
+
+
 def test_parts_count_what_they_should():
     model = models.build("repe", 7765, 7010)
     assert model.encoder.blocks[0].self_attention.count_params() == 115_584
