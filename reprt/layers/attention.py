@@ -77,7 +77,7 @@ class PMHA(keras.layers.Layer):
         super().__init__(**kwargs)
         sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
         for name, size in sizes.items():
-            if size is not None and not (isinstance(size, Integral) and size >= 1):
+            if size is not None and (size < 1 or not isinstance(size, Integral)):
                 raise ValueError(
                     f"Expected `{name}` to be an integer of at least 1. Received: "
                     f"{name}={size!r}."
