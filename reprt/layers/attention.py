@@ -1,5 +1,7 @@
 """The paper's attentions: the value may have a width of its own (section 2.3)."""
 
+from numbers import Integral
+
 import keras
 from keras import ops
 
@@ -58,9 +60,9 @@ class PMHA(keras.layers.Layer):
         `(batch, heads, targets, sources)`.
 
     Raises:
-        ValueError: for sizes below 1, an input whose rank is not 3, key and value of
-            different lengths, a mask that is not boolean or not of its rank, or a
-            mask or wish for scores where tokens are packed.
+        ValueError: for sizes that are not integers of at least 1, an input whose rank
+            is not 3, key and value of different lengths, a mask that is not boolean or
+            not of its rank, or a mask or wish for scores where tokens are packed.
 
     Example:
 
@@ -84,9 +86,10 @@ class PMHA(keras.layers.Layer):
         super().__init__(**kwargs)
         sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
         for name, size in sizes.items():
-            if size is not None and size < 1:
+            if size is not None and (size < 1 or not isinstance(size, Integral)):
                 raise ValueError(
-                    f"Expected `{name}` to be at least 1. Received: {name}={size}."
+                    f"Expected `{name}` to be an integer of at least 1. Received: "
+                    f"{name}={size!r}."
                 )
         self.num_heads = num_heads
         self.key_dim = key_dim
@@ -230,6 +233,10 @@ class PMHA(keras.layers.Layer):
 
     def compute_output_shape(self, query_shape, key_shape, value_shape):
         return query_shape
+
+    def compute_output_spec(self, *args, **kwargs):
+        # By the call itself: with scores wanted there is more than one output.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {

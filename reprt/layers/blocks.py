@@ -85,6 +85,10 @@ class SizedLayer(keras.layers.Layer):
     def compute_output_shape(self, states_shape, *other_shapes):
         return states_shape
 
+    def compute_output_spec(self, *args, **kwargs):
+        # By the call itself: with scores wanted there is more than one output.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
     def get_config(self):
         return {**super().get_config(), **self._settings}
 

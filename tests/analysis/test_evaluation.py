@@ -4,7 +4,6 @@ import string
 import naive
 import numpy as np
 import pytest
-import sacrebleu
 from naive import END, SIZES, START
 
 from reprt import models
@@ -13,7 +12,6 @@ from reprt.analysis.evaluation import (
     teacher_forced_loss,
     translation_scores,
 )
-from reprt.analysis.scores import scores
 from reprt.constants import RESERVED
 from reprt.data.batching import batches
 from reprt.data.encoding import EncodedSplit
@@ -140,45 +138,6 @@ def test_dropout_plays_no_part():
     assert teacher_forced_loss(model, SPLIT).total == pytest.approx(expected, rel=1e-5)
     expected = prefix_loss_of("baseline").total
     assert prefix_loss(model, SPLIT).total == pytest.approx(expected, rel=1e-5)
-
-
-WORDS = ["it ' s late .", "he came at 9 : 30 , alone"]
-TEXT = ["It's late.", "He came at 9:30, alone"]
-
-
-def test_the_right_translation_has_100_twice():
-    found = scores(WORDS, WORDS, TEXT)
-    assert [(score.metric, score.text) for score in found] == [
-        ("BLEU", "corpus tokens"),
-        ("chrF", "corpus tokens"),
-        ("BLEU", "detokenised"),
-        ("chrF", "detokenised"),
-    ]
-    assert [score.value for score in found] == pytest.approx([100] * 4)
-    for score, part in zip(found, ("tok:none", "nc:6", "case:lc", "case:lc")):
-        assert part in score.signature.split("|")
-        assert f"version:{sacrebleu.__version__}" in score.signature
-    assert "tok:13a" in found[2].signature and "case:mixed" in found[0].signature
-
-
-def test_scores_are_sacrebleus():
-    wrong = ["it ' s very late .", "she came at 9 : 30 , alone ."]
-    plain = ["it's very late.", "she came at 9:30, alone."]
-    values = [score.value for score in scores(wrong, WORDS, TEXT)]
-    expected = [
-        sacrebleu.corpus_bleu(wrong, [WORDS], tokenize="none", force=True),
-        sacrebleu.corpus_chrf(wrong, [WORDS]),
-        sacrebleu.corpus_bleu(plain, [TEXT], tokenize="13a", lowercase=True),
-        sacrebleu.corpus_chrf([p.lower() for p in plain], [[t.lower() for t in TEXT]]),
-    ]
-    assert values == pytest.approx([score.score for score in expected])
-    assert all(0 < value < 100 for value in values)
-
-
-def test_accents_that_the_vocabulary_drops_are_errors_in_the_plain_text_alone():
-    words = ["nao e o fim ."]
-    tokens, _, plain, _ = scores(words, words, ["Não é o fim."])
-    assert tokens.value == pytest.approx(100) and plain.value < 50
 
 
 class Perfect:

@@ -3,6 +3,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from reprt.constants import END_ID, RESERVED, START_ID
 from reprt.data.corpora import embedded
@@ -21,6 +22,43 @@ FOREIGN = [
     "a ação do avô: não é fácil...",
     "100% \"naïve\" — c'est la vie",
 ]
+# What tensorflow-text's own tests expect of `BertTokenizer` and `WordpieceTokenizer`,
+# and what follows from their rules.
+PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔 🤣 dug
+##tri ##book had an awesome yo ^ what $ is * up ? moth ##af & % ka candy 爱 上 一 个 la
+anade informacion unwanted , running к ##уп ##иха tread ##ness hel ##lo there ' don t"""
+PUBLISHED = {
+    "taste the rustisc indiefrost": "taste the rust ##is ##c indie ##fr ##ost",
+    "Han Kuo-yu (韓國食)🤔": "han ku ##o - yu ( 韓 國 食 ) 🤔",
+    "dugtrio had an awesome 🤣 dugbook": "dug ##tri ##o had an awesome 🤣 dug ##book",
+    "yo^what$is*up?": "yo ^ what $ is * up ?",
+    "mothaf*&%ka cantfindme whodis": "moth ##af * & % ka [UNK] [UNK]",
+    "candy": "candy",
+    "爱上一个": "爱 上 一 个",
+    "Añade la información": "anade la informacion",
+    "UNwant\u00e9d,running": "unwanted , running",
+    "UNwante\u0301d,running": "unwanted , running",  # the accent after its letter
+    "купиха Купиха": "к ##уп ##иха к ##уп ##иха",
+    "treadness hello there": "tread ##ness hel ##lo there",
+    # A word is known as a whole or not at all.
+    "treadcantfindme": "[UNK]",
+    "香港では４日": "[UNK] [UNK] [UNK] [UNK]",  # 香 港 では4 日
+    "據港媒《東網》報導": " ".join(["[UNK]"] * 9),
+    "영어독해 자만심 왜 문제일까": "[UNK] [UNK] [UNK] [UNK]",  # split at spaces alone
+    "のテキストとして": "[UNK]",
+    # Of more than 100 bytes no piece is looked for.
+    "rust" + "isc" * 32: "rust" + " ##is ##c" * 32,
+    "rust" + "isc" * 33: "[UNK]",
+    # Control characters separate; what has no width vanishes; any space is one.
+    "the\x00taste\x07la": "the taste la",
+    "tas\u200bte t\u00adhe \ufeffla": "taste the la",
+    "the\u00a0taste\u3000la\t\r\nup": "the taste la up",
+    "Ｔａｓｔｅ": "taste",  # letters of full width
+    # Not so in tensorflow-text's tests: an apostrophe is a word, as in all of
+    # `BertTokenizer`, and no reserved token is kept whole.
+    "don't": "don ' t",
+    "la[UNK]": "la [UNK] [UNK] [UNK]",
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +84,25 @@ def words(sentence):
 def test_decoding_gives_the_words_that_were_encoded(portuguese, sentences):
     decoded = portuguese.decode(portuguese.encode(sentences))
     assert decoded == [words(sentence) for sentence in sentences]
+
+
+@pytest.fixture(scope="module")
+def published():
+    return WordPiece([*RESERVED, *PIECES.split()])
+
+
+@pytest.mark.parametrize("text", PUBLISHED)
+def test_pieces_are_those_that_tensorflow_text_publishes(published, text):
+    (ids,) = published.encode([text])
+    pieces = [published.vocabulary[index] for index in ids]
+    assert pieces == ["[START]", *PUBLISHED[text].split(), "[END]"]
+
+
+def test_pieces_are_put_together_as_by_tensorflow_text(published):
+    ids = [row[1:-1].tolist() for row in published.encode(list(PUBLISHED))]
+    by_tensorflow = published.graph.detokenize(tf.ragged.constant(ids, tf.int64))
+    joined = tf.strings.reduce_join(by_tensorflow, axis=1, separator=" ")
+    assert published.decode(ids) == [text.decode() for text in joined.numpy()]
 
 
 def test_decoding_gives_the_words_of_other_scripts(sentences):

@@ -1,19 +1,12 @@
 """The layer harness."""
 
-import json
+import inspect
 import tempfile
 
 import keras
 import numpy as np
 import pytest
-
-
-def _symbolic(array):
-    return keras.KerasTensor(array.shape, array.dtype)
-
-
-def _shapes(outputs):
-    return [tuple(output.shape) for output in keras.tree.flatten(outputs)]
+from keras.src.testing import TestCase
 
 
 def check_layer(make, inputs, output_shapes, weights, call=None):
@@ -27,30 +20,36 @@ def check_layer(make, inputs, output_shapes, weights, call=None):
         call: call arguments by name.
     """
     call = call or {}
-    _check_config(make)
-    layer = make()
-    outputs = layer(*inputs, **call)
-    assert _shapes(outputs) == output_shapes
-    assert len(layer.weights) == weights
-    if not call:
-        symbolic = make()(*[_symbolic(np.asarray(array)) for array in inputs])
-        assert _shapes(symbolic) == output_shapes
+    _check_by_keras(make, inputs, output_shapes, weights, call)
     _check_compiled_step(make, inputs, call)
     _check_saving(make, inputs, call)
     for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
         _check_policy(make, inputs, call, policy)
 
 
-def _check_config(make):
-    layer = make(name="given_name")
-    config = json.loads(json.dumps(layer.get_config()))
-    again = type(layer).from_config(config)
-    assert again.get_config() == layer.get_config()
-    assert set(dir(again)) == set(dir(layer))
-    serialized = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
-    assert serialized["registered_name"] == f"reprt>{type(layer).__name__}"
-    revived = keras.saving.deserialize_keras_object(serialized)
-    assert revived.get_config() == layer.get_config()
+def _check_by_keras(make, inputs, output_shapes, weights, call):
+    """What Keras asks of its own layers: config, shapes, weights, mixed precision."""
+    names = inspect.signature(make().build).parameters
+    shapes = {name: array.shape for name, array in zip(names, inputs)}
+    dtypes = {name: array.dtype.name for name, array in zip(names, inputs)}
+    if len(inputs) == 1:
+        (shapes,), (dtypes,) = shapes.values(), dtypes.values()
+    TestCase().run_layer_test(
+        make,
+        init_kwargs={"name": "given_name"},
+        input_shape=shapes,
+        input_dtype=dtypes,
+        call_kwargs=call,
+        expected_output_shape=output_shapes[0]
+        if len(output_shapes) == 1
+        else tuple(output_shapes),
+        expected_num_trainable_weights=weights,
+        expected_num_non_trainable_weights=0,
+        # It trains on one input, without masks; the next check trains on all.
+        run_training_check=False,
+    )
+    serialized = keras.saving.serialize_keras_object(make())
+    assert serialized["registered_name"] == f"reprt>{serialized['class_name']}"
 
 
 def _check_compiled_step(make, inputs, call):

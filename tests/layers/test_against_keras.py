@@ -1,0 +1,146 @@
+"""The paper's attentions are Keras' own, wherever both speak of the same thing."""
+
+import keras
+import numpy as np
+import pytest
+from formula import array_by_formula, set_weights_by_formula
+
+from reprt.layers import (
+    PMHA,
+    PMHCA,
+    PMMHA,
+    Decoder,
+    DecoderBlock,
+    Encoder,
+    EncoderBlock,
+)
+
+TARGETS, SOURCES = array_by_formula((2, 4, 8), 1), array_by_formula((2, 6, 8), 2)
+TOKENS = array_by_formula((2, 6, 5), 3)
+KEY_MASK = np.arange(6)[None, :] < np.array([[6], [3]])
+EVEN = (np.arange(6) % 2 == 0)[None, None, :]
+HOLES = np.arange(24).reshape(1, 4, 6) % 5 > 1
+ACROSS, WITHIN = (TARGETS, SOURCES, TOKENS), (SOURCES, SOURCES, TOKENS)
+SIZES = {"num_heads": 3, "key_dim": 4, "value_dim": 2}
+BLOCK = {"num_heads": 2, "key_dim": 3, "feed_forward_dim": 16}
+
+# Of the layer, its inputs, and the masks by our names; Keras has one for all.
+CASES = {
+    "self-attention": (PMHA, (SOURCES, SOURCES, SOURCES), {}),
+    "values of their own": (PMHA, WITHIN, {}),
+    "another length": (PMHCA, ACROSS, {}),
+    "padding": (PMHCA, ACROSS, {"key_mask": KEY_MASK}),
+    "a mask of each pair": (PMHCA, ACROSS, {"attention_mask": HOLES}),
+    "both": (PMHA, ACROSS, {"attention_mask": HOLES, "key_mask": KEY_MASK}),
+    "causal": (PMMHA, WITHIN, {}),
+    "causal, padding": (PMMHA, WITHIN, {"key_mask": KEY_MASK}),
+    "causal, others": (PMMHA, WITHIN, {"attention_mask": EVEN | np.eye(6, dtype=bool)}),
+    "all masks": (PMMHA, WITHIN, {"attention_mask": EVEN, "key_mask": KEY_MASK}),
+}
+
+
+def pair(kind, inputs, **options):
+    """Our layer and Keras', with the same weights and the same dropout to come."""
+    query, key, value = (array.shape for array in inputs)
+    ours, theirs = kind(**options), keras.layers.MultiHeadAttention(**options)
+    ours.build(query, key, value)
+    theirs.build(query, value, key)
+    theirs.set_weights(set_weights_by_formula(ours).get_weights())
+    if options.get("dropout"):
+        for dropout in (ours.dropout_layer, theirs._dropout_layer):
+            dropout.seed_generator.state.assign([0, 7])
+    return ours, theirs
+
+
+def keras_masks(kind, masks):
+    allowed = [np.ones((1, 1, 1), dtype=bool)]
+    allowed += [masks["attention_mask"]] if "attention_mask" in masks else []
+    allowed += [masks["key_mask"][:, None]] if "key_mask" in masks else []
+    combined = np.logical_and.reduce(np.broadcast_arrays(*allowed))
+    return {"attention_mask": combined, "use_causal_mask": kind is PMMHA}
+
+
+def both(case, wanted, of_call, **options):
+    """What our layer and Keras' return."""
+    kind, (query, key, value), masks = CASES[case]
+    ours, theirs = pair(kind, (query, key, value), **SIZES, **options)
+    call = {"return_attention_scores": wanted, **of_call}
+    found = ours(query, key, value, **masks, **call)
+    return found, theirs(query, value, key, **keras_masks(kind, masks), **call)
+
+
+@pytest.mark.parametrize("dropout, training", [(0, True), (0.4, False), (0.4, True)])
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_and_scores_are_those_of_keras(case, dropout, training):
+    call = {"training": training}
+    alone, expected_alone = both(case, False, call, dropout=dropout)
+    found, expected = both(case, True, call, dropout=dropout)
+    for output in (alone, found[0], expected_alone):
+        np.testing.assert_allclose(output, expected[0], atol=1e-6)
+    scores = np.asarray(expected[1])
+    if dropout and training:  # Keras returns the weights from before the dropout.
+        scores = np.where(found[1], scores / (1 - dropout), 0)
+    np.testing.assert_allclose(found[1], scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("case", ["padding", "causal, padding"])
+def test_mixed_precision_is_as_near_to_keras_as_it_can_tell(case, policy):
+    for one, other in zip(*both(case, True, {}, dtype=policy), strict=True):
+        assert one.dtype == other.dtype
+        one, other = (np.asarray(array, dtype="float32") for array in (one, other))
+        np.testing.assert_allclose(one, other, atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", [PMHA, PMMHA])
+def test_masks_that_keras_attached_are_heeded_and_handed_on_as_by_keras(kind):
+    ids = np.array([[1, 2, 3, 0], [3, 3, 1, 1], [1, 0, 0, 0]])
+    embedding = keras.layers.Embedding(4, 8, mask_zero=True)
+    states, mask = embedding(ids), ids != 0
+    ours, theirs = pair(kind, (states, states, states), **SIZES)
+    found = ours(states, states, states)
+    # The last one called, for Keras takes the mask away from its arguments.
+    expected = theirs(states, states, use_causal_mask=kind is PMMHA)
+    for output in (found, expected):
+        np.testing.assert_array_equal(output._keras_mask, mask)
+    # To Keras, padding attends nowhere either; its rows mean nothing to both.
+    np.testing.assert_allclose(
+        np.asarray(found)[mask], np.asarray(expected)[mask], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "make, inputs",
+    [
+        (lambda: PMHA(**SIZES), ACROSS),
+        (lambda: PMMHA(**SIZES), WITHIN),
+        (lambda: EncoderBlock(**BLOCK), (SOURCES, TOKENS)),
+        (lambda: Encoder(2, **BLOCK), (SOURCES,)),
+        (lambda: DecoderBlock(**BLOCK), (TARGETS, SOURCES)),
+        (lambda: Decoder(2, **BLOCK), (TARGETS, SOURCES)),
+    ],
+    ids=["PMHA", "PMMHA", "EncoderBlock", "Encoder", "DecoderBlock", "Decoder"],
+)
+def test_functional_models_have_scores_as_well(make, inputs):
+    symbols = [keras.Input(array.shape[1:], len(array)) for array in inputs]
+    found = make()(*symbols, return_attention_scores=True)
+    expected = make()(*inputs, return_attention_scores=True)
+    keras.tree.assert_same_structure(found, expected)
+    for symbol, tensor in zip(*map(keras.tree.flatten, (found, expected))):
+        assert symbol.shape == tensor.shape and symbol.dtype == tensor.dtype
+
+
+@pytest.mark.parametrize("shape", [tuple, list])
+def test_shapes_are_told_in_advance(shape):
+    ours, theirs = pair(PMHCA, ACROSS, **SIZES)
+    query, key, value = (shape(array.shape) for array in ACROSS)
+    told = ours.compute_output_shape(query, key, value)
+    assert tuple(told) == theirs.compute_output_shape(query, value, key)
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("size", [0, -2, 1.5])
+def test_sizes_that_keras_refuses_are_refused(name, size):
+    for kind in (PMHA, keras.layers.MultiHeadAttention):
+        with pytest.raises(ValueError, match=f"`{name}`.*{size}"):
+            kind(**{**SIZES, name: size})
