@@ -13,7 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt import __version__, termination
-from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, STEEPEST_PENALTY
+from reprt.constants import (
+    AUDITED_TOKENS,
+    LENGTH_PENALTY,
+    MOST_BEAMS,
+    STEEPEST_PENALTY,
+)
 from reprt.reports.registry import page_on, pages
 from reprt.termination import Terminated
 
@@ -423,9 +428,9 @@ def _audit_parser(commands):
     parser.add_argument(
         "--length",
         type=_number(int, 3, LONGEST_AUDIT),
-        default=12,
         metavar="N",
-        help="tokens of the target; the source has two more; default %(default)s",
+        help="tokens of the target; the source has two more; default what the model "
+        f"is built for, or else {AUDITED_TOKENS}",
     )
     parser.add_argument("--seed", type=_number(int, 0), default=0, metavar="N")
     parser.add_argument(
@@ -621,7 +626,8 @@ def _attention(options) -> int:
     from reprt.decoding.attention_maps import draw, write_page
     from reprt.decoding.translator import Translator
 
-    maps = Translator.load(options.run, **_search(options)).attention(options.sentence)
+    translator = Translator.load(options.run, **_search(options))
+    maps = translator.attention(_decoded(os.fsencode(options.sentence)))
     folder = options.out or options.run
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / "attention.png", folder / "attention.html"

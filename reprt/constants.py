@@ -1,4 +1,4 @@
-"""Special ids, the names that settings choose among, the bounds of a search."""
+"""Special ids, the names that settings choose among, the bounds of search and audit."""
 
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
@@ -16,3 +16,5 @@ DROPOUT_PLACES = (*TUTORIAL_DROPOUT, "attention_output")
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32
 MOST_BEAMS = 1000
+
+AUDITED_TOKENS = 12  # of the target

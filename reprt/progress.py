@@ -1,6 +1,7 @@
 """One line that says how far the work is and when it will be done."""
 
 import sys
+import threading
 
 SECONDS_BETWEEN_LINES = 30  # where the output is a file, which keeps every line
 
@@ -60,6 +61,8 @@ class _Log:
 def _line(**options):
     from tqdm import tqdm  # of the extra `train`, as is whatever shows progress
 
+    # tqdm's own has a semaphore, which a process that is killed would leave behind.
+    tqdm.set_lock(threading.RLock())
     terminal = sys.stderr.isatty()
     return tqdm(
         file=sys.stderr if terminal else _Log(),

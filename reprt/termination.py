@@ -5,10 +5,15 @@ has first to be saved puts it off.
 """
 
 import contextlib
+import functools
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 
 STATUS = 128 + signal.SIGTERM  # the shell's, of a process that ends so
+MOMENT = 0.1  # seconds
 
 
 class Terminated(SystemExit):
@@ -29,8 +34,22 @@ _request = _Request()
 
 
 def listen():
-    """Lets SIGTERM raise `Terminated`, wherever the main thread is."""
+    """Lets SIGTERM raise `Terminated`, wherever the main thread is.
+
+    Where Python ignores all that is raised, as in what its garbage collector calls,
+    SIGTERM and SIGINT are put off for a moment.
+    """
     signal.signal(signal.SIGTERM, _note)
+    sys.unraisablehook = functools.partial(_ignored, sys.unraisablehook)
+
+
+def _ignored(usual, unraisable):
+    signals = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}
+    if again := signals.get(unraisable.exc_type):
+        _request.asked = False  # for it is to raise once more
+        threading.Timer(MOMENT, os.kill, (os.getpid(), again)).start()
+    else:
+        usual(unraisable)
 
 
 def _note(number, frame):

@@ -92,3 +92,10 @@ def test_what_was_there_before_says_nothing_about_the_speed(always, capsys):
     line.close()
     *_, last = capsys.readouterr().err.splitlines()
     assert last == "text:  75% of 200MB, 500kB/s, ETA 01:40"
+
+
+def test_a_line_has_no_semaphore_that_a_kill_would_leave():
+    from tqdm import tqdm
+
+    Progress()
+    assert not hasattr(tqdm.get_lock(), "mp_lock")

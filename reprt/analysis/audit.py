@@ -10,6 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from reprt.constants import AUDITED_TOKENS
+
 METHODS = {
     "perturbation": "one later token replaced",
     "truncation": "the later tokens cut off",
@@ -124,7 +126,7 @@ class Audit:
 
 
 def audit(
-    model, source_vocab_size=None, target_vocab_size=None, length=12, seed=0
+    model, source_vocab_size=None, target_vocab_size=None, length=None, seed=0
 ) -> Audit:
     """Finds out whether a model sees target tokens that search has yet to produce.
 
@@ -153,7 +155,8 @@ def audit(
             model's attribute of that name.
         target_vocab_size: the same for the target. Defaults to the model's attribute
             or else the number of logits.
-        length: number of target tokens, at least 3. Defaults to 12.
+        length: number of target tokens, at least 3. Defaults to what the model is
+            built for, or else 12.
         seed: of the random sentences.
 
     Returns:
@@ -267,11 +270,17 @@ def _lengths(model, length):
             "in a model that takes the pair."
         )
     # Different from each other, so that inputs in the wrong order are noticed.
-    lengths = [length + 2, length]
+    usual = AUDITED_TOKENS if length is None else length
+    lengths = [usual + 2, usual]
     if isinstance(inputs, list | tuple) and len(inputs) == 2:
         for side, ids in enumerate(inputs):
             if len(ids.shape) == 2 and ids.shape[1] is not None:
                 lengths[side] = ids.shape[1]
+    if length not in (None, lengths[1]):
+        raise ValueError(
+            f"Expected a length of {lengths[1]}, which {model.name!r} is built for. "
+            f"Received: {length}."
+        )
     return lengths
 
 

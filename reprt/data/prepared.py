@@ -74,10 +74,12 @@ def check_ending(path: Path):
     """Checks the name of a file that is to be written.
 
     Raises:
-        ValueError: if it does not end with `.npz`.
+        ValueError: if it does not end with `.npz`, or is a folder's.
     """
     if path.suffix != ENDING:
         raise ValueError(f"Expected a file name that ends with {ENDING}, got {path}.")
+    if path.is_dir():
+        raise ValueError(f"Expected a file to be written. {path} is a folder.")
 
 
 def write_prepared(text: EncodedCorpus, vocab_size: int, max_tokens: int, path: Path):

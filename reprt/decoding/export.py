@@ -118,6 +118,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
             keras.saving.save_model(translator.model, file.name)
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         # TensorFlow and HDF5 have errors of their own for what the system refuses.
+        model.unlink(missing_ok=True)  # it gets its name before the folder does
         for each in new:
             with contextlib.suppress(OSError):
                 each.rmdir()

@@ -34,6 +34,8 @@ def in_own_process(function: Callable, *arguments):
     usual = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the process inherits
     try:
         process.start()
+    except BrokenPipeError:  # which would be taken for that of a closed output
+        raise ChildProcessError("A process of this job was lost as it began.") from None
     finally:
         signal.signal(signal.SIGINT, usual)
     sender.close()

@@ -70,6 +70,11 @@ def save_checkpoint(
     arrays[_STATE] = np.array(json.dumps(state))
     with whole_file(folder / f"step-{step:08d}.npz") as file:
         np.savez(file, **arrays)
+    drop_older(folder)
+
+
+def drop_older(folder: Path):
+    """Removes all checkpoints but the last two."""
     for old in _checkpoints(folder)[:-KEPT]:
         old.unlink()
 

@@ -15,7 +15,12 @@ from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
-from reprt.runs.checkpoint import by_path, restore_checkpoint, save_checkpoint
+from reprt.runs.checkpoint import (
+    by_path,
+    drop_older,
+    restore_checkpoint,
+    save_checkpoint,
+)
 from reprt.runs.run_folder import RunFolder
 from reprt.runs.run_settings import RunSettings
 from reprt.schema import check, check_range
@@ -163,6 +168,8 @@ class Trainer:
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.
+        if folder.writable:
+            drop_older(folder.checkpoints)
         folder.write_log(self.state.rows)
         if self.state.epoch and not self.state.step_in_epoch:
             folder.save_model(self.model)

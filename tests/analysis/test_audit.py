@@ -301,6 +301,8 @@ def test_a_model_of_fixed_lengths_is_asked_at_those():
     assert found.truncation is None
     assert "takes no shorter target (ValueError: Input 1" in str(found)
     assert found.looks_ahead
+    with pytest.raises(ValueError, match="a length of 8, .* built for. Received: 12"):
+        audit(attention(False, 9, 8), source_vocab_size=VOCAB, length=12)
 
 
 def test_the_model_is_as_it_was():

@@ -1,5 +1,7 @@
 """Bad command lines: one line that names the culprit, status 2, and nothing written."""
 
+import types
+
 import pytest
 from tiny_run import RECIPE
 
@@ -69,6 +71,7 @@ OTHERS = [
     ("prepare {recipe} ''", "argument file"),
     ("prepare {recipe} {new}.npz --text {missing}", "{missing}"),
     ("prepare {recipe} {new}.npz --pair ''", "argument --pair"),
+    ("prepare {recipe} {folder}.npz --text embedded", "{folder}.npz is a folder"),
     ("translate {run} --file {missing}", "{missing}"),
     ("translate {run} --file {empty}", "{empty}"),
     ("translate {run} --file ''", "argument --file"),
@@ -109,9 +112,10 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("REPRT_TED", raising=False)
-    names = ("missing", "new", "empty", "file", "recipe", "above", "run")
+    names = ("missing", "new", "empty", "file", "recipe", "above", "run", "folder")
     found = {name: tmp_path / name for name in names}
     found["empty"].mkdir()
+    (tmp_path / "folder.npz").mkdir()
     found["file"].write_text("no such thing\n")
     found["recipe"].write_text(RECIPE)
     found["run"] = found["above"] / "run"
@@ -160,6 +164,20 @@ def test_a_backend_that_is_not_there_is_told_first(
         assert main([command, str(places["missing"])]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert told in line
+
+
+def test_bytes_of_a_sentence_that_are_no_utf8_become_a_sign(
+    places, capsys, monkeypatch
+):
+    from reprt.decoding.translator import Translator
+
+    def attention(sentence):
+        raise ValueError(sentence)
+
+    loaded = types.SimpleNamespace(attention=attention)
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: loaded)
+    assert main(["attention", str(places["run"]), "casa\udcff"]) == 2
+    assert capsys.readouterr().err == "reprt: casa\ufffd\n"
 
 
 def test_pages_need_no_backend(places, capsys, monkeypatch):

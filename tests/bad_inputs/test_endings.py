@@ -1,5 +1,6 @@
 """How the process of the command ends: signals, and streams that are closed."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -41,8 +42,9 @@ sys.exit(main())
 
 
 @pytest.fixture
-def listening():
+def listening(monkeypatch):
     """SIGTERM is listened to, and forgotten afterwards."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     usual = signal.getsignal(signal.SIGTERM)
     termination.listen()
     yield
@@ -113,6 +115,21 @@ def test_a_caller_that_is_to_end_waits_for_its_process(tmp_path, to_all):
     assert caller.wait(60) == 143
     assert (tmp_path / "process-saved").exists()
     assert not Path("/proc", note.read_text()).exists()
+
+
+@pytest.mark.parametrize(
+    "number, raised",
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, termination.Terminated)],
+)
+def test_a_signal_where_python_ignores_errors_comes_again(listening, number, raised):
+    def collected(*_):
+        gc.callbacks.remove(collected)
+        os.kill(os.getpid(), number)
+
+    gc.callbacks.append(collected)
+    with pytest.raises(raised):
+        gc.collect()
+        time.sleep(10)
 
 
 def test_a_request_to_end_is_put_off_and_not_forgotten(listening):

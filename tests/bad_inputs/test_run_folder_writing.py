@@ -8,13 +8,16 @@ import pwd
 import socket
 import subprocess
 import sys
+import types
 from concurrent import futures
 
 import keras
 import pytest
+import tensorflow as tf
 from fake_runs import row
 
 from reprt import files
+from reprt.decoding import export as exporting
 from reprt.runs.checkpoint import save_checkpoint
 from reprt.runs.run_folder import RunFolder
 
@@ -196,17 +199,65 @@ def test_many_write_the_same_file_at_once(tmp_path):
     ],
 )
 def test_an_error_of_the_disk_names_the_file(run, monkeypatch, error):
-    kept = [row(1, 5.0, 6.0)]
-    run.write_log(kept)
+    run.write_log([row(1, 4.0, 3.0)])
 
     def fail(*_):
         raise error
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(type(error), match=f"{error.strerror}: '.*/out/repe/log.csv'"):
-        run.write_log([])
-    assert run.log() == kept
+        run.write_log([row(2, 3.0, 2.0)])
+    assert run.log() == [row(1, 4.0, 3.0)]
     assert {path.name for path in run.path.iterdir()} == {"checkpoints", "log.csv"}
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_is_full_midway_is_told_with_the_file(run):
+    run.write_metrics({"parameters": 1})
+    path = run.path / "metrics.json"
+    with pytest.raises(OSError, match="No space left on device: '.*/metrics.json'"):
+        with files.whole_file(path) as file:
+            file.write(b"half")
+            raise FULL
+    assert run.metrics() == {"parameters": 1}
+    assert {each.name for each in run.path.iterdir()} == {"checkpoints", path.name}
+
+
+@pytest.mark.parametrize(
+    "place, error",
+    [
+        ("tensorflow.saved_model.save", FULL),
+        ("tensorflow.saved_model.save", tf.errors.OpError(None, None, "full", 8)),
+        ("keras.saving.save_model", FULL),
+        ("keras.saving.save_model", RuntimeError("full\nof HDF5")),
+        ("os.fsync", FULL),
+        ("os.replace", FULL),
+        ("reprt.files.os.replace of the folder", FULL),
+    ],
+)
+def test_an_export_to_a_full_disk_leaves_nothing(tmp_path, outside, place, error):
+    real = os.replace
+
+    def fail(from_, to=None, *_):
+        if "folder" not in place or os.path.isdir(from_):
+            raise error
+        real(from_, to)
+
+    def save(model, path):
+        pathlib.Path(path).joinpath("half").touch()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "ExportedTranslator", lambda translator: None)
+        patch.setattr("tensorflow.saved_model.save", save)
+        patch.setattr("keras.saving.save_model", lambda model, path: None)
+        patch.setattr(place.split()[0], fail)
+        for folder in (tmp_path, tmp_path / "new" / "deeper"):
+            with pytest.raises(OSError, match=f"written to {folder}: .*") as told:
+                exporting.export(types.SimpleNamespace(model=None), folder)
+            assert "\n" not in str(told.value)
+    assert list(tmp_path.iterdir()) == [outside]
 
 
 @pytest.mark.parametrize("place", ["thesis.txt", "thesis.txt/deeper"])
@@ -233,6 +284,6 @@ def test_without_a_home_the_cache_has_to_be_named(tmp_path, monkeypatch):
 
 
 def test_what_is_no_utf8_in_a_command_comes_back(run, monkeypatch):
-    metrics = {"parameters": 7, "command": "reprt train \udcff"}
+    metrics = {"parameters": 1, "command": "reprt train \udcff"}
     run.write_metrics(metrics)
     assert run.metrics() == metrics

@@ -1,0 +1,162 @@
+"""A training that is killed before any one of its file events, and started again."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tiny
+
+from reprt.files import is_unfinished
+from reprt.runs.run_folder import RunFolder
+from reprt.training import trainer
+
+CHANGING = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
+
+
+class Watch:
+    """Calls a function before each event that changes a file."""
+
+    def __init__(self):
+        self.call = None
+        sys.addaudithook(self._hear)  # which stays for as long as the process
+
+    def _hear(self, event, arguments):
+        opening = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        call = self.call
+        if call and (opening or event in CHANGING):
+            self.call = None  # what it does is not watched
+            call()
+            self.call = call
+
+
+@pytest.fixture(scope="module")
+def watch():
+    return Watch()
+
+
+class Arithmetic:
+    """Steps in no time; what they make depends on each batch and on the order."""
+
+    devices, accelerators = ["CPU:0"], []
+    scope = contextlib.nullcontext
+
+    def __init__(self, deterministic):
+        self.agreed = float
+        self.check_same = self.load = self.store = lambda *_: None
+
+    def compile(self, objective, optimizer, split):
+        self._variables = [*objective.model.variables, *optimizer.variables]
+
+    def batches(self, split, size, order=None, skip=0):
+        order = np.arange(len(split)) if order is None else order
+        return [order[at : at + size] for at in range(skip * size, len(order), size)]
+
+    def train(self, rows):
+        for variable in self._variables:
+            variable.assign(variable.numpy() / 2 + rows[0])
+        return self.evaluate(rows)
+
+    def evaluate(self, rows):
+        return len(rows), float(rows.sum()), len(rows), 0
+
+    def read(self, sums):
+        return sums
+
+
+def small(*sizes, **keywords):
+    dense, dropout = keras.layers.Dense(1), keras.layers.Dropout(0.1)
+    model = keras.Sequential([keras.layers.Input((2,)), dense, dropout], name="small")
+    model.looks_ahead = model.packable = False
+    return model
+
+
+def train(folder, settings, text):
+    """Trains as the command does, from where the folder says the training stands."""
+    keras.backend.clear_session()  # as in a process of its own, names begin anew
+    run = RunFolder(folder / "repe")
+    with run.claimed() as mine:
+        assert mine
+        run.open(settings, text)
+        ours = trainer.Trainer(settings, text, run, tiny.Lines())
+        while not ours.finished:
+            ours.train_epoch()
+        run.write_metrics({"parameters": ours.model.count_params()})
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+def put(contents, folder):
+    for path, content in sorted(contents.items()):
+        if content is None:
+            (folder / path).mkdir()
+        else:
+            (folder / path).write_bytes(content)
+
+
+def timeless(folder):
+    """What a training leaves, without times and how often it was started."""
+
+    def plain(table):
+        return {name: each for name, each in table.items() if "seconds" not in name}
+
+    found = contents(folder)
+    for path, content in found.items():
+        if path.suffix == ".npz":
+            with np.load(io.BytesIO(content)) as saved:
+                found[path] = {name: saved[name].tolist() for name in saved.files}
+            state = plain(json.loads(found[path]["state"]))
+            found[path]["state"] = {**state, "rows": list(map(plain, state["rows"]))}
+        elif path.suffix == ".keras":
+            with zipfile.ZipFile(io.BytesIO(content)) as saved:
+                found[path] = saved.read("model.weights.h5")
+        elif path.name == "log.csv":
+            found[path] = list(map(plain, RunFolder(folder / path.parent).log()))
+        elif path.name == "manifest.json":
+            found[path] = {**json.loads(content), "starts": None}
+    return found
+
+
+def test_a_kill_before_any_file_event_changes_nothing(
+    settings, text, tmp_path, watch, monkeypatch
+):
+    real = os.fsync
+
+    def fsync(file):
+        sys.audit("os.fsync", file)  # which Python leaves out
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(trainer, "backend", Arithmetic)
+    monkeypatch.setattr(trainer, "make", small)
+    asked = settings(checkpoint_minutes=0, batching={"size": 32})  # 2 steps
+    alone, left = tmp_path / "alone", []
+    alone.mkdir()
+
+    def keep():
+        """A kill leaves what is on the disk; nothing that would clean up runs."""
+        found = contents(alone)
+        if found not in left:
+            left.append(found)
+
+    watch.call = keep
+    train(alone, asked, text)
+    watch.call = None
+    expected = timeless(alone)
+    assert len(left) > 40 and not any(map(is_unfinished, expected))
+    for number, state in enumerate(left):
+        killed = tmp_path / f"killed-{number}"
+        killed.mkdir()
+        put(state, killed)
+        train(killed, asked, text)
+        assert timeless(killed) == expected, sorted(map(str, state))
