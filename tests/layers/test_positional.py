@@ -51,7 +51,7 @@ def test_positions_are_rounded_only_once(policy):
     [
         (lambda: sinusoidal_table(5, 7), "even depth.*depth=7"),
         (lambda: sinusoidal_table(5, 8, "fairseq"), "'fairseq'"),
-        (lambda: AddPositional("learned"), "'learned'"),
+        (lambda: AddPositional("rotary"), "'rotary'"),
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
         (lambda: AddPositional()(X[..., :3]), "even depth.*depth=3"),
         (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),
