@@ -4,7 +4,7 @@
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
-#   make test-all          and those of several workers, of Ray and of the benchmarks
+#   make test-all          and those of several workers, Ray, the benchmarks, many kills
 #   make check             lint, types and the direction of imports
 #   make notebooks         execute the notebooks, into docs/notebooks
 #   make docs              build the documentation site, into build/site
@@ -18,7 +18,7 @@
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
 # REPRT_TED=FOLDER    where the official text lies, looked at first
 # PYTHON=python3.12   the interpreter to make the environment with
-# ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2"
+# ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2", or pytest
 
 PYTHON ?= python3
 PAIR ?= pt_to_en
@@ -49,7 +49,7 @@ test: $(VENV)/test
 	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m "not long"
 
 test-all: $(VENV)/test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile
+	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile $(ARGUMENTS)
 
 check: $(VENV)/test
 	$(VENV)/bin/flake8

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pickle
 import re
+import signal
 
 import eager
 import numpy as np
@@ -16,6 +17,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # Two files run at once, and threads that wait for work take time from the other.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# What a shell starts in the background is deaf to Ctrl-C, and so are its children.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
