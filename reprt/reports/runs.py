@@ -266,7 +266,9 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     from reprt.runs.run_folder import RunFolder
 
     runs = []
-    for config in sorted(path for each in configs for path in folder.glob(each)):
+    found = [path for each in configs for path in folder.glob(each)]
+    # A link may lead to a run once more.
+    for config in sorted({path.resolve(): path for path in found}.values()):
         live = RunFolder(config.parent)
         if not is_unfinished(live.path):
             runs.append(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reprt.cli import main
 from reprt.models.registry import make
 from reprt.reports.freeze import freeze
-from reprt.reports.runs import read_runs
+from reprt.reports.runs import own_runs, read_runs
 from reprt.runs.run_folder import RunFolder, RunFolderError
 
 DEEP = "[" * 60_000 + "]" * 60_000
@@ -185,6 +185,13 @@ FROZEN = [
 @pytest.fixture
 def frozen(folder, tmp_path):
     return freeze(folder, tmp_path / "frozen")[0]
+
+
+def test_a_run_that_a_link_leads_to_once_more_counts_once(add):
+    folder = add("baseline", [row(1, 5.0, 6.0)])
+    (folder / "another").symlink_to(folder / "baseline")
+    (run,) = own_runs(folder, "*/config.toml")
+    assert run.name == "baseline"
 
 
 def test_a_damaged_file_of_frozen_runs_is_named(frozen, capsys):
