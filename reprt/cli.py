@@ -33,7 +33,7 @@ class WrongValue(ValueError):
 
 
 class _CommandParser(argparse.ArgumentParser):
-    """Of one command. A wrong value is told in one line, without the usage."""
+    """Reads the arguments of a command; tells a wrong value in one line."""
 
     def error(self, message):
         if message.startswith("argument "):

@@ -1,4 +1,4 @@
-"""A tiny model, the settings of its run, and a progress that remembers."""
+"""A tiny model, the settings and the log of its run, a progress that remembers."""
 
 from reprt.presets import preset
 from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
@@ -21,6 +21,14 @@ class Lines:
     def __init__(self):
         self.shown, self.said = [], []
         self.show, self.say = self.shown.append, self.said.append
+
+
+def losses(run):
+    """The log of a run folder without the times, which no two runs share."""
+    return [
+        {name: value for name, value in row.items() if "seconds" not in name}
+        for row in run.log()
+    ]
 
 
 def settings(name="repe", model=None, **changes):

@@ -63,9 +63,6 @@ def _answer(sender, function, arguments):
         result, raised = function(*arguments), None
     except Exception as error:
         result, raised = None, error
-    except termination.Terminated:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the caller asks once more
-        raise
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing is left to be saved
     sender.send((result, raised))
 

@@ -101,11 +101,9 @@ def _train(runs, text, progress, after_epoch):
 
 def _results(trainer, progress: Progress):
     """What is reported of a trained model, beyond its log."""
-    import keras
-
     state, text, run = trainer.state, trainer.text, trainer.settings
     # A training that ran out of time ended within an epoch, which does not count.
-    model = keras.saving.load_model(trainer.folder.model) if state.epoch else None
+    model = trainer.folder.load_model() if state.epoch else None
     metrics = {
         "parameters": trainer.model.count_params(),
         "epochs": state.epoch,

@@ -9,18 +9,11 @@ import keras
 import numpy as np
 import pytest
 from keras import layers, ops
+from tiny import TINY
 
 from reprt import models
 from reprt.analysis.audit import METHODS, audit
 
-TINY = {
-    "num_blocks": 1,
-    "embedding_dim": 8,
-    "num_heads": 2,
-    "key_dim": 4,
-    "value_dim": 4,
-    "feed_forward_dim": 16,
-}
 VOCAB = 24
 SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
 

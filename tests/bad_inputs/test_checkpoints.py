@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reprt.runs.checkpoint import CheckpointError, restore_checkpoint, save_checkpoint
@@ -159,12 +159,6 @@ def test_what_is_no_state_is_named(change, message):
         State.from_json({**STATE, **change})
 
 
-@settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 @given(
     at=st.floats(0, 1),
     cut=st.integers(0, 20),

@@ -6,18 +6,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reprt.cli import main
 from reprt.data.prepared import FORMAT, read_prepared, write_prepared
-
-EXAMPLES = settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +105,6 @@ def test_what_is_no_prepared_file_is_named(path, content):
         read_prepared(path)
 
 
-@EXAMPLES
 @given(at=st.floats(0, 1), cut=st.integers(0, 20), new=st.binary(max_size=20))
 def test_any_damage_is_read_or_named(whole, path, at, cut, new):
     content = whole.read_bytes()
@@ -121,7 +113,6 @@ def test_any_damage_is_read_or_named(whole, path, at, cut, new):
     _read(path)
 
 
-@EXAMPLES
 @given(data=st.data())
 def test_any_bytes_in_the_place_of_an_array_are_read_or_named(whole, path, data):
     with zipfile.ZipFile(whole) as archive:

@@ -1,7 +1,7 @@
 """Recipes that cannot be followed: told when they are read, and no folder is made."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reprt.cli import main
@@ -9,12 +9,6 @@ from reprt.runs.recipe import load_recipe
 
 MODEL = "[models.repe]\npreset = 'repe'\n"
 LONG, DEEP = "9" * 400, f"{'[' * 60_000}{']' * 60_000}"
-EXAMPLES = settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 @pytest.fixture
@@ -156,7 +150,6 @@ KEYS = st.sampled_from(
 )
 
 
-@EXAMPLES
 @given(key=KEYS, value=VALUES)
 def test_any_value_is_taken_or_refused(tmp_path, key, value):
     path = tmp_path / "mine.toml"
@@ -182,7 +175,6 @@ def _toml(value):
     return str(value)
 
 
-@EXAMPLES
 @given(content=st.binary(max_size=60), after=st.booleans())
 def test_any_bytes_are_taken_or_refused(tmp_path, content, after):
     path = tmp_path / "mine.toml"

@@ -6,7 +6,7 @@ import shutil
 import keras
 import pytest
 from fake_runs import row
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reprt.cli import main
@@ -23,12 +23,6 @@ SIGNED = {
         {"metric": "BLEU", "text": "words", "value": 1.5, "signature": "BLEU|x"}
     ],
 }
-EXAMPLES = settings(
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 @pytest.fixture
@@ -272,7 +266,6 @@ def test_pieces_in_another_order_are_refused(translated, side):
 FILES = st.sampled_from(["log.csv", "manifest.json", "metrics.json", "config.toml"])
 
 
-@EXAMPLES
 @given(file=FILES, at=st.floats(0, 1), cut=st.integers(0, 9), new=st.binary(max_size=9))
 def test_any_damage_is_read_or_named(folder, file, at, cut, new):
     path = folder / "repe" / file
@@ -287,7 +280,6 @@ def test_any_damage_is_read_or_named(folder, file, at, cut, new):
         path.write_bytes(whole)
 
 
-@EXAMPLES
 @given(
     file=st.sampled_from(["runs.csv", "epochs.csv", "provenance.json", "recipe.toml"]),
     at=st.floats(0, 1),

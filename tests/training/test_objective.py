@@ -5,12 +5,11 @@ import math
 import numpy as np
 import pytest
 from keras import ops
+from tiny import losses
 
 from reprt.training import trainer as loop
 from reprt.training.objective import Objective, Term
 from reprt.training.trainer import TrainingDiverged
-
-SECONDS = ("train_seconds", "val_seconds")
 
 
 class Fading(Objective):
@@ -30,13 +29,6 @@ def to_the_end(trainer):
     return trainer
 
 
-def losses(trainer):
-    return [
-        {name: value for name, value in row.items() if name not in SECONDS}
-        for row in trainer.folder.log()
-    ]
-
-
 @pytest.mark.usefixtures("eagerly")
 def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
     trainer, variables, assert_same, monkeypatch
@@ -48,8 +40,8 @@ def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
     trainer("parts").train_epoch()
     parts = to_the_end(trainer("parts"))
     assert_same(variables(whole), variables(parts))
-    assert losses(whole) == losses(parts)
-    assert losses(plain)[0] not in losses(whole)
+    assert losses(whole.folder) == losses(parts.folder)
+    assert losses(plain.folder)[0] not in losses(whole.folder)
     # Validation is neither weighted nor has it other terms.
     plain.model.set_weights(whole.model.get_weights())
     expected = whole.evaluate(whole.text.dev)
@@ -61,7 +53,7 @@ def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
     scaled = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
     to_the_end(scaled)
     assert_same(usual.model.get_weights(), scaled.model.get_weights(), 1e-5)
-    assert losses(scaled)[0]["step"] == 3
+    assert losses(scaled.folder)[0]["step"] == 3
     again = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
     assert_same(again.model.get_weights(), scaled.model.get_weights())
 
@@ -79,7 +71,7 @@ def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeyp
             ours._backend, "read", lambda sums: steps.append(len(sums)) or read(sums)
         )
         ours.train_epoch()
-        logs.append(losses(ours))
+        logs.append(losses(ours.folder))
         readings.append(steps)
     assert logs[0] == logs[1]
     # An epoch has three steps, and the validation one.

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_run
+from test_resume import RECIPE
+from tiny import losses
 
 from reprt.runs.run_folder import RunFolder
 
@@ -66,20 +68,6 @@ while killed < kills:
         killed += ended(process) == -signal.SIGKILL
 print(json.dumps({"chains": chains, "killed": killed}))
 """
-RECIPE = f"""
-[vocabulary]
-size = 150
-[batching]
-size = 4
-[training]
-epochs = 2
-checkpoint_minutes = 0
-bleu = false
-[models.repe]
-preset = "repe"
-{tiny_run.MODEL}
-dropout = 0.2
-"""
 
 
 def result(run: Path):
@@ -88,11 +76,8 @@ def result(run: Path):
     with np.load(newest) as saved:
         arrays = {name: saved[name].tolist() for name in saved.files}
     del arrays["state"]
-    log = [
-        {name: value for name, value in row.items() if "seconds" not in name}
-        for row in RunFolder(run).log()
-    ]
-    return newest.name, arrays, log, sorted(path.name for path in run.iterdir())
+    files = sorted(path.name for path in run.iterdir())
+    return newest.name, arrays, losses(RunFolder(run)), files
 
 
 @pytest.mark.long
@@ -113,4 +98,3 @@ def test_chains_of_kills_at_random_moments_end_with_the_same_bits(tmp_path):
     expected = result(tmp_path / "alone" / "repe")
     for number in range(told["chains"]):
         assert result(tmp_path / f"killed-{number}" / "repe") == expected, number
-    print(told)

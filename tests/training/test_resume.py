@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tiny_run
+from tiny import losses
 
 from reprt.cli import main
 from reprt.runs.checkpoint import CheckpointError
@@ -70,14 +71,6 @@ def kill_after(process, checkpoints: pathlib.Path, step):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-
-
-def losses(run):
-    """The log without the times, which no two runs share."""
-    return [
-        {name: value for name, value in row.items() if "seconds" not in name}
-        for row in run.log()
-    ]
 
 
 def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp_path):
