@@ -71,7 +71,7 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
         deadline = time.monotonic() + 300
         runs = [out / f"repe.{seed}" for seed in (0, 1)]
 
-        while not any(any(run.glob("checkpoints/*.npz")) for run in runs):
+        while not any(any(run.glob("checkpoints/step-*.npz")) for run in runs):
             assert time.monotonic() < deadline, log.read_text()
             assert driver.poll() is None, log.read_text()
             time.sleep(0.1)
