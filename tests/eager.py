@@ -1,4 +1,4 @@
-"""Training without traces, which for a tiny model take longer than a few steps."""
+"""Training without traces and packing, which take long where models are tiny."""
 
 import contextlib
 
@@ -7,9 +7,10 @@ import pytest
 
 @contextlib.contextmanager
 def training():
-    """Within it the steps of trainers are not traced; searches are."""
+    """Within it trainers neither trace nor pack; searches are traced."""
     import tensorflow as tf
 
+    from reprt.models import Transformer
     from reprt.training.trainer import Trainer
 
     def eager(method):
@@ -23,6 +24,7 @@ def training():
         return call
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Transformer, "packable", False)
         for name in ("calibrate", "train_epoch", "evaluate"):
             patch.setattr(Trainer, name, eager(getattr(Trainer, name)))
         yield

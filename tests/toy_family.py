@@ -86,9 +86,8 @@ class Bag(TranslationModel):
         return self.dropout(ops.tanh(means + memory[:, None]), training=training)
 
     def projection(self):
-        return ops.convert_to_tensor(self.output_dense.kernel), ops.convert_to_tensor(
-            self.output_dense.bias
-        )
+        output, dtype = self.output_dense, self.compute_dtype
+        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
     def logits(self, states):
         return self.output_dense(states)

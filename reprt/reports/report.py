@@ -103,7 +103,7 @@ def _comparison(runs, official, name, pair) -> list[str]:
     published = paper.TABLE_1.get(pair, {})
     for run in runs:
         result = run.paper
-        if result or not official and run.name in published:
+        if result or not official and run.name == run.preset in published:
             result = published[run.preset]
             rows.append(
                 [

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import tiny_run
+import toy_family
 from fake_runs import row
 
 from reprt.cli import main
@@ -15,12 +16,23 @@ from reprt.progress import Progress
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder
 
-RECIPE = tiny_run.RECIPE.replace("epochs = 2", "epochs = 1") + """
+# Of a family whose arithmetic takes no time.
+RECIPE = tiny_run.TABLES.replace("epochs = 2", "epochs = 1") + """
+[models.baseline]
+preset = "bag"
+[models.repe]
+preset = "bag"
+embedding_dim = 4
 [text]
 max_tokens = 12
 [trials]
 pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 """
+
+
+@pytest.fixture(autouse=True)
+def bags(monkeypatch):
+    toy_family.register(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from reprt.runs.run_folder import RunFolder
 from reprt.training.tensorflow_backend import mirrored_strategy
 from reprt.training.trainer import State, Trainer
 
+pytestmark = pytest.mark.long
 TWO_REPLICAS = """
 import pathlib, sys
 

@@ -127,6 +127,7 @@ def timeless(folder):
     return found
 
 
+@pytest.mark.long
 def test_a_kill_before_any_file_event_changes_nothing(
     settings, text, tmp_path, watch, monkeypatch
 ):

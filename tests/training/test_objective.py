@@ -11,6 +11,8 @@ from reprt.training import trainer as loop
 from reprt.training.objective import Objective, Term
 from reprt.training.trainer import TrainingDiverged
 
+pytestmark = pytest.mark.usefixtures("unpacked")
+
 
 class Fading(Objective):
     """A loss whose weight falls with the steps, and a second term that rises."""

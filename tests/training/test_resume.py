@@ -73,6 +73,7 @@ def kill_after(process, checkpoints: pathlib.Path, step):
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp_path):
     alone = RunFolder(tmp_path / "alone" / "repe")
     killed = RunFolder(tmp_path / "killed" / "repe")
@@ -109,6 +110,7 @@ def test_epochs_that_ended_after_the_checkpoint_are_done_again(trainer):
     assert again.state.epoch == 0 and again.folder.log() == []
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_kill_between_the_checkpoint_and_the_model_is_made_good(trainer, monkeypatch):
     run = trainer("run")
     run.train_epoch()

@@ -128,7 +128,6 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
     assert saved.dtype_policy.name == "mixed_bfloat16"
 
 
-@pytest.mark.usefixtures("eagerly")
 def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
     trainer, text, assert_same
 ):
