@@ -1,11 +1,14 @@
 """Arrays in one file, as NumPy writes them."""
 
+import os
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from reprt.files import opened
+
+MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -24,6 +27,11 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             raise ValueError("it is no whole archive of arrays")
         file.seek(0)
         try:
+            with zipfile.ZipFile(file) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+            if size > MEMORY:
+                raise ValueError(f"its arrays of {size:,} bytes do not fit in memory")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as saved:
                 arrays = {name: saved[name] for name in saved.files}
         except Exception as error:  # NumPy, zip and zlib have no common base of errors.

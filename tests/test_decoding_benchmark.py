@@ -70,12 +70,14 @@ def check(peer, ours, generated, beam_sizes, sentences=12):
         assert list(map(list, found)) == list(map(list, wanted))
 
 
+@pytest.mark.long
 def test_the_tutorials_way_finds_the_same(ours, weights, generated):
     from decoding_peers.tutorial import Peer
 
     check(Peer(settings(generated, weights=weights)), ours, generated, (1,), 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", ["", "parallel"])
 def test_ctranslate2_finds_the_same(ours, weights, generated, variant):
     pytest.importorskip("ctranslate2")

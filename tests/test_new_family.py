@@ -2,6 +2,7 @@
 
 import json
 
+import eager
 import pytest
 import tensorflow as tf
 import tiny_run
@@ -35,7 +36,7 @@ def trained(tmp_path, monkeypatch, capsys):
         if self.state.epoch == 1:
             raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
+    with eager.training(), monkeypatch.context() as patch:
         patch.setattr(Trainer, "_end_epoch", interrupted)
         for _ in range(2):  # each model's first epoch
             assert main(["train", *tiny_run.arguments(tmp_path)]) == 130

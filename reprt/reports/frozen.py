@@ -162,6 +162,11 @@ def read_frozen(folder: Path) -> list[Record]:
             check(metrics, Metrics, f"the results of the {where}")
         model = _known_one(models, _model(name), where)
         settings = _settings(recipe, model, name, own, where)
+        if metrics and metrics["epochs"] != len(log):  # the last rows can get lost
+            raise ValueError(
+                f"Expected {EPOCHS} to have {metrics['epochs']} epochs of the {where}. "
+                f"Received: {len(log)}."
+            )
         records.append(Record(settings, manifest, log, metrics))
     return records
 
@@ -266,6 +271,7 @@ def _whence(run: Record, shared: dict[str, Any]) -> dict[str, Any]:
 def _as_columns(run: Record, signatures: list[Any]) -> tuple[dict[str, Any], Any]:
     """A run's results as columns, and its translations."""
     known = _known(run.log)
+    del known["epochs"]  # by which it is seen that a log is whole
     cells = {n: v for n, v in (run.metrics or {}).items() if known.get(n) != v}
     translations, signed = cells.pop("examples", ()), {}
     if "test_bleu_signature" in cells:

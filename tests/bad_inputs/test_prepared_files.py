@@ -105,6 +105,12 @@ def test_what_is_no_prepared_file_is_named(path, content):
         read_prepared(path)
 
 
+def test_a_file_of_more_than_the_memory_is_refused(whole, monkeypatch):
+    monkeypatch.setattr("reprt.arrays.MEMORY", 1000)
+    with pytest.raises(ValueError, match="do not fit in memory"):
+        read_prepared(whole)
+
+
 @given(at=st.floats(0, 1), cut=st.integers(0, 20), new=st.binary(max_size=20))
 def test_any_damage_is_read_or_named(whole, path, at, cut, new):
     content = whole.read_bytes()

@@ -16,7 +16,12 @@ from reprt.reports.runs import own_runs, read_runs
 from reprt.runs.run_folder import RunFolder, RunFolderError
 
 DEEP = "[" * 60_000 + "]" * 60_000
-METRICS = {"test_bleu": 1.5, "test_scores": [], "last_epoch": row(2, 3.0, 2.0)}
+METRICS = {
+    "epochs": 2,
+    "test_bleu": 1.5,
+    "test_scores": [],
+    "last_epoch": row(2, 3.0, 2.0),
+}
 SIGNED = {
     "test_bleu_signature": "BLEU|x",
     "test_scores": [
@@ -164,6 +169,7 @@ FROZEN = [
     ("runs.csv", lambda text: without(text, "run"), "Missing in"),
     ("epochs.csv", lambda text: text.replace(",4,", ",x,"), "'train_loss' in epoch 1"),
     ("epochs.csv", lambda text: without(text, "val_loss"), "Missing in epoch 1"),
+    ("epochs.csv", lambda text: text.splitlines()[0], "to have 2 epochs of the"),
     ("recipe.toml", lambda text: text.replace("preset", "presett"), "Missing in"),
     ("recipe.toml", lambda text: "models = 1\n", "'models' in"),
     ("recipe.toml", lambda text: "[", "is not valid TOML"),

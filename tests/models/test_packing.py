@@ -223,6 +223,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.long
 def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
     pytest.importorskip("jax")
     here = pathlib.Path(__file__).parent

@@ -26,7 +26,7 @@ inputs = (arrays["source"], arrays["target"])
 for name in names:
     model = keras.saving.load_model(f"{folder}/{name}.keras")
     np.testing.assert_array_equal(model(inputs), arrays[name])
-    assert int(model.optimizer.iterations) == 2
+    assert int(model.optimizer.iterations) == 1
     model.fit(inputs, arrays["target"], verbose=0)
     assert type(model.loss).__name__ == "MaskedCrossentropy"
 print(json.dumps(sorted(names)))
@@ -37,7 +37,6 @@ def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     variants = {
         "repe": tiny("repe"),
         "baseline": tiny("baseline"),
-        "prefix": tiny("repe", decoder_statistics="prefix"),
     }
     arrays = dict(zip(("source", "target"), ids))
     for name, model in variants.items():
@@ -47,7 +46,7 @@ def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
             metrics=[TokenAccuracy()],
             run_eagerly=name != "repe",  # one that is compiled, here and there, will do
         )
-        model.fit(ids, ids[1], epochs=2, verbose=0)
+        model.fit(ids, ids[1], verbose=0)
         model.save(tmp_path / f"{name}.keras")
         arrays[name] = np.asarray(model(ids))
     np.savez(tmp_path / "arrays.npz", **arrays)

@@ -16,6 +16,7 @@ import pytest
 from reprt.data.prepared import write_prepared
 
 pytest.importorskip("jax")
+pytestmark = pytest.mark.long
 HERE = pathlib.Path(__file__).parent
 SCRIPT = """
 import json, pathlib, sys

@@ -144,8 +144,9 @@ def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
 
 @pytest.mark.usefixtures("eagerly")
 def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
-    trainer, variables, assert_same
+    trainer, variables, assert_same, monkeypatch
 ):
+    monkeypatch.setattr("reprt.training.trainer.CALIBRATION_STEPS", 1)
     alone = [trainer(f"alone-{name}", name) for name in NAMES]
     for each in alone:
         while not each.finished:
