@@ -1,8 +1,8 @@
 """A hundred kills at random moments; after each the same command goes on.
 
 A process that has imported everything, and computed nothing, is copied for each start:
-of what is killed, imports would be most. Steps are not traced. The gate leaves this
-test to `make test-all`, for it takes minutes.
+of what is killed, imports would be most. Steps are neither traced nor packed. The gate
+leaves this test to `make test-all`, for it takes minutes.
 """
 
 import json
@@ -32,8 +32,9 @@ import tensorflow_text
 import reprt.jobs.train, reprt.reports.report, reprt.training.tensorflow_backend
 from reprt.training import trainer
 from reprt.cli import main
+from reprt.models import Transformer
 
-trainer.CALIBRATION_STEPS = 1
+trainer.CALIBRATION_STEPS, Transformer.packable = 1, False
 
 
 def start(out):
