@@ -1,6 +1,7 @@
 """A text with its ids in one file."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -46,6 +47,22 @@ def test_all_of_it_comes_back(text, path):
                 strict=True,
             )
             assert all(np.array_equal(one, other) for one, other in rows)
+
+
+def test_a_file_of_the_first_format_is_read(path, tmp_path):
+    """It has the size of a WordPiece vocabulary, and no name of any."""
+    older = tmp_path / "older.npz"
+    with np.load(path) as saved:
+        arrays = {name: saved[name] for name in saved.files}
+    label = json.loads(arrays["about"].tobytes().split(b"\n")[1])
+    label["vocab_size"] = label.pop("vocabulary")["size"]
+    lines = f"reprt prepared text 1\n{json.dumps(label)}"
+    arrays["about"] = np.frombuffer(lines.encode(), "uint8")
+    for side in ("source", "target"):  # whose last line did not end
+        arrays[f"{side}_vocabulary"] = arrays[f"{side}_vocabulary"][:-1]
+    np.savez(older, **arrays)
+    text, again = (read_prepared(each).encoded(VOCABULARY, 24) for each in (path, older))
+    assert text.digest() == again.digest()
 
 
 def test_it_is_found_as_a_text_of_its_pair_alone(path):

@@ -37,7 +37,7 @@ from reprt.data.tokenizers.base import (
 )
 from reprt.data.tokenizers.learning import learnt_once
 
-MOST_SENTENCES = 2**22  # that one model is learnt on
+MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
 COVERAGE = 0.99999  # of all signs; the rarest others are unknown
@@ -140,7 +140,8 @@ class BPESettings(VocabularySettings):
     Args:
         name: `"bpe"`.
         size: the number of pieces; small texts give fewer.
-        shared: whether both sides have one vocabulary, learnt on both texts.
+        shared: whether both sides have one vocabulary, learnt on both texts. Each
+            model is learnt on at most two million sentences, at equal distances.
         tags: whether a sentence begins with its language in the place of `[START]`:
             `<pt>`, `<en>` of `pt_to_en`. They have the ids 4 and 5. It needs `shared`.
     """
@@ -265,9 +266,10 @@ def learn_model(
             minloglevel=2,
         )
     except RuntimeError as error:
+        reason = str(error).rpartition("] ")[2] or str(error)
         raise ValueError(
-            f"sentencepiece cannot learn {size} pieces of BPE from this text: {error} "
-            "Choose another 'size' in [vocabulary]."
+            f"Expected 'size' in [vocabulary] to be one that sentencepiece can learn "
+            f"of this text. Received: {size}. {reason}"
         ) from error
     return model.getvalue()
 
