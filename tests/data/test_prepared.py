@@ -61,8 +61,8 @@ def test_a_file_of_the_first_format_is_read(path, tmp_path):
     for side in ("source", "target"):  # whose last line did not end
         arrays[f"{side}_vocabulary"] = arrays[f"{side}_vocabulary"][:-1]
     np.savez(older, **arrays)
-    text, again = (read_prepared(each).encoded(VOCABULARY, 24) for each in (path, older))
-    assert text.digest() == again.digest()
+    texts = (read_prepared(each).encoded(VOCABULARY, 24) for each in (path, older))
+    assert len({text.digest() for text in texts}) == 1
 
 
 def test_it_is_found_as_a_text_of_its_pair_alone(path):
