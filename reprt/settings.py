@@ -2,7 +2,7 @@
 
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reprt.constants import (
@@ -14,7 +14,7 @@ from reprt.constants import (
     TABLES,
     TUTORIAL_DROPOUT,
 )
-from reprt.schema import check, check_known, check_range
+from reprt.schema import check, check_known, check_range, shown
 
 # Of float32: the smallest number that is not rounded to 0, and the largest below 1.
 TINY, BELOW_ONE = 2.0**-126, 1 - 2.0**-24
@@ -234,6 +234,28 @@ def as_table(settings) -> dict[str, Any]:
         return list(value) if isinstance(value, tuple) else value
 
     return plain(dataclasses.asdict(settings))
+
+
+def member_settings(members: Sequence[type], settings: Mapping[str, Any], where: str):
+    """Builds that one of several configuration dataclasses which `name` chooses.
+
+    Args:
+        members: the dataclasses; each has its `name` as a default, and the first is
+            meant if none is given.
+        settings: as in `from_settings`.
+        where: as in `from_settings`.
+
+    Raises:
+        ValueError: for an unknown name, or as `from_settings`.
+    """
+    known = {getattr(member, "name", None): member for member in members}
+    name = settings.get("name", next(iter(known)))
+    if name not in tuple(known):  # any object may stand there
+        raise ValueError(
+            f"Expected 'name' in {where} to be one of {tuple(known)}. "
+            f"Received: {shown(name)}."
+        )
+    return from_settings(known[name], settings, where)
 
 
 def from_settings(config_class, settings: Mapping[str, Any], where: str):

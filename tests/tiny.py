@@ -1,5 +1,6 @@
 """A tiny model, the settings and the log of its run, a progress that remembers."""
 
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.presets import preset
 from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
 
@@ -11,6 +12,7 @@ TINY = {
     "value_dim": 4,
     "feed_forward_dim": 16,
 }
+VOCABULARY = WordPieceSettings(size=150)
 # Few steps are taken, so the learning rate has to rise at once.
 USUAL = {"batching": {"size": 16}, "optimizer": {}, "schedule": {"warmup_steps": 4}}
 

@@ -7,6 +7,7 @@ from text import Pairs, Text
 
 from reprt.data import search as texts
 from reprt.data.encoding import encode
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -15,7 +16,7 @@ if __name__ == "__main__":
     parser.add_argument("out", type=Path, help="the .npz to write")
     arguments = parser.parse_args()
     corpus = texts.find(arguments.corpus, arguments.pair)
-    ids = encode(corpus, vocab_size=8000, max_tokens=128, cache=texts.cache())
+    ids = encode(corpus, WordPieceSettings(), max_tokens=128, cache=texts.cache())
     Text(
         corpus.name,
         (len(ids.source_tokenizer), len(ids.target_tokenizer)),

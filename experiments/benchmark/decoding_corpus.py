@@ -10,6 +10,7 @@ from text import Pairs, Text
 
 from reprt.data import search as texts
 from reprt.data.encoding import encode
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.decoding.translator import Translator
 
 MAX_TOKENS = 128
@@ -18,7 +19,7 @@ MAX_TOKENS = 128
 def of_test(corpus, run):
     """Returns the two vocabularies' sizes and the test sentences' ids."""
     if run is None:
-        ids = encode(corpus, 8000, MAX_TOKENS, texts.cache())
+        ids = encode(corpus, WordPieceSettings(), MAX_TOKENS, texts.cache())
         sizes = len(ids.source_tokenizer), len(ids.target_tokenizer)
         return sizes, Pairs(list(ids.test.source), list(ids.test.target))
     translator = Translator.load(run)

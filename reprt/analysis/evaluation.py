@@ -172,16 +172,22 @@ def translation_scores(
     Args:
         translator: the model with its vocabularies and its search.
         source: the ids of the split's source sentences.
-        words: its target sentences as `WordPiece.words` has them, so that both sides
+        words: its target sentences as `Tokenizer.words` has them, so that both sides
             are made of the same words.
         references: its target sentences.
         progress: called with how far the work is.
     """
     found = translator.search_all(source, progress)
-    translations = translator.target_tokenizer.decode([best.ids for best, *_ in found])
-    return ScoredTranslations(
-        translations, words, scores(translations, words, references)
+    tokenizer = translator.target_tokenizer
+    translations = tokenizer.decode([best.ids for best, *_ in found])
+    scored = scores(
+        translations,
+        words,
+        references,
+        tokenizer.as_written,
+        lowercase=not tokenizer.keeps_case,
     )
+    return ScoredTranslations(translations, words, scored)
 
 
 @dataclasses.dataclass(frozen=True)

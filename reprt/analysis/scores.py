@@ -1,7 +1,7 @@
 """BLEU and chrF, by sacrebleu, with what was compared said beside each number."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reprt.data.tokenizers.spacing import detokenised
 
@@ -30,18 +30,22 @@ def scores(
     translations: Sequence[str],
     references_as_words: Sequence[str],
     references: Sequence[str],
+    as_written: Callable[[str], str] = detokenised,
+    lowercase: bool = True,
 ) -> list[Score]:
     """Returns BLEU and chrF of translations, twice.
 
-    On corpus tokens both sides are words as WordPiece sees them (lower-cased, without
-    accents, split at punctuation), so sacrebleu splits no further. Detokenised, the
-    translation is written as people write, and compared with the corpus' own sentence
-    without regard to case; accents, which WordPiece drops, count as errors.
+    On corpus tokens both sides are words as the vocabulary has them, so sacrebleu
+    splits no further; those of WordPiece are lower-cased, without accents and split at
+    punctuation. Detokenised, the translation is written as people write, and compared
+    with the corpus' own sentence; accents, which WordPiece drops, count as errors.
 
     Args:
         translations: words joined by spaces.
         references_as_words: the references, made of the same words.
         references: the references as the corpus has them.
+        as_written: makes text of a translation, see `Tokenizer.as_written`.
+        lowercase: whether case is disregarded in text.
 
     Example:
 
@@ -51,15 +55,15 @@ def scores(
     """
     from sacrebleu.metrics import BLEU, CHRF
 
-    plain = [detokenised(text) for text in translations]
+    plain = [as_written(text) for text in translations]
     found = []
-    for text, ours, theirs, bleu in (
-        (TOKENS, translations, references_as_words, {"tokenize": "none"}),
-        (PLAIN, plain, references, {"tokenize": "13a", "lowercase": True}),
+    for text, ours, theirs, tokens, lower in (
+        (TOKENS, translations, references_as_words, "none", False),
+        (PLAIN, plain, references, "13a", lowercase),
     ):
-        lowercase = "lowercase" in bleu
         # Tokenised text is given on purpose: no warning is wanted.
-        for metric in (BLEU(force=True, **bleu), CHRF(lowercase=lowercase)):
+        bleu = BLEU(force=True, tokenize=tokens, lowercase=lower)
+        for metric in (bleu, CHRF(lowercase=lower)):
             value = metric.corpus_score(list(ours), [list(theirs)])
             name = type(metric).__name__.replace("CHRF", "chrF")
             signature = str(metric.get_signature())

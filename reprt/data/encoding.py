@@ -10,7 +10,7 @@ import numpy as np
 
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.rows import Rows, read_rows, write_rows
-from reprt.data.tokenizers.wordpiece import WordPiece, cached_vocabulary
+from reprt.data.tokenizers.base import Tokenizer, VocabularySettings
 from reprt.progress import duration
 
 _IDS_VERSION = 1  # of how text becomes ids, and of their file
@@ -48,12 +48,12 @@ class EncodedCorpus:
         source_tokenizer, target_tokenizer: its vocabularies.
         train, dev, test: the ids.
         test_words: the targets of the test split, made of the words that a translation
-            can be made of: lower-cased, split at punctuation, unknown ones as `[UNK]`.
+            can be made of: as ids give them back, with `[UNK]` for what is unknown.
     """
 
     corpus: Corpus
-    source_tokenizer: WordPiece
-    target_tokenizer: WordPiece
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
@@ -67,7 +67,7 @@ class EncodedCorpus:
 
 def encode(
     corpus: Corpus,
-    vocab_size: int,
+    vocabulary: VocabularySettings,
     max_tokens: int,
     cache: Path,
     progress: Callable[[str], None] = lambda text: None,
@@ -80,24 +80,13 @@ def encode(
 
     Args:
         corpus: the text.
-        vocab_size: the size aimed at, for each vocabulary.
+        vocabulary: which vocabularies are learnt, such as `WordPieceSettings()`.
         max_tokens: longest input of either side.
         cache: folder in which vocabularies and ids are kept, so that a text is learnt
             and tokenised once.
         progress: called with what is being done, and how far it is.
     """
-
-    def tokenizer(which, sentences):
-        vocabulary = cached_vocabulary(
-            sentences,
-            vocab_size,
-            cache / "vocabularies",
-            lambda how: progress(f"vocabulary of the {which}: {how}"),
-        )
-        return WordPiece(vocabulary)
-
-    source = tokenizer("source", corpus.train.source)
-    target = tokenizer("target", corpus.train.target)
+    source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
 
     def rows(which, sentences, tokenizer, longest=None):
         return _cached_rows(

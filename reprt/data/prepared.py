@@ -1,15 +1,15 @@
 """A text as one file: sentences, ids and vocabularies, for machines without TensorFlow.
 
-Learning vocabularies and cutting sentences into pieces needs tensorflow-text. Where it
-is not installed, as on many machines with a GPU and JAX, a file made elsewhere by
-`reprt prepare` takes the place of the text.
+Cutting sentences into WordPiece needs tensorflow-text. Where it is not installed, as on
+many machines with a GPU and JAX, a file made elsewhere by `reprt prepare` takes the
+place of the text.
 """
 
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -19,13 +19,16 @@ from reprt.data.corpora import ted
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.data.rows import Rows
-from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.data.tokenizers.base import VocabularySettings
+from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.files import whole_file
 from reprt.reading import parse_json
 from reprt.schema import check_range, shown
+from reprt.settings import as_table, member_settings
 
 ENDING = ".npz"
-FORMAT = "reprt prepared text 1"
+FORMAT = "reprt prepared text 2"
+OLDER = "reprt prepared text 1"  # of WordPiece, with its size alone
 SPLITS, SIDES = ("train", "dev", "test"), ("source", "target")
 LABEL = ("name", "pair", "official")
 KINDS = {"u": "bytes", "i": "integers"}
@@ -38,7 +41,8 @@ class About(TypedDict):
     name: str
     pair: str
     official: bool
-    vocab_size: int
+    vocabulary: NotRequired[dict]
+    vocab_size: NotRequired[int]
     max_tokens: int
 
 
@@ -48,24 +52,25 @@ class PreparedCorpus(Corpus):
 
     Attributes:
         ids: its ids and vocabularies.
-        vocab_size, max_tokens: what they were made with.
+        vocabulary, max_tokens: what they were made with.
     """
 
     ids: EncodedCorpus | None = None
-    vocab_size: int = 0
+    vocabulary: VocabularySettings | None = None
     max_tokens: int = 0
 
-    def encoded(self, vocab_size: int, max_tokens: int) -> EncodedCorpus:
+    def encoded(self, vocabulary: VocabularySettings, max_tokens: int) -> EncodedCorpus:
         """Returns the ids.
 
         Raises:
             ValueError: if they were made with other settings.
         """
-        made, asked = (self.vocab_size, self.max_tokens), (vocab_size, max_tokens)
+        made, asked = (self.vocabulary, self.max_tokens), (vocabulary, max_tokens)
         if self.ids is None or made != asked:
             raise ValueError(
-                f"{self.origin} was prepared with vocab_size and max_tokens {made}. "
-                f"The recipe has {asked}; prepare the text again."
+                f"{self.origin} was prepared with {made[0]} and max_tokens={made[1]}. "
+                f"The recipe has {asked[0]} and max_tokens={asked[1]}; prepare the "
+                "text again."
             )
         return dataclasses.replace(self.ids, corpus=self)
 
@@ -82,12 +87,14 @@ def check_ending(path: Path):
         raise ValueError(f"Expected a file to be written. {path} is a folder.")
 
 
-def write_prepared(text: EncodedCorpus, vocab_size: int, max_tokens: int, path: Path):
+def write_prepared(
+    text: EncodedCorpus, vocabulary: VocabularySettings, max_tokens: int, path: Path
+):
     """Writes an encoded text; a kill leaves the whole file or none.
 
     Args:
         text: the text.
-        vocab_size, max_tokens: what it was encoded with.
+        vocabulary, max_tokens: what it was encoded with.
         path: the file, whose name must end with `.npz`.
 
     Raises:
@@ -96,17 +103,11 @@ def write_prepared(text: EncodedCorpus, vocab_size: int, max_tokens: int, path: 
     check_ending(path)
     corpus = text.corpus
     label = {name: getattr(corpus, name) for name in LABEL}
+    label |= {"vocabulary": as_table(vocabulary), "max_tokens": max_tokens}
     arrays: dict[str, Any] = {
-        "about": _from_lines(
-            [
-                FORMAT,
-                json.dumps(
-                    {**label, "vocab_size": vocab_size, "max_tokens": max_tokens}
-                ),
-            ]
-        ),
-        "source_vocabulary": _from_lines(text.source_tokenizer.vocabulary),
-        "target_vocabulary": _from_lines(text.target_tokenizer.vocabulary),
+        "about": _from_lines([FORMAT, json.dumps(label)]),
+        "source_vocabulary": _from_bytes(text.source_tokenizer.to_bytes()),
+        "target_vocabulary": _from_bytes(text.target_tokenizer.to_bytes()),
         "test_words": _from_lines(text.test_words),
     }
     for split in SPLITS:
@@ -136,13 +137,18 @@ def read_prepared(path: Path) -> PreparedCorpus:
 
 def _corpus(arrays: Mapping[str, np.ndarray], origin: str) -> PreparedCorpus:
     kind, *rest = _lines(arrays, "about")
-    if kind != FORMAT or len(rest) != 1:
+    if kind not in (FORMAT, OLDER) or len(rest) != 1:
         raise ValueError(f"it begins with {shown(kind)}")
     about = parse_json(rest[0], About, "its label")
-    sizes = {name: about[name] for name in ("vocab_size", "max_tokens")}
-    check_range("its label", 1, LARGEST, **sizes)
-    source, target = (WordPiece(_lines(arrays, f"{each}_vocabulary")) for each in SIDES)
-    longest = sizes["max_tokens"]
+    vocabulary, longest = _vocabulary(about, kind), about["max_tokens"]
+    check_range("its label", 1, LARGEST, max_tokens=longest)
+    source, target = (
+        vocabulary.tokenizer.from_bytes(
+            _flat(arrays, f"{each}_vocabulary", "u").tobytes()
+        )
+        for each in SIDES
+    )
+    vocabulary.check(source, target, ted.any_pair(about["pair"]).name)
     fields: dict[str, Any] = {name: about[name] for name in LABEL}
     fields["origin"], ids = origin, {}
     for split in SPLITS:
@@ -177,7 +183,17 @@ def _corpus(arrays: Mapping[str, np.ndarray], origin: str) -> PreparedCorpus:
         test=ids["test"],
         test_words=test_words,
     )
-    return PreparedCorpus(**fields, ids=encoded, **sizes)
+    return PreparedCorpus(
+        **fields, ids=encoded, vocabulary=vocabulary, max_tokens=longest
+    )
+
+
+def _vocabulary(about: Mapping[str, Any], kind: str) -> VocabularySettings:
+    name = "vocab_size" if kind == OLDER else "vocabulary"
+    if name not in about:
+        raise ValueError(f"Missing in its label: {name}.")
+    table = {"size": about[name]} if kind == OLDER else about[name]
+    return member_settings(VOCABULARIES, table, "its label")
 
 
 def _lines(arrays: Mapping[str, np.ndarray], name: str) -> list[str]:
@@ -220,4 +236,8 @@ def _flat(arrays, name, kind) -> np.ndarray:
 
 
 def _from_lines(lines: Sequence[str]) -> np.ndarray:
-    return np.frombuffer("\n".join(lines).encode(), "uint8")
+    return _from_bytes("\n".join(lines).encode())
+
+
+def _from_bytes(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, "uint8")

@@ -6,8 +6,7 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
-from reprt.constants import END_ID, PAD_ID, START_ID
-from reprt.data.tokenizers.spacing import RULES
+from reprt.constants import PAD_ID
 from reprt.decoding.translator import Translator
 from reprt.files import whole_file, whole_folder
 
@@ -29,9 +28,10 @@ class ExportedTranslator(tf.Module):
         self._model = translator.model
         self._search = translator.search
         self._max_tokens = translator.max_tokens
-        # Kept, and so saved: their tables.
-        self._source = translator.source_tokenizer.graph
-        self._target = translator.target_tokenizer.graph
+        self._source = translator.source_tokenizer
+        self._target = translator.target_tokenizer
+        # Kept, and so saved: their tables and models.
+        self._graphs = [self._source.graph, self._target.graph]
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "sentences")])
     def __call__(self, sentences):
@@ -51,20 +51,12 @@ class ExportedTranslator(tf.Module):
         )
 
     def _translated(self, sentences):
-        ids = self._source.tokenize(sentences).merge_dims(-2, -1)
-        edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
-        ids = tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
-        ids = tf.cast(ids[:, : self._max_tokens].to_tensor(), tf.int32)
+        ids = self._source.graph_encode(sentences)[:, : self._max_tokens]
+        ids = tf.cast(ids.to_tensor(), tf.int32)
         best = self._best(ids)
         # What follows the end is padding, which has no words.
-        kept = tf.logical_and(best != END_ID, best != PAD_ID)
-        words = self._target.detokenize(
-            tf.ragged.boolean_mask(tf.cast(best, tf.int64), kept)
-        )
-        text = tf.strings.reduce_join(words, separator=" ", axis=-1)
-        for pattern, written in RULES:
-            text = tf.strings.regex_replace(text, pattern, written)
-        return text
+        kept = tf.logical_and(best != self._target.end_id, best != PAD_ID)
+        return self._target.graph_write(tf.ragged.boolean_mask(best, kept))
 
     def _best(self, ids):
         search = self._search

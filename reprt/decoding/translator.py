@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from reprt.constants import END_ID, START, START_ID, UNKNOWN_ID
+from reprt.constants import UNKNOWN_ID
 from reprt.data.batching import by_length, padded
-from reprt.data.tokenizers.spacing import detokenised
-from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
 
@@ -26,7 +25,8 @@ class Alternative:
     """One translation of a sentence.
 
     Attributes:
-        text: as people write it, though without capitals and accents.
+        text: as people write it, though without capitals and accents where the
+            vocabulary has none.
         tokens: the pieces that the model wrote.
         score: what alternatives are ranked by, see `reprt.decoding.BeamSearch`.
         log_probability: the sum over the tokens, the end included.
@@ -83,7 +83,7 @@ class Translator:
         search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
 
     Raises:
-        ValueError: for a tokenizer that is no `WordPiece` or not of the model's size,
+        ValueError: for a tokenizer that is no `Tokenizer` or not of the model's size,
             or as `BeamSearch`.
 
     Example:
@@ -97,8 +97,8 @@ class Translator:
     def __init__(
         self,
         model,
-        source_tokenizer: WordPiece,
-        target_tokenizer: WordPiece,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
         max_tokens: int = 128,
         search: Mapping[str, Any] = types.MappingProxyType({}),
     ):
@@ -106,10 +106,10 @@ class Translator:
             ("source", source_tokenizer),
             ("target", target_tokenizer),
         ):
-            if not isinstance(tokenizer, WordPiece):
+            if not isinstance(tokenizer, Tokenizer):
                 raise ValueError(
-                    f"Expected `{side}_tokenizer` to be a WordPiece of reprt.data."
-                    "tokenizers, which a vocabulary makes: WordPiece(vocabulary). "
+                    f"Expected `{side}_tokenizer` to be one of reprt.data.tokenizers, "
+                    "such as a vocabulary makes: WordPiece(vocabulary). "
                     f"Received: {type(tokenizer).__name__}."
                 )
             pieces = getattr(model, f"{side}_vocab_size")
@@ -122,7 +122,8 @@ class Translator:
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.max_tokens = max_tokens
-        self.search = BeamSearch(model, START_ID, END_ID, **search)
+        edges = target_tokenizer.start_id, target_tokenizer.end_id
+        self.search = BeamSearch(model, *edges, **search)
 
     @classmethod
     def load(cls, run: Path | str, **search) -> "Translator":
@@ -140,9 +141,9 @@ class Translator:
         folder = RunFolder(Path(run))
         longest = folder.run().text.max_tokens
         model = folder.load_model()
-        source = folder.vocabulary("source", model.source_vocab_size)
-        target = folder.vocabulary("target", model.target_vocab_size)
-        return cls(model, WordPiece(source), WordPiece(target), longest, search)
+        source = folder.tokenizer("source", model.source_vocab_size)
+        target = folder.tokenizer("target", model.target_vocab_size)
+        return cls(model, source, target, longest, search)
 
     def __call__(self, sentences: str | Sequence[str]):
         """Returns the `Translation` of a sentence, or a list of those of several."""
@@ -210,7 +211,9 @@ class Translator:
             raise ValueError("Expected a sentence. Received an empty one.")
         ids = self._cut(self.source_tokenizer.encode([sentence])[0])
         best = self.search(ids[None])[0][0]
-        target = as_array([best], START_ID, END_ID)[:, : 1 + len(best.ids)]
+        tokenizer = self.target_tokenizer
+        target = as_array([best], tokenizer.start_id, tokenizer.end_id)
+        target = target[:, : 1 + len(best.ids)]
         with warnings.catch_warnings():
             # Keras wonders at attention over a single word, which an empty one is.
             warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
@@ -218,7 +221,7 @@ class Translator:
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
             source=[pieces[index] for index in ids],
-            target=[START, *self._pieces(best)],
+            target=[tokenizer.vocabulary[tokenizer.start_id], *self._pieces(best)],
             **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
@@ -247,7 +250,7 @@ class Translator:
         return [
             tuple(
                 Alternative(
-                    text=detokenised(next(words)),
+                    text=self.target_tokenizer.as_written(next(words)),
                     tokens=self._pieces(each),
                     score=each.score,
                     log_probability=each.log_probability,

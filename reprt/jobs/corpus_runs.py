@@ -33,14 +33,14 @@ class CorpusRuns:
 
         Its vocabularies are learnt unless they are in the cache.
         """
-        # Imported here, so that mistakes are reported before tensorflow-text loads.
+        # Imported here, so that mistakes are reported before TensorFlow loads.
         from reprt.data.encoding import encode
         from reprt.data.prepared import PreparedCorpus
 
-        size, longest = self.runs[0].vocabulary.size, self.runs[0].text.max_tokens
+        settings = self.runs[0].vocabulary, self.runs[0].text.max_tokens
         if isinstance(self.corpus, PreparedCorpus):
-            return self.corpus.encoded(size, longest)
-        return encode(self.corpus, size, longest, cache(), progress.show)
+            return self.corpus.encoded(*settings)
+        return encode(self.corpus, *settings, cache(), progress.show)
 
 
 def find_runs(

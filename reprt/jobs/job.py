@@ -111,7 +111,7 @@ def prepare(recipe: Recipe, path: Path) -> Path:
     progress = Progress()
     (work,) = find_runs(recipe, [], path.parent, progress)
     write_prepared(
-        work.encoded(progress), recipe.vocabulary.size, recipe.text.max_tokens, path
+        work.encoded(progress), recipe.vocabulary, recipe.text.max_tokens, path
     )
     return path
 

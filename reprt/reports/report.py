@@ -10,6 +10,7 @@ from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, provenance_lines, read_runs
 from reprt.reports.tables import epochs_table, markdown
+from reprt.runs.run_settings import table_settings
 
 COLOURS = ("tab:blue", "tab:brown", "tab:green", "tab:purple", "tab:red", "tab:olive")
 
@@ -235,13 +236,12 @@ def _examples(runs, name) -> list[str]:
             for run in translated
         ]
     signatures = sorted({run.metrics["test_bleu_signature"] for run in translated})
+    vocabulary = table_settings("vocabulary", translated[0].settings["vocabulary"])
     return [
         *lines,
         "",
-        "Greedy search. BLEU on lower-cased words "
-        "as WordPiece splits them, sacrebleu signature " + ", ".join(
-            map(code, signatures)
-        ) + ".",
+        f"Greedy search. BLEU on {vocabulary.tokenizer.unit}, sacrebleu signature "
+        f"{', '.join(map(code, signatures))}.",
         "",
     ]
 

@@ -12,7 +12,15 @@ from typing import Any
 
 from reprt import __version__
 
-PACKAGES = ("keras", "tensorflow", "tensorflow-text", "jax", "numpy", "sacrebleu")
+PACKAGES = (
+    "keras",
+    "tensorflow",
+    "tensorflow-text",
+    "sentencepiece",
+    "jax",
+    "numpy",
+    "sacrebleu",
+)
 
 
 def command() -> str:

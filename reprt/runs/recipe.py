@@ -208,12 +208,20 @@ class Recipe:
                 f"{settings.max_length} positions of {where}, its 'max_length'. "
                 f"Received: {text.max_tokens}."
             )
+        vocabulary = self.vocabulary
+        if getattr(settings, "shared_embedding", False) and not vocabulary.joint:
+            raise ValueError(
+                f"Expected one vocabulary for the two sides of {where}, which have one "
+                "embedding table (shared_embedding): [vocabulary] with name = 'bpe' "
+                f"and shared = true. Received: name = {vocabulary.name!r}, one for "
+                "each side."
+            )
         return RunSettings(
             name=name,
             preset=preset_name,
             model=settings,
             text=text,
-            vocabulary=self.vocabulary,
+            vocabulary=vocabulary,
             **tables,
         )
 

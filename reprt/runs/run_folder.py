@@ -21,11 +21,7 @@ import tomli_w
 
 from reprt import __version__
 from reprt.data.encoding import EncodedCorpus
-from reprt.data.tokenizers.wordpiece import (
-    digest,
-    read_vocabulary,
-    write_vocabulary,
-)
+from reprt.data.tokenizers.base import Tokenizer
 from reprt.files import (
     is_unfinished,
     lock_file,
@@ -54,7 +50,8 @@ class RunFolder:
     |---|---|
     | `config.toml` | every setting, resolved |
     | `manifest.json` | text, vocabularies; of each start: versions, devices, commit |
-    | `source.vocab`, `target.vocab` | the vocabularies, one piece a line |
+    | `source.vocab`, `target.vocab` | the vocabularies, one piece a line; of BPE |
+    | or `source.spm`, `target.spm` | models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch |
@@ -141,8 +138,9 @@ class RunFolder:
 
     def _fill(self, config, identity, text: EncodedCorpus):
         splits = ("train", "dev", "test")
-        write_vocabulary(text.source_tokenizer.vocabulary, self.path / "source.vocab")
-        write_vocabulary(text.target_tokenizer.vocabulary, self.path / "target.vocab")
+        for side in ("source", "target"):
+            tokenizer = getattr(text, f"{side}_tokenizer")
+            tokenizer.write(self.path / f"{side}{tokenizer.ending}")
         self._write_json(
             "manifest.json",
             {
@@ -299,27 +297,29 @@ class RunFolder:
             )
         return model
 
-    def vocabulary(self, side: str, size: int) -> list[str]:
-        """Returns the pieces of one side.
+    def tokenizer(self, side: str, size: int) -> Tokenizer:
+        """Returns the tokenizer of one side.
 
         Args:
             side: `"source"` or `"target"`.
-            size: how many the model has.
+            size: how many pieces the model has.
 
         Raises:
             RunFolderError: if the file is missing, or is not the vocabulary that the
                 run was begun with.
         """
-        pieces = self._read(read_vocabulary, f"{side}.vocab")
+        kind = self.run().vocabulary.tokenizer
+        name = f"{side}{kind.ending}"
+        tokenizer = self._read(kind.read, name)
         expected = size, self.manifest()[f"{side}_vocabulary_sha256"]
-        received = len(pieces), digest(pieces)
+        received = len(tokenizer), tokenizer.digest()
         if received != expected:
             raise RunFolderError(
-                f"Expected {self.path / f'{side}.vocab'} to have the {size} pieces of "
+                f"Expected {self.path / name} to have the {size} pieces of "
                 f"the run's model, with the sha256 {expected[1][:16]}. "
-                f"Received: {len(pieces)}, with {received[1][:16]}."
+                f"Received: {received[0]}, with {received[1][:16]}."
             )
-        return pieces
+        return tokenizer
 
     def write_metrics(self, metrics: Mapping[str, Any]):
         """Writes the results; from then on the run counts as finished."""

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict
 
+from reprt.data.tokenizers.base import VocabularySettings
+from reprt.data.tokenizers.registry import VOCABULARIES
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.presets import preset, preset_settings
 from reprt.schema import check, check_known, check_range, shown
 from reprt.settings import (
@@ -13,7 +16,7 @@ from reprt.settings import (
     LONGEST,
     TINY,
     as_table,
-    from_settings,
+    member_settings,
     migrated_model,
 )
 
@@ -21,7 +24,7 @@ FORMAT = 2
 PRECISIONS = ("float32", "mixed_bfloat16")
 LOSS_SCALINGS = ("none", "dynamic")
 MOST = 10**9
-LARGEST_VOCABULARY = LARGEST_BATCH = 2**20
+LARGEST_BATCH = 2**20
 LARGEST_SEED = 2**32 - 1  # NumPy's
 
 # Keys that format 1 had in another table.
@@ -52,22 +55,6 @@ class TextSettings:
 
     def __post_init__(self):
         check_range("[text]", 1, LONGEST, max_tokens=self.max_tokens)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class WordPieceSettings:
-    """A WordPiece vocabulary for each side, learnt on the training text.
-
-    Args:
-        name: `"wordpiece"`.
-        size: how many pieces are aimed at.
-    """
-
-    name: str = "wordpiece"
-    size: int = 8000
-
-    def __post_init__(self):
-        check_range("[vocabulary]", 1, LARGEST_VOCABULARY, size=self.size)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -198,7 +185,7 @@ class RunTables(TypedDict):
 TABLES: Mapping[str, tuple[type, ...]] = {
     "text": (TextSettings,),
     "training": (TrainingSettings,),
-    "vocabulary": (WordPieceSettings,),
+    "vocabulary": VOCABULARIES,
     "batching": (SentencesSettings,),
     "optimizer": (AdamSettings,),
     "schedule": (InverseSqrtSettings,),
@@ -222,20 +209,13 @@ def table_settings(table: str, settings: Mapping[str, Any], where: str = ""):
     4000
     """
     where = where or f"[{table}]"
-    members = {getattr(member, "name", None): member for member in TABLES[table]}
-    name = settings.get("name", next(iter(members)))
-    if name not in tuple(members):  # any object may stand there
-        raise ValueError(
-            f"Expected 'name' in {where} to be one of {tuple(members)}. "
-            f"Received: {shown(name)}."
-        )
     for key in settings:
         if moved := MOVED.get(f"{table}.{key}"):
             into, new = moved.split(".")
             raise ValueError(
                 f"Unknown key {key!r} in {where}: it is {new!r} in [{into}] now."
             )
-    return from_settings(members[name], settings, where)
+    return member_settings(TABLES[table], settings, where)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -254,7 +234,7 @@ class RunSettings:
     model: Any
     text: TextSettings
     training: TrainingSettings
-    vocabulary: WordPieceSettings = WordPieceSettings()
+    vocabulary: VocabularySettings = WordPieceSettings()
     batching: SentencesSettings = SentencesSettings()
     optimizer: AdamSettings = AdamSettings()
     schedule: InverseSqrtSettings = InverseSqrtSettings()

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import VOCABULARY
 
 from reprt.cli import main
 from reprt.data.prepared import FORMAT, read_prepared, write_prepared
+from reprt.settings import as_table
 
 
 @pytest.fixture(scope="module")
 def whole(text, tmp_path_factory):
     path = tmp_path_factory.mktemp("prepared") / "whole.npz"
-    write_prepared(text, 150, 24, path)
+    write_prepared(text, VOCABULARY, 24, path)
     return path
 
 
@@ -37,7 +39,7 @@ def of_bytes(text):
 
 def about(**changes):
     label = {"name": "mine", "pair": "pt_to_en", "official": False}
-    label = {**label, "vocab_size": 150, "max_tokens": 24, **changes}
+    label |= {"vocabulary": as_table(VOCABULARY), "max_tokens": 24, **changes}
     return of_bytes(f"{FORMAT}\n{json.dumps(label)}")
 
 
@@ -53,8 +55,10 @@ def edited(array, place, value):
         ("about", lambda _: about(official=True), "are not those of the official"),
         ("about", lambda _: about(official=1), "'official' in its label to be of type"),
         ("about", lambda _: about(name=None), "'name' in its label"),
-        ("about", lambda _: about(vocab_size="150"), "'vocab_size' in its label"),
-        ("about", lambda _: about(vocab_size=True), "'vocab_size' in its label"),
+        ("about", lambda _: about(vocabulary=150), "'vocabulary' in its label to be"),
+        ("about", lambda _: about(vocabulary={"size": "1"}), "'size' in its label to"),
+        ("about", lambda _: about(vocabulary={"name": "x"}), "'name' in its label to"),
+        ("about", lambda _: about(vocabulary={"name": "bpe"}), "model of sentencepie"),
         ("about", lambda _: about(max_tokens=0), "'max_tokens' in its label to be"),
         ("about", lambda _: about(max_tokens=10**400), "to have 64 bits"),
         ("about", lambda _: about(pair="x"), "Expected one of the pairs"),

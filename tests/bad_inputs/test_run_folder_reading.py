@@ -263,10 +263,10 @@ def test_pieces_in_another_order_are_refused(translated, side):
     ours = translated("repe")
     path = ours.path / f"{side}.vocab"
     *reserved, one, other = path.read_text().splitlines()
-    assert len(ours.vocabulary(side, len(reserved) + 2)) == len(reserved) + 2
+    assert len(ours.tokenizer(side, len(reserved) + 2)) == len(reserved) + 2
     path.write_text("\n".join([*reserved, other, one, ""]))
     with pytest.raises(RunFolderError, match=f"{side}.vocab.* with the sha256"):
-        ours.vocabulary(side, len(reserved) + 2)
+        ours.tokenizer(side, len(reserved) + 2)
 
 
 FILES = st.sampled_from(["log.csv", "manifest.json", "metrics.json", "config.toml"])

@@ -7,13 +7,12 @@ import tensorflow as tf
 
 from reprt.constants import END_ID, RESERVED, START_ID
 from reprt.data.corpora import embedded
-from reprt.data.tokenizers import wordpiece
+from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.tokenizers import base, wordpiece
 from reprt.data.tokenizers.wordpiece import (
     WordPiece,
-    cached_vocabulary,
+    WordPieceSettings,
     learn_vocabulary,
-    read_vocabulary,
-    write_vocabulary,
 )
 
 FOREIGN = [
@@ -149,13 +148,13 @@ def test_nothing_is_encoded_and_decoded_as_nothing(portuguese):
 
 def test_chunks_leave_no_trace(portuguese, sentences, monkeypatch):
     whole = portuguese.encode(sentences)
-    monkeypatch.setattr(wordpiece, "CHUNK", 7)
+    monkeypatch.setattr(base, "CHUNK", 7)
     for one, other in zip(whole, portuguese.encode(sentences), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
-    monkeypatch.setattr(wordpiece, "CHUNK", 7)
+    monkeypatch.setattr(base, "CHUNK", 7)
     chunks = list(portuguese.encode_chunks(sentences, longest=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
     cut = [ids.tolist() for rows in chunks for ids in rows]
@@ -180,18 +179,30 @@ def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
 
     monkeypatch.setattr(wordpiece, "learn_vocabulary", learn)
     folder = tmp_path / "new" / "cache"
-    first = cached_vocabulary(["a", "b"], 100, folder)
-    assert cached_vocabulary(["a", "b"], 100, folder) == first == [*RESERVED, "1"]
-    assert cached_vocabulary(["a", "b"], 101, folder)[-1] == "2"
-    assert cached_vocabulary(["ab"], 100, folder)[-1] == "3"
+
+    def last(lines, size):
+        same = Split(lines, lines)
+        corpus = Corpus("mine", "pt_to_en", False, "here", same, same, same)
+        both = WordPieceSettings(size=size).learn(corpus, folder)
+        (piece,) = {tokenizer.vocabulary[-1] for tokenizer in both}
+        return piece
+
+    assert last(["a", "b"], 100) == last(["a", "b"], 100) == "1"
+    assert last(["a", "b"], 101) == "2"
+    assert last(["ab"], 100) == "3"
     assert learnt == [("a", 100), ("a", 101), ("ab", 100)]
     assert len(list(folder.iterdir())) == 3  # and no temporary file
 
 
 def test_a_vocabulary_survives_its_file(tmp_path):
     pieces = [*RESERVED, "a", "##ção", "é", "\u2028", "\x85", "##'"]
-    write_vocabulary(pieces, tmp_path / "vocabulary")
-    assert read_vocabulary(tmp_path / "vocabulary") == pieces
+    path = tmp_path / "vocabulary"
+    WordPiece(pieces).write(path)
+    assert WordPiece.read(path).vocabulary == pieces
+    # Lines end in the way of another system, or the last does not.
+    for other in (path.read_bytes().replace(b"\n", b"\r\n"), path.read_bytes()[:-1]):
+        path.write_bytes(other)
+        assert WordPiece.read(path).vocabulary == pieces
 
 
 @pytest.mark.parametrize(
@@ -206,9 +217,9 @@ def test_a_vocabulary_survives_its_file(tmp_path):
 def test_what_is_no_vocabulary_is_refused_and_its_file_named(tmp_path, pieces, message):
     with pytest.raises(ValueError, match=message):
         WordPiece(pieces)
-    write_vocabulary(pieces, tmp_path / "damaged.txt")
-    with pytest.raises(ValueError, match=f"damaged.txt cannot be used: .*{message}"):
-        read_vocabulary(tmp_path / "damaged.txt")
+    (tmp_path / "damaged.vocab").write_text("\n".join(pieces))
+    with pytest.raises(ValueError, match=f"damaged.vocab cannot be used: .*{message}"):
+        WordPiece.read(tmp_path / "damaged.vocab")
 
 
 def test_without_tensorflow_text_it_is_said_how_to_get_it(monkeypatch):

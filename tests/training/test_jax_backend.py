@@ -12,6 +12,7 @@ import sys
 import eager
 import numpy as np
 import pytest
+from tiny import VOCABULARY
 
 from reprt.data.prepared import write_prepared
 
@@ -32,10 +33,10 @@ from reprt.cli import main
 from reprt.data.prepared import read_prepared
 from reprt.runs.run_folder import RunFolder
 from reprt.training.trainer import Trainer
-from tiny import Lines, settings
+from tiny import VOCABULARY, Lines, settings
 
 assert keras.backend.backend() == "jax"
-text = read_prepared(folder / "text.npz").encoded(150, 24)
+text = read_prepared(folder / "text.npz").encoded(VOCABULARY, 24)
 
 
 def trainer(name, *arguments, **keywords):
@@ -116,7 +117,7 @@ def on_jax(request, expected, tmp_path_factory, text):
         (folder / f"{name}.npz").write_bytes(
             (expected[0] / f"{name}.npz").read_bytes()
         )
-    write_prepared(text, 150, 24, folder / "text.npz")
+    write_prepared(text, VOCABULARY, 24, folder / "text.npz")
     devices = f"--xla_force_host_platform_device_count={request.param}"
     places = [str(folder), str(HERE), str(HERE.parent), str(HERE.parents[1])]
     finished = subprocess.run(

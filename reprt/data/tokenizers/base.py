@@ -1,0 +1,216 @@
+"""What the rest of the package asks of a tokenizer, and of the settings of one."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID
+from reprt.data.corpora.corpus import Corpus
+from reprt.data.rows import Rows
+from reprt.files import opened, whole_file
+from reprt.schema import check_range, shown
+
+CHUNK = 1024  # sentences that become ids at a time
+LARGEST_VOCABULARY = 2**20
+
+
+class Tokenizer(abc.ABC):
+    """Turns sentences into ids and back.
+
+    The first four ids of any vocabulary are `[PAD] [UNK] [START] [END]`. A sentence's
+    ids go from `start_id` to `end_id`.
+
+    Attributes:
+        ending: what the names of its files end with.
+        keeps_case: whether capitals and accents come back from ids.
+        unit: what a decoded sentence is made of, for reports.
+        vocabulary: the pieces, by their ids.
+        start_id, end_id: the first and the last id of a sentence.
+    """
+
+    ending: ClassVar[str]
+    keeps_case: ClassVar[bool]
+    unit: ClassVar[str]
+    vocabulary: list[str]
+    start_id: int = START_ID
+    end_id: int = END_ID
+
+    def __len__(self):
+        return len(self.vocabulary)
+
+    @abc.abstractmethod
+    def digest(self) -> str:
+        """Returns a sha256 of all that decides which ids a sentence has."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Reads what `to_bytes` returned.
+
+        Raises:
+            ValueError: if it is damaged or something else.
+        """
+
+    @abc.abstractmethod
+    def to_bytes(self) -> bytes:
+        """Returns what a file of this tokenizer holds."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Reads what `write` wrote.
+
+        Raises:
+            ValueError: if that is not a file of this tokenizer, naming it.
+        """
+        try:
+            with opened(path) as file:
+                return cls.from_bytes(file.read())
+        except (OSError, ValueError) as error:
+            message = f"The vocabulary {path} cannot be used: {error}"
+            raise ValueError(message) from error
+
+    def write(self, path: Path):
+        """Writes a file; a kill leaves the whole file or none."""
+        with whole_file(path) as file:
+            file.write(self.to_bytes())
+
+    @abc.abstractmethod
+    def encode_chunks(
+        self, sentences: Sequence[str], longest: int | None = None
+    ) -> Iterator[Rows]:
+        """Yields the ids of the sentences, of so many at a time as memory always has.
+
+        Args:
+            sentences: the sentences.
+            longest: the number of ids after which a sentence is cut, `[END]` and all;
+                None for not at all.
+        """
+
+    def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
+        """Returns each sentence's ids, from start to end, as int32 arrays."""
+        return [ids for rows in self.encode_chunks(sentences) for ids in rows]
+
+    def decode(self, ids: Iterable[Sequence[int] | np.ndarray]) -> list[str]:
+        """Returns the sentence up to the first `[END]` of each row of ids."""
+        return [self._joined(self._between_edges(row)) for row in ids]
+
+    def words(self, sentences: Sequence[str]) -> list[str]:
+        """Returns sentences as they come back from ids."""
+        return self.decode(self.encode(sentences))
+
+    def as_written(self, sentence: str) -> str:
+        """Returns a decoded sentence as people write it."""
+        return sentence
+
+    @property
+    @abc.abstractmethod
+    def graph(self) -> Any:
+        """tensorflow-text's tokenizer, which a SavedModel has to hold on to."""
+
+    @abc.abstractmethod
+    def graph_encode(self, sentences):
+        """`encode` within a graph: `(sentences,)` strings to a `tf.RaggedTensor`."""
+
+    @abc.abstractmethod
+    def graph_write(self, ids):
+        """`as_written` of `decode` within a graph.
+
+        Args:
+            ids: a `tf.RaggedTensor`, `(sentences, None)`, without padding and end.
+
+        Returns:
+            `(sentences,)` strings.
+        """
+
+    @abc.abstractmethod
+    def _joined(self, ids: list[int]) -> str:
+        """The sentence of ids that have no edges."""
+
+    def _between_edges(self, row) -> list[int]:
+        kept = []
+        for token in np.asarray(row).tolist():
+            if token == self.end_id:
+                break
+            if token not in (PAD_ID, self.start_id):
+                kept.append(token)
+        return kept
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularySettings(abc.ABC):
+    """The table `[vocabulary]`; a subclass for each tokenizer.
+
+    Args:
+        name: the tokenizer's.
+        size: how many pieces are aimed at.
+    """
+
+    tokenizer: ClassVar[type[Tokenizer]]
+    name: str
+    size: int = 8000
+
+    def __post_init__(self):
+        check_range("[vocabulary]", 1, LARGEST_VOCABULARY, size=self.size)
+
+    @property
+    def joint(self) -> bool:
+        """Whether an id is the same piece on both sides."""
+        return False
+
+    @abc.abstractmethod
+    def learn(
+        self,
+        corpus: Corpus,
+        folder: Path,
+        progress: Callable[[str], None] = lambda text: None,
+    ) -> tuple[Tokenizer, Tokenizer]:
+        """Returns the tokenizers of source and target, learnt on the training text.
+
+        Args:
+            corpus: the text.
+            folder: where vocabularies are kept, so that each is learnt once.
+            progress: called with what is being done.
+        """
+
+    def check(self, source: Tokenizer, target: Tokenizer, pair: str):
+        """Checks tokenizers that were read, and not learnt, against these settings.
+
+        Raises:
+            ValueError: if they cannot have been learnt with them.
+        """
+
+
+def check_reserved(vocabulary: Sequence[str]):
+    """Raises a `ValueError` unless the reserved tokens stand first."""
+    if tuple(vocabulary[:4]) != RESERVED:
+        raise ValueError(
+            f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
+            f"Received one that begins with {shown(' '.join(vocabulary[:4]))}."
+        )
+
+
+def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields so many sentences at a time as memory always has."""
+    for start in range(0, len(sentences), CHUNK):
+        yield sentences[start : start + CHUNK]
+
+
+def tensorflow_text():
+    """Returns TensorFlow and tensorflow-text.
+
+    Raises:
+        ImportError: without them, saying how to get them.
+    """
+    try:
+        import tensorflow as tf
+        import tensorflow_text as text
+    except ImportError as error:
+        raise ImportError(
+            "Vocabularies need tensorflow-text: pip install '.[train]'. "
+            f"Importing it failed with: {error}"
+        ) from error
+    return tf, text

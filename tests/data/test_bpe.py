@@ -1,0 +1,263 @@
+"""BPE: sentencepiece's models, in Python and in TensorFlow's graphs."""
+
+import dataclasses
+import io
+import os
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentencepiece import sentencepiece_model_pb2 as messages
+
+from reprt.constants import RESERVED, START_ID
+from reprt.data.corpora import embedded
+from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.tokenizers import base, bpe
+from reprt.data.tokenizers.bpe import BPE, BPESettings, learn_model
+
+# The folder of corpus.en, bpe.ref and corpus.bpe.ref.en of subword-nmt's own tests.
+# They are in its repository alone, and in no package.
+REFERENCES = os.environ.get("SUBWORD_NMT_REFERENCES")
+TAGS = ("<pt>", "<en>")
+FEW = settings(max_examples=50, deadline=None, derandomize=True)
+SETTINGS = {
+    "separate": BPESettings(size=150),
+    "shared": BPESettings(size=150, shared=True),
+    "tagged": BPESettings(size=150, shared=True, tags=True),
+}
+ODD = [
+    "",
+    " \t ",
+    "  O homem\u00a0 sabe.\n",
+    "[START] [END] [PAD] <pt> <en>",
+    "漢字 e 漢x漢",
+    "a\x00casa\u200b, ﬁ ½ …",
+    "▁a ▁",
+    "\ufffd \ufeff e\u0301",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    corpus = embedded.load(train=60, dev=1, test=1)
+    sides = (corpus.train.source, corpus.train.target)
+    capitals = Split(*([line.capitalize() for line in lines] for lines in sides))
+    return dataclasses.replace(corpus, train=capitals)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("vocabularies")
+
+
+@pytest.fixture(scope="module")
+def learnt(corpus, folder):
+    return {name: each.learn(corpus, folder) for name, each in SETTINGS.items()}
+
+
+@pytest.fixture(params=SETTINGS)
+def sides(request, learnt):
+    return learnt[request.param]
+
+
+def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
+    for tokenizer, sentences in zip(sides, (corpus.train.source, corpus.train.target)):
+        assert tokenizer.words(sentences) == sentences
+        assert tokenizer.as_written(sentences[0]) == sentences[0]
+
+
+@FEW
+@given(data=st.data())
+def test_known_letters_come_back_and_spaces_of_any_kind_are_one(learnt, corpus, data):
+    letters = sorted(set("".join(corpus.train.source)) | set("\t\n\u00a0\u3000"))
+    text = data.draw(st.text(st.sampled_from(letters)))
+    assert learnt["shared"][0].words([text]) == [" ".join(text.split())]
+
+
+@FEW
+@given(st.lists(st.text(), min_size=1))
+def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(learnt, texts):
+    tokenizer = learnt["tagged"][0]
+    ids = [row.tolist() for row in tokenizer.encode(texts)]
+    assert tokenizer.graph_encode(tf.constant(texts)).to_list() == ids
+    for row in ids:
+        assert not set(row[1:-1]) & {0, *range(START_ID, 6)}  # text writes none
+
+
+def test_sentences_go_from_the_start_of_their_side_to_the_end(learnt, corpus):
+    for name, sides in learnt.items():
+        starts = (4, 5) if name == "tagged" else (START_ID, START_ID)
+        assert tuple(each.start_id for each in sides) == starts
+        for tokenizer in sides:
+            assert tuple(tokenizer.vocabulary[:4]) == RESERVED
+            assert (tuple(tokenizer.vocabulary[4:6]) == TAGS) == (name == "tagged")
+            for ids in tokenizer.encode([*corpus.train.source, *ODD]):
+                assert ids.dtype == np.int32
+                assert (ids[0], ids[-1]) == (tokenizer.start_id, tokenizer.end_id)
+                assert ids.max() < len(tokenizer)
+
+
+def test_both_sides_share_a_vocabulary_or_do_not(learnt):
+    for name, (source, target) in learnt.items():
+        assert (source.vocabulary == target.vocabulary) == (name != "separate")
+        assert (source.digest() == target.digest()) == (name == "shared")
+        assert len(source) == len(target) == SETTINGS[name].size
+
+
+def test_a_digest_tells_text_size_and_tags(corpus, learnt):
+    sentences = corpus.train.source
+    models = [
+        learn_model(sentences, 150),
+        learn_model(sentences, 149),
+        learn_model(sentences[1:], 150),
+        learn_model(sentences, 150, TAGS),
+    ]
+    assert BPE(models[0]).digest() == learnt["separate"][0].digest()
+    assert len({BPE(model).digest() for model in models}) == 4
+    # Where the text has no more pairs, there are fewer pieces.
+    assert len(BPE(learn_model(["a casa"], 5000))) < 20
+
+
+def test_chunks_are_cut_sentences(sides, corpus, monkeypatch):
+    monkeypatch.setattr(base, "CHUNK", 7)
+    tokenizer, sentences = sides[1], corpus.train.target
+    chunks = list(tokenizer.encode_chunks(sentences, longest=6))
+    assert [len(rows) for rows in chunks] == [7] * 8 + [4]
+    cut = [ids.tolist() for rows in chunks for ids in rows]
+    assert cut == [ids[:6].tolist() for ids in tokenizer.encode(sentences)]
+
+
+def test_decoding_stops_at_the_first_end(sides, corpus):
+    tokenizer, sentences = sides[0], corpus.train.source[:1]
+    (ids,) = tokenizer.encode(sentences)
+    rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
+    assert tokenizer.decode([*rows, []]) == sentences * 3 + [""]
+
+
+class InGraph(tf.Module):
+    def __init__(self, tokenizer):
+        super().__init__()
+        self._tokenizer, self._graph = tokenizer, tokenizer.graph
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def encode(self, sentences):
+        return self._tokenizer.graph_encode(sentences)
+
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def write(self, ids):
+        return self._tokenizer.graph_write(ids)
+
+
+def test_a_saved_graph_does_the_same(sides, corpus, tmp_path):
+    tokenizer, sentences = sides[1], [*corpus.train.target, *ODD]
+    expected = tokenizer.encode(sentences)
+    tf.saved_model.save(InGraph(tokenizer), str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    ids = loaded.encode(tf.constant(sentences))
+    assert ids.to_list() == [row.tolist() for row in expected]
+    inner = tf.ragged.constant([row[1:-1].tolist() for row in expected], tf.int32)
+    written = [text.decode() for text in loaded.write(inner).numpy()]
+    assert written == tokenizer.decode(expected)
+
+
+def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
+    files = sorted(folder.iterdir())
+    assert len(files) == 4 and {path.suffix for path in files} == {".spm"}
+    monkeypatch.delattr(bpe, "learn_model")
+    for name, asked in SETTINGS.items():
+        again = asked.learn(corpus, folder)
+        assert [e.digest() for e in again] == [e.digest() for e in learnt[name]]
+    assert sorted(folder.iterdir()) == files
+
+
+def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp_path):
+    seen = []
+
+    def learn(sentences, size, tags):
+        seen.append(list(sentences))
+        return learn_model(seen[-1], size, tags)
+
+    monkeypatch.setattr(bpe, "learn_model", learn)
+    monkeypatch.setattr(bpe, "MOST_SENTENCES", 4)
+    lines = Split([f"s{n}" for n in range(9)], [f"t{n}" for n in range(9)])
+    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
+    BPESettings(size=30).learn(corpus, tmp_path)
+    BPESettings(size=30, shared=True).learn(corpus, tmp_path)
+    assert seen == [["s0", "s3", "s6"], ["t0", "t3", "t6"], ["s0", "s5", "t0", "t5"]]
+
+
+def test_a_copy_for_another_process_is_the_same(learnt):
+    tokenizer = learnt["tagged"][1]
+    assert tokenizer.graph is not None  # which cannot be pickled
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    assert (copy.digest(), copy.start_id) == (tokenizer.digest(), tokenizer.start_id)
+
+
+def test_a_vocabulary_survives_its_file(learnt, tmp_path):
+    tokenizer = learnt["tagged"][1]
+    tokenizer.write(tmp_path / "mine.spm")
+    assert BPE.read(tmp_path / "mine.spm").digest() == tokenizer.digest()
+
+
+def test_without_sentencepiece_it_is_said_how_to_get_it(learnt, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
+        BPE(learnt["shared"][0].model)
+
+
+def of_merges(merges, text):
+    """subword-nmt's merges as a model of sentencepiece; words end with their space."""
+    proto = messages.ModelProto()
+    kind, spec = messages.ModelProto.SentencePiece, proto.trainer_spec
+    spec.model_type = messages.TrainerSpec.BPE
+    spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = range(4)
+    spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = RESERVED
+    spec.treat_whitespace_as_suffix = True
+    proto.normalizer_spec.name = "identity"
+    for piece in RESERVED:
+        control = kind.UNKNOWN if piece == "[UNK]" else kind.CONTROL
+        proto.pieces.add(piece=piece, type=control)
+    # A word's last letter and its end are one before there is any merge.
+    letters = sorted(set(text) - set(" \n"))
+    merged = [f"{letter}▁" for letter in letters]
+    merged += ["".join(merge.split()).replace("</w>", "▁") for merge in merges]
+    for rank, piece in enumerate(dict.fromkeys(merged)):
+        proto.pieces.add(piece=piece, score=-rank)
+    for piece in ("▁", *letters):
+        proto.pieces.add(piece=piece, score=-1e6)
+    return BPE(proto.SerializeToString())
+
+
+def segmented(tokenizer, lines):
+    """Lines as subword-nmt writes them: `@@` where a word goes on."""
+    return [
+        " ".join(
+            piece.removesuffix("▁") if piece.endswith("▁") else f"{piece}@@"
+            for piece in (tokenizer.vocabulary[index] for index in ids[1:-1])
+        )
+        for ids in tokenizer.encode(lines)
+    ]
+
+
+def test_segments_are_those_of_subword_nmt(corpus):
+    apply_bpe = pytest.importorskip("subword_nmt.apply_bpe")
+    learn_bpe = pytest.importorskip("subword_nmt.learn_bpe")
+    lines, merges = [*corpus.train.target, *corpus.train.source], io.StringIO()
+    learn_bpe.learn_bpe(io.StringIO("\n".join(lines[:90])), merges, 200)
+    theirs = apply_bpe.BPE(io.StringIO(merges.getvalue()))
+    ours = of_merges(merges.getvalue().splitlines()[1:], "".join(lines))
+    assert segmented(ours, lines) == [theirs.process_line(line) for line in lines]
+
+
+@pytest.mark.skipif(not REFERENCES, reason="SUBWORD_NMT_REFERENCES names no folder")
+def test_segments_are_those_of_subword_nmts_own_tests():
+    lines, merges, expected = (
+        Path(REFERENCES, name).read_text("utf-8").split("\n")[:-1]
+        for name in ("corpus.en", "bpe.ref", "corpus.bpe.ref.en")
+    )
+    assert segmented(of_merges(merges[1:], "".join(lines)), lines) == expected

@@ -1,0 +1,71 @@
+"""A run with BPE from its folder: translated, exported; its text prepared."""
+
+import dataclasses
+
+import naive
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny
+
+from reprt import models
+from reprt.cli import main
+from reprt.data.corpora import embedded
+from reprt.data.encoding import encode
+from reprt.data.prepared import read_prepared, write_prepared
+from reprt.data.tokenizers.bpe import BPESettings
+from reprt.decoding.export import ExportedTranslator
+from reprt.decoding.translator import Translator
+from reprt.runs.run_folder import RunFolder
+from reprt.runs.run_settings import TextSettings
+
+SENTENCES = ["O homem", "", "a  casa", " \t ", "漢 a\u00a0casa", "a " * 20, "<en>"]
+TAGGED = BPESettings(size=150, shared=True, tags=True)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    corpus = embedded.load(train=60, dev=2, test=2)
+    return encode(corpus, TAGGED, 24, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def run(text, tmp_path_factory):
+    """A run whose model has one embedding table for both languages."""
+    folder, shared = tmp_path_factory.mktemp("runs"), {"shared_embedding": True}
+    folder = RunFolder(folder / "repe")
+    settings = dataclasses.replace(
+        tiny.settings(model=shared),
+        vocabulary=TAGGED,
+        text=TextSettings(max_tokens=9),
+    )
+    folder.open(settings, text)
+    sizes = len(text.source_tokenizer), len(text.target_tokenizer)
+    model = models.build("repe", *sizes, **tiny.TINY, **shared)
+    folder.save_model(naive.lively(model, seed=3, end=1.0))
+    return folder.path
+
+
+def test_what_is_exported_translates_as_the_command_does(run, briefly, capsys):
+    translator = Translator.load(run, beam_size=1, max_tokens=4)
+    translations = translator(SENTENCES)
+    expected = [one.text for one in translations]
+    assert len(set(expected)) > 4 and expected[1] == expected[3] == ""
+    exported = ExportedTranslator(translator)(tf.constant(SENTENCES))
+    assert [text.decode() for text in exported.numpy()] == expected
+    search = ["--beam", "1", "--max-tokens", "4"]
+    assert main(["translate", str(run), *SENTENCES[:2], *search]) == 0
+    assert capsys.readouterr().out.splitlines() == expected[:2]
+    assert "1 words or signs unknown to the vocabulary" in translations[4].notes
+    assert any("the first 9 were read" in note for note in translations[5].notes)
+    attended = translator.attention(SENTENCES[0])
+    assert (attended.source[0], attended.target[0]) == ("<pt>", "<en>")
+
+
+def test_a_prepared_text_is_the_same(text, tmp_path):
+    write_prepared(text, TAGGED, 24, tmp_path / "text.npz")
+    again = read_prepared(tmp_path / "text.npz").encoded(TAGGED, 24)
+    assert again.digest() == text.digest()
+    assert list(again.test_words) == list(text.test_words)
+    for one, other in zip(text.train.target, again.train.target, strict=True):
+        np.testing.assert_array_equal(one, other)
