@@ -1,0 +1,131 @@
+"""What a training costs: products counted in graphs, sums over a text, the page."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+import toy_family
+from tiny import TINY
+from variants import ALL, FAMILY
+
+from reprt import models
+from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
+from reprt.cli import main
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.reports.cost import RULE, power
+from reprt.reports.tables import markdown
+from reprt.runs.run_folder import RunFolder, RunFolderError
+
+SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}
+VARIANTS = ("repe", "baseline", *FAMILY)
+
+
+def products(model, sources, targets):
+    """The multiply-adds of all products in the graph of a pair without padding."""
+    ids = [tf.TensorSpec((1, length), "int32") for length in (sources, targets)]
+    graph = tf.function(model.call).get_concrete_function(ids, training=False).graph
+    return sum(map(multiply_adds, graph.get_operations()))
+
+
+def multiply_adds(operation):
+    shapes = [tensor.shape for tensor in operation.inputs]
+    if operation.type == "Einsum":
+        labels = operation.get_attr("equation").decode().split("->")[0].split(",")
+        sizes = {name: n for each in map(zip, labels, shapes) for name, n in each}
+        return math.prod(sizes.values())
+    if operation.type in ("MatMul", "BatchMatMulV2"):
+        way = "transpose_a" if operation.type == "MatMul" else "adj_x"
+        summed = shapes[0][-2 if operation.get_attr(way) else -1]
+        return math.prod(operation.outputs[0].shape) * summed
+    assert "MatMul" not in operation.type and "Conv" not in operation.type
+    return 0
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_counts_the_products_of_a_graph(variant):
+    name, overrides = ALL[variant]
+    words = 11 if overrides.get("shared_embedding") else 13
+    model = models.build(name, 11, words, **SIZES, **overrides)
+    assert model.multiply_adds(7, 5) == products(model, 7, 5)
+    each = model.multiply_adds(np.array([7, 0, 3]), np.array([5, 2, 0]))
+    assert each.tolist() == [
+        model.multiply_adds(*lengths) for lengths in ((7, 5), (0, 2), (3, 0))
+    ]
+
+
+def test_a_family_of_its_own_counts_too():
+    bag = toy_family.Bag(11, 13, toy_family.BagSettings())
+    bag.build()
+    assert bag.multiply_adds(7, 5) == products(bag, 7, 5) == 5 * 8 * 13
+    assert parameters_without_tables(bag) == 0
+
+
+@pytest.fixture
+def finished(tmp_path, tmp_path_factory, monkeypatch):
+    """A copy of what the command made of a tiny recipe."""
+    base = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
+    return shutil.copytree(tiny_run.trained(base), tmp_path / "tiny")
+
+
+def cost(capsys, *arguments):
+    """What `reprt cost` says, by model."""
+    assert main(["cost", *map(str, arguments)]) == 0
+    page = capsys.readouterr().out
+    assert page.endswith(f"{RULE}\n")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return {cells[0].removeprefix("| "): cells[1:] for cells in rows[1:]}
+
+
+def test_a_runs_folder_tells_what_it_cost(finished, capsys):
+    run = finished / "out" / "repe"
+    model, place = RunFolder(run).load_model(), finished / "text/datasets/pt_to_en"
+    lengths = []
+    for name, side in (("source", "pt"), ("target", "en")):
+        tokenizer = WordPiece((run / f"{name}.vocab").read_text("utf-8").splitlines())
+        sentences = (place / f"{side}.train").read_text("utf-8").splitlines()
+        lengths.append([len(row) for row in tokenizer.encode(sentences)])
+    pairs = [(s, t - 1) for s, t in zip(*lengths, strict=True)]
+    assert max(map(max, pairs)) < 128 and len(pairs) == 33  # none is cut
+    width, words = 2 * 8, model.source_vocab_size + 2 * model.target_vocab_size
+    tables = 8 * words + 8 * model.target_vocab_size + model.target_vocab_size
+    expected = {
+        "parameters": model.count_params(),
+        "parameters_without_tables": model.count_params() - tables,
+        "train_source_tokens": 2 * sum(s for s, _ in pairs),
+        "train_target_tokens": 2 * sum(t for _, t in pairs),
+        "train_flops": 2 * 6 * sum(model.multiply_adds(s, t) for s, t in pairs),
+    }
+    assert width == model.output_dense.kernel.shape[0]
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert {name: metrics[name] for name in expected} == expected
+    log = RunFolder(run).log()
+    assert sum(row["train_tokens"] for row in log) == expected["train_target_tokens"]
+
+    said = cost(capsys, run)["repe"]
+    seconds = metrics["total_train_seconds"]
+    *counted, by_parameters, flops, hours, _ = said
+    assert counted == [f"{expected[name]:,}" for name in list(expected)[:4]]
+    tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
+    assert by_parameters == power(6 * expected["parameters_without_tables"] * tokens)
+    assert flops == power(expected["train_flops"]) and float(hours) == round(
+        seconds / 3600, 3
+    )
+    assert " | ".join(said) in (finished / "out" / "report.md").read_text()
+
+    # A run of an earlier version, or one under way, is counted on its text.
+    (run / "metrics.json").unlink()
+    assert cost(capsys, run)["repe"] == said
+    # A recipe costs the same, before it is trained.
+    recipe = cost(capsys, finished / "tiny.toml", "--text", finished / "text")
+    assert list(recipe) == ["baseline", "repe"]
+    assert recipe["repe"] == [*said[:6], "–", "– |"]
+
+    other = finished / "text/datasets/pt_to_en/pt.train"
+    other.write_text(other.read_text("utf-8").replace("a", "o"), "utf-8")
+    assert main(["cost", str(run), "--text", str(finished / "text")]) == 2
+    assert "Say where it is by --text" in capsys.readouterr().err
