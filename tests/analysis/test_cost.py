@@ -10,15 +10,16 @@ import tensorflow as tf
 import tiny_run
 import toy_family
 from tiny import TINY
+from tiny_run import REPOSITORY
 from variants import ALL, FAMILY
 
 from reprt import models
 from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.cli import main
-from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding.translator import Translator
 from reprt.reports.cost import RULE, power
 from reprt.reports.tables import markdown
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.runs.run_folder import RunFolder
 
 SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}
 VARIANTS = ("repe", "baseline", *FAMILY)
@@ -83,16 +84,16 @@ def cost(capsys, *arguments):
 
 def test_a_runs_folder_tells_what_it_cost(finished, capsys):
     run = finished / "out" / "repe"
-    model, place = RunFolder(run).load_model(), finished / "text/datasets/pt_to_en"
-    lengths = []
+    translator, lengths = Translator.load(run), []
+    model, place = translator.model, finished / "text" / "datasets" / "pt_to_en"
     for name, side in (("source", "pt"), ("target", "en")):
-        tokenizer = WordPiece((run / f"{name}.vocab").read_text("utf-8").splitlines())
         sentences = (place / f"{side}.train").read_text("utf-8").splitlines()
-        lengths.append([len(row) for row in tokenizer.encode(sentences)])
+        rows = getattr(translator, f"{name}_tokenizer").encode(sentences)
+        lengths.append([len(row) for row in rows])
     pairs = [(s, t - 1) for s, t in zip(*lengths, strict=True)]
     assert max(map(max, pairs)) < 128 and len(pairs) == 33  # none is cut
-    width, words = 2 * 8, model.source_vocab_size + 2 * model.target_vocab_size
-    tables = 8 * words + 8 * model.target_vocab_size + model.target_vocab_size
+    # Tables of 8 columns, and an output layer of 16 with a bias.
+    tables = 8 * model.source_vocab_size + (8 + 16 + 1) * model.target_vocab_size
     expected = {
         "parameters": model.count_params(),
         "parameters_without_tables": model.count_params() - tables,
@@ -100,21 +101,18 @@ def test_a_runs_folder_tells_what_it_cost(finished, capsys):
         "train_target_tokens": 2 * sum(t for _, t in pairs),
         "train_flops": 2 * 6 * sum(model.multiply_adds(s, t) for s, t in pairs),
     }
-    assert width == model.output_dense.kernel.shape[0]
     metrics = json.loads((run / "metrics.json").read_text())
     assert {name: metrics[name] for name in expected} == expected
     log = RunFolder(run).log()
     assert sum(row["train_tokens"] for row in log) == expected["train_target_tokens"]
 
     said = cost(capsys, run)["repe"]
-    seconds = metrics["total_train_seconds"]
     *counted, by_parameters, flops, hours, _ = said
+    assert flops == power(expected["train_flops"])
+    assert float(hours) == round(metrics["total_train_seconds"] / 3600, 3)
     assert counted == [f"{expected[name]:,}" for name in list(expected)[:4]]
     tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
     assert by_parameters == power(6 * expected["parameters_without_tables"] * tokens)
-    assert flops == power(expected["train_flops"]) and float(hours) == round(
-        seconds / 3600, 3
-    )
     assert " | ".join(said) in (finished / "out" / "report.md").read_text()
 
     # A run of an earlier version, or one under way, is counted on its text.
@@ -125,7 +123,54 @@ def test_a_runs_folder_tells_what_it_cost(finished, capsys):
     assert list(recipe) == ["baseline", "repe"]
     assert recipe["repe"] == [*said[:6], "–", "– |"]
 
-    other = finished / "text/datasets/pt_to_en/pt.train"
+    other = place / "pt.train"
     other.write_text(other.read_text("utf-8").replace("a", "o"), "utf-8")
     assert main(["cost", str(run), "--text", str(finished / "text")]) == 2
     assert "Say where it is by --text" in capsys.readouterr().err
+
+
+# The blog's table; which of its numbers are what, docs/cost.md says.
+STEPS, PAIRS_A_STEP, EPOCHS, EPOCH_TOKENS = 228_000, 3 * 128, 2.16, 3.1e9
+PAIR = EPOCHS * EPOCH_TOKENS / (STEPS * PAIRS_A_STEP)  # tokens, both sides
+BASE_STEPS, BASE_BATCH = 100_000, 25_000  # Vaswani et al., tokens of either side
+
+
+def of_family(name, words, pairs):
+    """Our cells of a preset's row, the model and its share of attention's scores."""
+    model = models.build(name, words, words)
+    own, tokens = parameters_without_tables(model), pairs * PAIR
+    each = model.multiply_adds(PAIR / 2, PAIR / 2)
+    cells = [f"{own:,}", power(tokens), power(FLOPS * PASSES * own * tokens)]
+    # Twice as long a sentence takes twice as much, but for the scores.
+    scores = (model.multiply_adds(PAIR, PAIR) - 2 * each) / 2
+    return [*cells, power(FLOPS * PASSES * pairs * each)], model, scores / each
+
+
+def test_the_page_has_the_numbers_that_are_counted():
+    page = (REPOSITORY / "docs" / "cost.md").read_text("utf-8")
+    base, model, _ = of_family(
+        "transformer-base", 37_000, BASE_STEPS * 2 * BASE_BATCH / PAIR
+    )
+    modern, _, scores = of_family("transformer-modern", 30_000, STEPS * PAIRS_A_STEP)
+    # Attention with biases, the hidden layer, two norms; the norm before the output.
+    block = 4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512
+    alone, tokens = 19 * block + 2 * 512, 1.41 * EPOCH_TOKENS
+    assert alone + 32_000 * 512 == 76_280_320
+    alone_cells = [f"{alone:,}", power(tokens), power(FLOPS * PASSES * alone * tokens)]
+    head = ["model", "whose", "N", "D", "FLOPs, 6·N·D", "FLOPs, products"]
+    rows = [
+        ["Transformer base", "blog", "65M", "–", power(1.95e18), "–"],
+        ["", "ours, `transformer-base`", *base],
+        ["encoder-decoder", "blog", "60M", power(4.37e9), power(1.57e18), "–"],
+        ["", "ours, `transformer-modern`", *modern],
+        ["decoder-only", "blog", "76.28M", power(tokens), power(2e18), "–"],
+        ["", "ours, by formula", *alone_cells, "–"],
+    ]
+    table = "\n".join(markdown(head, "llrrrr", rows))
+    assert table in page, table
+    for number in (
+        f"{model.count_params():,}",
+        f"{PAIR / 2:.1f}",
+        f"{100 * scores:.1f} %",
+    ):
+        assert number in page, number
