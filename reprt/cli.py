@@ -194,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
         _freeze_parser,
         _translate_parser,
         _evaluate_parser,
+        _cost_parser,
         _attention_parser,
         _export_parser,
         _audit_parser,
@@ -374,6 +375,26 @@ def _evaluate_parser(commands):
     )
     _add_search(parser, beam_size=1)
     parser.set_defaults(command=_evaluate)
+
+
+def _cost_parser(commands):
+    parser = commands.add_parser(
+        "cost",
+        help="parameters, tokens, operations and hours of a training",
+        description="Says what a run has cost, or what the runs of a recipe would: "
+        "parameters, tokens, floating-point operations by two rules, hours and "
+        "operations a second. Nothing is trained.",
+    )
+    parser.add_argument(
+        "recipe",
+        type=_path,
+        metavar="RUN_OR_RECIPE",
+        help="a run folder, or a file as those in experiments/",
+    )
+    parser.add_argument(
+        "--text", type=_name, metavar="SOURCE", help="as for `reprt train`"
+    )
+    parser.set_defaults(command=_cost, set=[])
 
 
 def _attention_parser(commands):
@@ -619,6 +640,16 @@ def _evaluate(options) -> int:
     from reprt.jobs.evaluate_run import evaluate_run
 
     print(evaluate_run(options.run, options.split, options.text, _search(options)))
+    return 0
+
+
+def _cost(options) -> int:
+    from reprt.jobs.cost_runs import cost_of_recipe, cost_of_run
+
+    if options.recipe.is_dir():
+        print(cost_of_run(options.recipe, options.text))
+    else:
+        print(cost_of_recipe(_recipe(options, [])))
     return 0
 
 

@@ -102,6 +102,9 @@ class Bag(TranslationModel):
         states = ops.tanh(total / count + prefixes.memory)
         return self.logits(states), prefixes._replace(total=total)
 
+    def multiply_adds(self, sources, targets):
+        return targets * self.config.embedding_dim * self.target_vocab_size
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -31,12 +31,15 @@ class EncodedSplit:
         return -(-len(self) // batch_size)
 
     @property
+    def tokens(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the number of tokens of each pair's two inputs."""
+        # Of a target the inputs and the labels each drop one.
+        return Rows.of(self.source).lengths, Rows.of(self.target).lengths - 1
+
+    @property
     def lengths(self) -> np.ndarray:
         """Returns the number of tokens of each pair's longer input."""
-        # Of a target the inputs and the labels each drop one.
-        return np.maximum(
-            Rows.of(self.source).lengths, Rows.of(self.target).lengths - 1
-        )
+        return np.maximum(*self.tokens)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,7 @@ from reprt.files import cache
 from reprt.progress import Progress
 from reprt.reports.registry import page_named
 from reprt.runs.recipe import Recipe
+from reprt.runs.run_folder import RunFolder, RunFolderError
 from reprt.runs.run_settings import RunSettings
 
 
@@ -93,6 +94,28 @@ def find_runs(
     if not work:
         raise missing[0]
     return work
+
+
+def text_of_run(folder: RunFolder, source: str | None = None) -> Corpus:
+    """Finds the text that a run was begun on.
+
+    Args:
+        folder: the run's folder.
+        source: where the text is now; None for where the run found it.
+
+    Raises:
+        RunFolderError: if another text is there.
+        TextUnavailable: if none is.
+    """
+    settings, manifest = folder.run().text, folder.manifest()
+    corpus = find(source or settings.source, settings.pair)
+    if corpus.digest() != manifest["text_sha256"]:
+        raise RunFolderError(
+            f"Expected the text of the run, {manifest['text']} with sha256 "
+            f"{manifest['text_sha256'][:16]}. Received: {corpus.name} from "
+            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
+        )
+    return corpus
 
 
 def is_embedded(corpus: Corpus) -> bool:

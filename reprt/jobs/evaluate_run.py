@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from reprt.data.search import find
+from reprt.jobs.corpus_runs import text_of_run
 from reprt.progress import Progress
 from reprt.reports.evaluation import evaluation_table
 from reprt.runs.provenance import provenance
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.runs.run_folder import RunFolder
 
 
 def evaluate_run(
@@ -31,15 +31,9 @@ def evaluate_run(
     from reprt.decoding.translator import Translator
 
     folder, progress, search = RunFolder(path), Progress(), search or {}
-    run, manifest = folder.run(), folder.manifest()
+    run = folder.run()
     translator = Translator.load(path, **search)
-    corpus = find(source or run.text.source, run.text.pair)
-    if corpus.digest() != manifest["text_sha256"]:
-        raise RunFolderError(
-            f"Expected the text of the run, {manifest['text']} with sha256 "
-            f"{manifest['text_sha256'][:16]}. Received: {corpus.name} from "
-            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
-        )
+    corpus = text_of_run(folder, source)
     sentences = getattr(corpus, split)
     longest = run.text.max_tokens
     encoded = EncodedSplit(

@@ -5,6 +5,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
+from reprt.analysis.cost import training_cost
 from reprt.jobs.corpus_runs import CorpusRuns
 from reprt.progress import Progress, duration
 from reprt.runs.run_folder import RunFolder, RunFolderError
@@ -105,7 +106,7 @@ def _results(trainer, progress: Progress):
     # A training that ran out of time ended within an epoch, which does not count.
     model = trainer.folder.load_model() if state.epoch else None
     metrics = {
-        "parameters": trainer.model.count_params(),
+        **training_cost(trainer.model, text.train, state.epoch).results,
         "epochs": state.epoch,
         "out_of_time": state.out_of_time,
         "total_train_seconds": sum(row["train_seconds"] for row in state.rows),

@@ -19,6 +19,7 @@ class TranslationModel(keras.Model, abc.ABC):
     | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
     | attention maps | `attention_weights` |
+    | cost | `multiply_adds` |
     | run folders | `count_params()`, `looks_ahead` |
 
     A subclass has the settings' class as its third argument, keeps the arguments under
@@ -149,6 +150,23 @@ class TranslationModel(keras.Model, abc.ABC):
         Returns:
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
             with these tokens. No logit depends on a token after `position`.
+        """
+
+    @abc.abstractmethod
+    def multiply_adds(self, sources, targets):
+        """Returns how much the matrix products of a forward pass of pairs compute.
+
+        A product of `(a, b)` and `(b, c)` counts a·b·c. Attention counts every query
+        times every key, also where a mask hides the key. The output layer counts for
+        target tokens alone. Biases, norms, activations and look-ups do not count.
+
+        Args:
+            sources: how many source tokens a pair has, a number or an array `(pairs,)`
+                of numbers; padding is left out. Integers take 64 bits.
+            targets: how many target inputs it has, alike.
+
+        Returns:
+            The multiply-adds of each pair, of the shape of the arguments.
         """
 
     def attention_weights(self, source_ids, target_ids):

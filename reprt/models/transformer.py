@@ -362,6 +362,50 @@ class Transformer(TranslationModel):
         prefixes = prefixes._replace(blocks=blocks, embedding=embedding)
         return self.logits(self._projected(states[:, 0])), prefixes
 
+    def multiply_adds(self, sources, targets):
+        """Returns how much the matrix products of a forward pass of pairs compute.
+
+        With p heads of key width r and value width q, on states of width w and values
+        of width v, attention of a queries to b keys takes
+
+            p (a (w r + q w) + b (w r + v q) + a b (r + q))
+
+        Args:
+            sources: how many source tokens a pair has, a number or an array `(pairs,)`
+                of 64 bits; padding is left out.
+            targets: how many target inputs it has, alike.
+
+        Returns:
+            The multiply-adds of each pair, of the shape of the arguments.
+
+        Example:
+
+        >>> import reprt
+        >>> model = reprt.models.build("repe", 8000, 8000)
+        >>> model.multiply_adds(sources=20, targets=np.array([1, 20]))
+        array([12089344, 38010880])
+        """
+        c, output = self.config, self.target_vocab_size
+        width = c.embedding_dim * (2 if c.position == "concat" else 1)
+        weighed = c.embedding_dim if c.value == "tokens" else width
+
+        def attention(queries, keys):
+            return c.num_heads * (
+                queries * width * (c.key_dim + c.value_dim)
+                + keys * (width * c.key_dim + weighed * c.value_dim)
+                + queries * keys * (c.key_dim + c.value_dim)
+            )
+
+        blocks = c.num_blocks * (
+            attention(sources, sources)
+            + attention(targets, targets)
+            + attention(targets, sources)
+            + (sources + targets) * 2 * width * c.feed_forward_dim
+        )
+        if c.output_tying == "projected":
+            return blocks + targets * c.embedding_dim * (width + output)
+        return blocks + targets * width * output
+
     def _decoded(
         self, target_ids, memory, packing=None, training=False, count_padding=None
     ):

@@ -5,7 +5,9 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from reprt.analysis.cost import COUNTED
 from reprt.files import write_text
+from reprt.reports.cost import cost_section
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
@@ -33,6 +35,7 @@ COLUMNS = (
     "commit",
     "finished",
 )
+COSTS = (*COUNTED[1:], "train_seconds")  # of runs whose results tell
 PREFIX = "val_prefix_loss_per_token"
 HIGHLIGHTED = {
     "baseline": "tab:brown",
@@ -117,6 +120,7 @@ def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
 
 
 def _table_of_runs(runs) -> str:
+    head = [*COLUMNS, *(COSTS if any(run.cost for run in runs) else ())]
     rows = []
     for run in sorted(runs, key=lambda run: run.name):
         row = {
@@ -130,11 +134,11 @@ def _table_of_runs(runs) -> str:
             "commit": run.manifest["starts"][-1]["commit"],
             "finished": run.results["finished"],
         }
-        cells = {name: row[name] for name in COLUMNS if name in row}
+        cells = {name: row[name] for name in head if name in row}
         rows.append(
             {n: f"{c:.5f}" if isinstance(c, float) else c for n, c in cells.items()}
         )
-    return csv_text(rows, COLUMNS)
+    return csv_text(rows, head)
 
 
 def _page(runs, finished, series, notes) -> str:
@@ -164,6 +168,9 @@ def _page(runs, finished, series, notes) -> str:
             *(line for group in _groups(series) for line in _table(*group)),
             *(
                 [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
+            ),
+            *cost_section(
+                {f"{each.model}, m = {each.schedule_dim}": each.cost for each in series}
             ),
             "## How it was run",
             "",

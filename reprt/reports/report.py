@@ -5,6 +5,7 @@ from pathlib import Path
 
 from reprt import paper
 from reprt.files import write_text
+from reprt.reports.cost import cost_section
 from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
@@ -84,6 +85,7 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
             *_comparison(runs, official, name, pair),
             "",
             *_leak(runs),
+            *cost_section({run.name: run.cost for run in runs}),
             *notes,
             "## Epoch by epoch",
             "",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reprt import paper
+from reprt.analysis.cost import Cost
 from reprt.files import is_unfinished
 from reprt.presets import PRESETS
 from reprt.reading import read_toml
@@ -106,6 +107,11 @@ class Run(Record):
         return statistics.median(self.seconds)
 
     @property
+    def cost(self) -> Cost | None:
+        """What its training cost; None if its results do not tell."""
+        return Cost.of_results(self.results, sum(self.seconds))
+
+    @property
     def numbers(self) -> dict[str, float]:
         """What was measured; what was not measured yet is left out.
 
@@ -119,6 +125,8 @@ class Run(Record):
             tokens = sum(row["train_tokens"] for row in self.log)
             found["seconds_an_epoch"] = self.seconds_an_epoch
             found["tokens_per_second"] = tokens / len(self.log) / self.seconds_an_epoch
+        if self.cost:
+            found |= dataclasses.asdict(self.cost)
         for name in ("parameters", "val_prefix_loss_per_token", "test_bleu"):
             if name in self.results:
                 found[name] = self.results[name]
@@ -153,6 +161,13 @@ class Series:
     @property
     def departures(self) -> Sequence[str]:
         return self.runs[0].departures
+
+    @property
+    def cost(self) -> Cost | None:
+        """The mean over its runs; None if the results of one do not tell."""
+        if not all(run.cost for run in self.runs):
+            return None
+        return Cost(*(self.mean(each.name) for each in dataclasses.fields(Cost)))
 
     @property
     def finished(self) -> bool:

@@ -66,6 +66,10 @@ class Metrics(TypedDict):
     """What came out of a run; a loss of its last epoch may be no finite number."""
 
     parameters: int
+    parameters_without_tables: NotRequired[int]
+    train_source_tokens: NotRequired[int]
+    train_target_tokens: NotRequired[int]
+    train_flops: NotRequired[int]
     epochs: NotRequired[int]
     out_of_time: NotRequired[bool]
     total_train_seconds: NotRequired[FiniteNumber]

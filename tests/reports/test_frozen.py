@@ -32,6 +32,10 @@ SCORES = [
     ]
 ]
 METRICS = {
+    "parameters_without_tables": 10**6,
+    "train_source_tokens": 40_000,
+    "train_target_tokens": 12_000,
+    "train_flops": 3 * 10**17 + 1,
     "out_of_time": False,
     "finished": "2026-11-21 14:09:26 +0000",
     "val_prefix_loss_per_token": 1 / 3,
@@ -174,7 +178,12 @@ def test_the_command_names_what_is_not_finished_and_writes_the_page(live, capsys
     said, place = capsys.readouterr(), live.with_name(f"{live.name}-frozen")
     assert said.out.strip() == str(place)
     assert "not finished, frozen as far as they are: repe-deep.text.0" in said.err
-    assert "What a person has to say." in (place / "comparison.md").read_text()
+    page = (place / "comparison.md").read_text()
+    assert "What a person has to say." in page
+    # The mean of one run: 6·N·D, the products, and two epochs of a minute.
+    cells = "1,234,567 | 1,000,000 | 40,000 | 12,000 | 3.12e11 | 3.00e17 | 0.033"
+    assert page.count(f"{cells} | 2.49e15 |") == 2
+    assert "300000000000000001,120.25" in (place / "comparison.csv").read_text()
     assert (place / "comparison.png").exists()
 
 

@@ -1,0 +1,125 @@
+"""What a training costs: parameters, tokens, operations, time.
+
+`docs/cost.md` states the rules of counting.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+FLOPS = 2  # of a multiply-add
+PASSES = 3  # forward, and backward with respect to inputs and to weights
+OTHER_SIZE = 4  # of a vocabulary; learnt ones are larger
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What the training of a model costs, padding left out.
+
+    Attributes:
+        parameters: all of them.
+        parameters_without_tables: those whose shape does not depend on a vocabulary.
+        train_source_tokens: source tokens that were read in all epochs.
+        train_target_tokens: target inputs, alike.
+        train_flops: floating-point operations of the matrix products, those of the
+            forward pass three times.
+        train_seconds: time spent on training alone; None if it was not measured.
+
+    Example:
+
+    >>> cost = Cost(12, 10, 300, 200, 24_000, train_seconds=2.0)
+    >>> cost.flops_by_parameters, cost.flops_per_second
+    (30000, 12000.0)
+    """
+
+    parameters: float
+    parameters_without_tables: float
+    train_source_tokens: float
+    train_target_tokens: float
+    train_flops: float
+    train_seconds: float | None = None
+
+    @property
+    def train_tokens(self) -> float:
+        """Tokens of both sides."""
+        return self.train_source_tokens + self.train_target_tokens
+
+    @property
+    def flops_by_parameters(self) -> float:
+        """6·N·D: N parameters without tables, D tokens of both sides."""
+        return FLOPS * PASSES * self.parameters_without_tables * self.train_tokens
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """The products' operations by the time; None without a time."""
+        return self.train_flops / self.train_seconds if self.train_seconds else None
+
+    @property
+    def results(self) -> dict[str, float]:
+        """What stands in the results of a run, whose log has the time."""
+        return {name: getattr(self, name) for name in COUNTED}
+
+    @classmethod
+    def of_results(cls, results: Mapping[str, Any], seconds: float) -> "Cost | None":
+        """Returns what the results of a run tell.
+
+        Args:
+            results: perhaps those of a version that did not count.
+            seconds: what the run's log says.
+
+        Returns:
+            None if the results do not tell.
+        """
+        if not set(COUNTED) <= results.keys():
+            return None
+        counted = {name: results[name] for name in COUNTED}
+        return cls(**counted, train_seconds=seconds)
+
+
+COUNTED = tuple(each.name for each in dataclasses.fields(Cost))[:-1]
+
+
+def training_cost(model, split, epochs: int, seconds: float | None = None) -> Cost:
+    """Returns what it costs to train a model for so many epochs.
+
+    Args:
+        model: a `TranslationModel` with its weights made.
+        split: the training text, a `reprt.data.encoding.EncodedSplit`.
+        epochs: how many.
+        seconds: what they took.
+    """
+    sources, targets = split.tokens
+    products = int(model.multiply_adds(sources, targets).sum())
+    return Cost(
+        model.count_params(),
+        parameters_without_tables(model),
+        epochs * int(sources.sum()),
+        epochs * int(targets.sum()),
+        epochs * FLOPS * PASSES * products,
+        seconds,
+    )
+
+
+def parameters_without_tables(model) -> int:
+    """Returns how many parameters have a shape that no vocabulary decides.
+
+    Left out are the tables that embed tokens and what scores tokens.
+
+    Args:
+        model: a `TranslationModel` with its weights made.
+
+    Example:
+
+    >>> import reprt
+    >>> model = reprt.models.build("transformer-base", 100, 100, num_blocks=1)
+    >>> (model.count_params() - parameters_without_tables(model)) / 100
+    512.0
+    """
+    other = type(model)(OTHER_SIZE, OTHER_SIZE, model.config)
+    other.build()
+    return sum(
+        math.prod(weight.shape)
+        for weight, of_other in zip(model.weights, other.weights, strict=True)
+        if weight.shape == of_other.shape
+    )

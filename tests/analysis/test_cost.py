@@ -1,0 +1,176 @@
+"""What a training costs: products counted in graphs, sums over a text, the page."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+import toy_family
+from tiny import TINY
+from tiny_run import REPOSITORY
+from variants import ALL, FAMILY
+
+from reprt import models
+from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
+from reprt.cli import main
+from reprt.decoding.translator import Translator
+from reprt.reports.cost import RULE, power
+from reprt.reports.tables import markdown
+from reprt.runs.run_folder import RunFolder
+
+SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}
+VARIANTS = ("repe", "baseline", *FAMILY)
+
+
+def products(model, sources, targets):
+    """The multiply-adds of all products in the graph of a pair without padding."""
+    ids = [tf.TensorSpec((1, length), "int32") for length in (sources, targets)]
+    graph = tf.function(model.call).get_concrete_function(ids, training=False).graph
+    return sum(map(multiply_adds, graph.get_operations()))
+
+
+def multiply_adds(operation):
+    shapes = [tensor.shape for tensor in operation.inputs]
+    if operation.type == "Einsum":
+        labels = operation.get_attr("equation").decode().split("->")[0].split(",")
+        sizes = {name: n for each in map(zip, labels, shapes) for name, n in each}
+        return math.prod(sizes.values())
+    if operation.type in ("MatMul", "BatchMatMulV2"):
+        way = "transpose_a" if operation.type == "MatMul" else "adj_x"
+        summed = shapes[0][-2 if operation.get_attr(way) else -1]
+        return math.prod(operation.outputs[0].shape) * summed
+    assert "MatMul" not in operation.type and "Conv" not in operation.type
+    return 0
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_counts_the_products_of_a_graph(variant):
+    name, overrides = ALL[variant]
+    words = 11 if overrides.get("shared_embedding") else 13
+    model = models.build(name, 11, words, **SIZES, **overrides)
+    assert model.multiply_adds(7, 5) == products(model, 7, 5)
+    each = model.multiply_adds(np.array([7, 0, 3]), np.array([5, 2, 0]))
+    assert each.tolist() == [
+        model.multiply_adds(*lengths) for lengths in ((7, 5), (0, 2), (3, 0))
+    ]
+
+
+def test_a_family_of_its_own_counts_too():
+    bag = toy_family.Bag(11, 13, toy_family.BagSettings())
+    bag.build()
+    assert bag.multiply_adds(7, 5) == products(bag, 7, 5) == 5 * 8 * 13
+    assert parameters_without_tables(bag) == 0
+
+
+@pytest.fixture
+def finished(tmp_path, tmp_path_factory, monkeypatch):
+    """A copy of what the command made of a tiny recipe."""
+    base = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
+    return shutil.copytree(tiny_run.trained(base), tmp_path / "tiny")
+
+
+def cost(capsys, *arguments):
+    """What `reprt cost` says, by model."""
+    assert main(["cost", *map(str, arguments)]) == 0
+    page = capsys.readouterr().out
+    assert page.endswith(f"{RULE}\n")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return {cells[0].removeprefix("| "): cells[1:] for cells in rows[1:]}
+
+
+def test_a_runs_folder_tells_what_it_cost(finished, capsys):
+    run = finished / "out" / "repe"
+    translator, lengths = Translator.load(run), []
+    model, place = translator.model, finished / "text" / "datasets" / "pt_to_en"
+    for name, side in (("source", "pt"), ("target", "en")):
+        sentences = (place / f"{side}.train").read_text("utf-8").splitlines()
+        rows = getattr(translator, f"{name}_tokenizer").encode(sentences)
+        lengths.append([len(row) for row in rows])
+    pairs = [(s, t - 1) for s, t in zip(*lengths, strict=True)]
+    assert max(map(max, pairs)) < 128 and len(pairs) == 33  # none is cut
+    # Tables of 8 columns, and an output layer of 16 with a bias.
+    tables = 8 * model.source_vocab_size + (8 + 16 + 1) * model.target_vocab_size
+    expected = {
+        "parameters": model.count_params(),
+        "parameters_without_tables": model.count_params() - tables,
+        "train_source_tokens": 2 * sum(s for s, _ in pairs),
+        "train_target_tokens": 2 * sum(t for _, t in pairs),
+        "train_flops": 2 * 6 * sum(model.multiply_adds(s, t) for s, t in pairs),
+    }
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert {name: metrics[name] for name in expected} == expected
+    log = RunFolder(run).log()
+    assert sum(row["train_tokens"] for row in log) == expected["train_target_tokens"]
+
+    said = cost(capsys, run)["repe"]
+    *counted, by_parameters, flops, hours, _ = said
+    assert flops == power(expected["train_flops"])
+    assert float(hours) == round(metrics["total_train_seconds"] / 3600, 3)
+    assert counted == [f"{expected[name]:,}" for name in list(expected)[:4]]
+    tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
+    assert by_parameters == power(6 * expected["parameters_without_tables"] * tokens)
+    assert " | ".join(said) in (finished / "out" / "report.md").read_text()
+
+    # A run of an earlier version, or one under way, is counted on its text.
+    (run / "metrics.json").unlink()
+    assert cost(capsys, run)["repe"] == said
+    # A recipe costs the same, before it is trained.
+    recipe = cost(capsys, finished / "tiny.toml", "--text", finished / "text")
+    assert list(recipe) == ["baseline", "repe"]
+    assert recipe["repe"] == [*said[:6], "–", "– |"]
+
+    other = place / "pt.train"
+    other.write_text(other.read_text("utf-8").replace("a", "o"), "utf-8")
+    assert main(["cost", str(run), "--text", str(finished / "text")]) == 2
+    assert "Say where it is by --text" in capsys.readouterr().err
+
+
+# The blog's table; which of its numbers are what, docs/cost.md says.
+STEPS, PAIRS_A_STEP, EPOCHS, EPOCH_TOKENS = 228_000, 3 * 128, 2.16, 3.1e9
+PAIR = EPOCHS * EPOCH_TOKENS / (STEPS * PAIRS_A_STEP)  # tokens, both sides
+BASE_STEPS, BASE_BATCH = 100_000, 25_000  # Vaswani et al., tokens of either side
+
+
+def of_family(name, words, pairs):
+    """Our cells of a preset's row, the model and its share of attention's scores."""
+    model = models.build(name, words, words)
+    own, tokens = parameters_without_tables(model), pairs * PAIR
+    each = model.multiply_adds(PAIR / 2, PAIR / 2)
+    cells = [f"{own:,}", power(tokens), power(FLOPS * PASSES * own * tokens)]
+    # Twice as long a sentence takes twice as much, but for the scores.
+    scores = (model.multiply_adds(PAIR, PAIR) - 2 * each) / 2
+    return [*cells, power(FLOPS * PASSES * pairs * each)], model, scores / each
+
+
+def test_the_page_has_the_numbers_that_are_counted():
+    page = (REPOSITORY / "docs" / "cost.md").read_text("utf-8")
+    base, model, _ = of_family(
+        "transformer-base", 37_000, BASE_STEPS * 2 * BASE_BATCH / PAIR
+    )
+    modern, _, scores = of_family("transformer-modern", 30_000, STEPS * PAIRS_A_STEP)
+    # Attention with biases, the hidden layer, two norms; the norm before the output.
+    block = 4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 2 * 2 * 512
+    alone, tokens = 19 * block + 2 * 512, 1.41 * EPOCH_TOKENS
+    assert alone + 32_000 * 512 == 76_280_320
+    alone_cells = [f"{alone:,}", power(tokens), power(FLOPS * PASSES * alone * tokens)]
+    head = ["model", "whose", "N", "D", "FLOPs, 6·N·D", "FLOPs, products"]
+    rows = [
+        ["Transformer base", "blog", "65M", "–", power(1.95e18), "–"],
+        ["", "ours, `transformer-base`", *base],
+        ["encoder-decoder", "blog", "60M", power(4.37e9), power(1.57e18), "–"],
+        ["", "ours, `transformer-modern`", *modern],
+        ["decoder-only", "blog", "76.28M", power(tokens), power(2e18), "–"],
+        ["", "ours, by formula", *alone_cells, "–"],
+    ]
+    table = "\n".join(markdown(head, "llrrrr", rows))
+    assert table in page, table
+    for number in (
+        f"{model.count_params():,}",
+        f"{PAIR / 2:.1f}",
+        f"{100 * scores:.1f} %",
+    ):
+        assert number in page, number
