@@ -21,7 +21,7 @@ from reprt.schema import check, check_known, shown
 from reprt.settings import from_settings
 
 # The tables that each model, and each text, may have otherwise.
-OWN_TABLES = ("training", "batching", "optimizer", "schedule")
+OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class EmbeddedSettings:
     """What is different when the embedded corpus stands in for TED.
 
     Args:
-        training, batching, optimizer, schedule: keys of these tables that take
-            precedence there.
+        training, batching, optimizer, schedule, objective: keys of these tables that
+            take precedence there.
         model: fields of every model's architecture that do.
         leave_out: names of models that are not trained unless they are asked for.
     """
@@ -39,6 +39,7 @@ class EmbeddedSettings:
     batching: dict = dataclasses.field(default_factory=dict)
     optimizer: dict = dataclasses.field(default_factory=dict)
     schedule: dict = dataclasses.field(default_factory=dict)
+    objective: dict = dataclasses.field(default_factory=dict)
     model: dict = dataclasses.field(default_factory=dict)
     leave_out: list[str] = dataclasses.field(default_factory=list)
 
@@ -234,8 +235,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 
     Args:
         path: a TOML file with the tables `[text]`, `[vocabulary]`, `[batching]`,
-            `[optimizer]`, `[schedule]`, `[training]`, `[trials]`, `[models.NAME]` and
-            `[embedded]`, and perhaps with `page`.
+            `[optimizer]`, `[schedule]`, `[objective]`, `[training]`, `[trials]`,
+            `[models.NAME]` and `[embedded]`, and perhaps with `page`.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:

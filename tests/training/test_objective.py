@@ -8,7 +8,7 @@ from keras import ops
 from tiny import losses
 
 from reprt.training import trainer as loop
-from reprt.training.objective import Objective, Term
+from reprt.training.objective import OBJECTIVES, Objective, Term
 from reprt.training.trainer import TrainingDiverged
 
 
@@ -35,7 +35,7 @@ def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
 ):
     plain = trainer("plain")
     plain.train_epoch()
-    monkeypatch.setattr(loop, "Objective", Fading)
+    monkeypatch.setitem(OBJECTIVES, "translation", Fading)
     whole = to_the_end(trainer("whole"))
     trainer("parts").train_epoch()
     parts = to_the_end(trainer("parts"))
