@@ -229,7 +229,7 @@ class PMHA(keras.layers.Layer):
         heads = self.num_heads
 
         def together(x):  # the hypotheses of a sentence, as its queries
-            x = ops.reshape(x, (sentences, -1, heads, x.shape[-1]))
+            x = ops.reshape(x, (sentences, -1, heads, ops.shape(x)[-1]))
             return ops.transpose(x, HEADS_FIRST)
 
         def apart(x, width):
