@@ -205,10 +205,13 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _sides(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
-        packed = ", or the four that reprt.data.pack makes of it" if self.packable else ""
+        allowed = (2, 4) if self.packable else (2,)
         several = isinstance(inputs, list | tuple)
-        if not several or len(inputs) not in ((2, 4) if packed else (2,)):
-            received = f"{type(inputs).__name__}{f' of {len(inputs)}' * several}"
+        if not several or len(inputs) not in allowed:
+            packed = ", or the four that reprt.data.pack makes of it" * self.packable
+            received = type(inputs).__name__
+            if several:
+                received += f" of {len(inputs)}"
             raise ValueError(
                 f"Expected the inputs to be the pair (source_ids, target_ids){packed}; "
                 "`fit` takes them with labels, ((source_ids, target_ids), labels). "

@@ -84,9 +84,11 @@ class Objective:
     def _scored(self, states, labels, smoothing=0.0) -> tuple[Term, Sums]:
         """The cross-entropy of labels, given what their logits are made of."""
         tokens = ops.sum(real_tokens(labels))
+        kernel, bias = self.model.projection()
         smoothed, loss, correct = linear_crossentropy(
             ops.reshape(states, (-1, states.shape[-1])),
-            *self.model.projection(),
+            kernel,
+            bias,
             ops.reshape(labels, (-1,)),
             smoothing,
         )
