@@ -49,6 +49,17 @@ def both_logits(model, *ids):
     return [np.asarray(model.logits(states)) for states in model.both_states(ids)]
 
 
+def numbers(model):
+    """A loss, and the logits of two steps, which every backend must give."""
+    objective = TranslationAndSource(model, steps=10)
+    loss, _ = objective.loss((SOURCE, TARGET), LABELS, 3)
+    prefixes = model.start(model.encode(SOURCE), 2, 3)
+    for position in range(2):
+        ids = np.repeat(TARGET[:, position], 2)
+        logits, prefixes = model.step(ids, position, prefixes)
+    return [float(loss), *np.asarray(logits).ravel().tolist()]
+
+
 @pytest.mark.parametrize("positions", ["continue", "restart"])
 def test_equals_the_equations_of_each_pair_alone(build, positions):
     model = build(num_blocks=1, target_positions=positions)
