@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from reprt.constants import (
     DROPOUT_PLACES,
@@ -284,6 +284,7 @@ class DecoderOnlyConfig(BlockSettings):
     """
 
     target_positions: str = "continue"
+    scores_source: ClassVar[bool] = True
 
 
 def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:

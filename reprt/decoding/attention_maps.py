@@ -93,7 +93,9 @@ class AttentionMaps:
             if not getattr(self, side):
                 raise ValueError(f"Expected `{side}` to have tokens. Received: none.")
         if not self.kinds:
-            raise ValueError(f"Expected weights of some of {tuple(SIDES)}. Got none.")
+            raise ValueError(
+                f"Expected weights of some of the kinds {tuple(SIDES)}. Received: none."
+            )
         for kind in self.kinds:
             weights = np.asarray(getattr(self, kind), "float32")
             object.__setattr__(self, kind, weights)

@@ -75,8 +75,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
     @property
     def scores_source(self) -> bool:
-        """Whether it scores the source as well, each token given those before it."""
-        return False
+        """Whether it scores the source as well, each token given those before it.
+
+        Its settings say so, since recipes ask before there is a model.
+        """
+        return getattr(self.config, "scores_source", False)
 
     @property
     @abc.abstractmethod
@@ -113,8 +116,15 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Returns:
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
+
+        Raises:
+            ValueError: if it scores the target alone.
         """
-        raise NotImplementedError(f"{type(self).__name__} scores the target alone.")
+        raise ValueError(
+            f"Expected a model that scores its source. {self.name!r}, a "
+            f"{type(self).__name__}, scores the target alone: set objective.name to "
+            "'translation'."
+        )
 
     @abc.abstractmethod
     def projection(self):

@@ -119,11 +119,6 @@ class DecoderOnly(TranslationModel):
         self.built = True
 
     @property
-    def scores_source(self) -> bool:
-        """Whether it scores the source as well."""
-        return True
-
-    @property
     def longest_source(self) -> int:
         """How many tokens a source may have."""
         return self.config.max_length

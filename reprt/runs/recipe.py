@@ -14,6 +14,7 @@ from reprt.runs.run_settings import (
     FORMAT,
     RunSettings,
     TextSettings,
+    TranslationAndSourceSettings,
     check_name,
     table_settings,
 )
@@ -208,6 +209,13 @@ class Recipe:
                 f"Expected 'max_tokens' in [text] to be at most the "
                 f"{settings.max_length} positions of {where}, its 'max_length'. "
                 f"Received: {text.max_tokens}."
+            )
+        scored = getattr(settings, "scores_source", False)
+        if isinstance(tables["objective"], TranslationAndSourceSettings) and not scored:
+            raise ValueError(
+                f"The objective of {where}, 'translation_and_source', takes a model "
+                "that scores its source, such as 'decoder-only'. Received: "
+                f"{preset_name!r}."
             )
         return RunSettings(
             name=name,

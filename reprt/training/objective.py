@@ -8,10 +8,7 @@ from keras import ops
 from reprt.constants import END_ID, PAD_ID
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
-from reprt.runs.run_settings import (
-    TranslationAndSourceSettings,
-    TranslationSettings,
-)
+from reprt.runs.run_settings import TranslationSettings
 from reprt.training.linear_crossentropy import linear_crossentropy
 
 
@@ -136,9 +133,6 @@ class TranslationAndSource(Objective):
         settings: a `TranslationAndSourceSettings`, α its `alpha` and B its `turn`.
         steps: S.
 
-    Raises:
-        ValueError: for another model.
-
     Example:
 
     >>> import reprt
@@ -151,15 +145,6 @@ class TranslationAndSource(Objective):
 
     Reference: Wang et al. 2021, "Language models are good translators".
     """
-
-    def __init__(self, model, settings=TranslationAndSourceSettings(), steps=1):
-        if not model.scores_source:
-            raise ValueError(
-                f"The objective {settings.name!r} takes a model that scores its source "
-                f"as well, such as 'decoder-only'. Received: {model.name!r}, a "
-                f"{type(model).__name__}; set objective.name to 'translation'."
-            )
-        super().__init__(model, settings, steps)
 
     def weight(self, step):
         """Returns λ(s), a float32 scalar."""

@@ -176,12 +176,11 @@ class Trainer:
         folder.add_start(
             self._backend.devices, self._backend.accelerators, self.model.looks_ahead
         )
-        objective = OBJECTIVES[settings.objective.name](
-            self.model,
-            settings.objective,
-            settings.training.epochs * self.steps_per_epoch,
+        steps = settings.training.epochs * self.steps_per_epoch
+        objective = OBJECTIVES[settings.objective.name]
+        self._backend.compile(
+            objective(self.model, settings.objective, steps), self._optimizer, text.dev
         )
-        self._backend.compile(objective, self._optimizer, text.dev)
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()

@@ -51,7 +51,8 @@ def both_logits(model, *ids):
 
 def numbers(model):
     """A loss, and the logits of two steps, which every backend must give."""
-    objective = TranslationAndSource(model, steps=10)
+    settings = TranslationAndSourceSettings()
+    objective = TranslationAndSource(model, settings, steps=10)
     loss, _ = objective.loss((SOURCE, TARGET), LABELS, 3)
     prefixes = model.start(model.encode(SOURCE), 2, 3)
     for position in range(2):
@@ -141,8 +142,8 @@ def test_multiply_adds_are_those_of_the_dense_products(build):
             r"\('continue', 'restart'\). Received: target_positions='none'",
         ),
         (
-            lambda m: TranslationAndSource(models.build("baseline", 9, 9)),
-            "model that scores its source.*'baseline', a Transformer",
+            lambda m: models.build("baseline", 9, 9).both_states((SOURCE, TARGET)),
+            "model that scores its source. 'baseline', a Transformer.*'translation'",
         ),
     ],
 )
