@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reprt.constants import DROPOUT_PLACES
-from reprt.settings import TransformerConfig, from_settings
+from reprt.settings import DecoderOnlyConfig, TransformerConfig, from_settings
 
 # Section 3 and table 3 of "Attention is all you need". Biases in attention are not in
 # its count of parameters. The epsilon is that of its authors' code.
@@ -66,6 +66,20 @@ PRESETS: dict[str, Any] = {
         max_length=128,
         attention_bias=True,
         shared_embedding=False,
+    ),
+    # The same blocks without cross attention, and sinusoids.
+    "decoder-only": DecoderOnlyConfig(
+        num_blocks=19,
+        embedding_dim=512,
+        num_heads=8,
+        key_dim=64,
+        value_dim=64,
+        feed_forward_dim=2048,
+        dropout=0.1,
+        dropout_places=DROPOUT_PLACES,
+        norm_place="before",
+        layer_norm_epsilon=1e-6,
+        activation="gelu",
     ),
 }
 

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from reprt.constants import (
     DROPOUT_PLACES,
@@ -32,6 +32,7 @@ CHOICES = {
     "final_norm": ("none", "decoder", "both"),
     "activation": ("relu", "gelu"),
     "output_tying": ("none", "tied", "projected"),
+    "target_positions": ("continue", "restart"),
 }
 SIZES = (
     "num_blocks",
@@ -41,19 +42,30 @@ SIZES = (
     "value_dim",
     "feed_forward_dim",
 )
+# What the settings of a model and of its blocks have in common.
+OF_BLOCKS = (
+    "num_blocks",
+    "num_heads",
+    "key_dim",
+    "value_dim",
+    "feed_forward_dim",
+    "dropout",
+    "dropout_places",
+    "norm_place",
+    "layer_norm_epsilon",
+    "attention_bias",
+    "activation",
+)
 EPSILONS = ("epsilon", "layer_norm_epsilon")
 RENAMED = {"normalize": 'embedding_norm, which is "token_norm" or "none"'}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """An encoder-decoder Transformer; the paper's symbols are in brackets.
-
-    The paper's three changes are `position`, `embedding_norm` (with its statistics)
-    and `value`: 2 × 2 × 2 settings of the same code.
+class BlockSettings:
+    """What the Transformers of all families have: blocks, and embeddings before them.
 
     Args:
-        num_blocks: blocks in the encoder and in the decoder [N].
+        num_blocks: blocks of each stack [N].
         embedding_dim: width of the token embedding, even [m].
         num_heads: attention heads [p].
         key_dim: width of each head's query and key [r].
@@ -63,47 +75,20 @@ class TransformerConfig:
         dropout_places: where it acts, some of `"embeddings"` (with their positions),
             `"attention_weights"`, `"attention_output"` and `"feed_forward_output"`.
             All but the third by default, as in TensorFlow's tutorial.
-        position: `"concat"` puts positions beside the tokens, making states 2m wide;
-            `"add"` adds them.
-        embedding_norm: what the embeddings of both sides go through, `"token_norm"` or
-            `"none"`.
-        encoder_statistics: what the source's TokenNorm runs over, `"sequence"` or
-            `"prefix"`.
-        decoder_statistics: the same for the target; `"sequence"`, as published, lets
-            a position see statistics of later tokens, `"prefix"` does not.
-        padding_in_statistics: whether padding rows count among a sequence's tokens.
-            A sentence's result then depends on how far its batch was padded.
-        value: what attention weighs: `"tokens"`, the (normalised) embeddings, or
-            `"states"`, the key's own sequence.
         scale: factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
             `"inverse_sqrt"` as eq. 28 prints, or `"none"`.
         table: sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or
             positions that are `"learned"`.
-        max_length: longest sequence, in tokens.
-        epsilon: TokenNorm's.
+        max_length: longest sequence of either side, in tokens.
         norm_place: LayerNormalization `"after"` each residual sum or `"before"` each
             sublayer.
-        final_norm: which stacks of blocks end with a LayerNormalization of their own
-            where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
         layer_norm_epsilon: LayerNormalization's.
         attention_bias: whether attention's projections have biases.
         activation: the feed-forward network's, `"relu"` or `"gelu"`.
-        output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
-            is the target's embedding table, without a bias; with `"projected"` a
-            matrix (no bias) takes the states to the embedding's width before that.
-        shared_embedding: whether one table embeds both sides, which then have one
-            vocabulary.
 
     Raises:
         ValueError: for a size that is not positive, an unknown choice, or settings
             that contradict one another; the message gives the reason.
-
-    Example:
-
-    >>> from reprt.presets import preset
-    >>> repe = preset("repe", decoder_statistics="prefix")
-    >>> repe.position, repe.value, repe.num_blocks
-    ('concat', 'tokens', 2)
     """
 
     num_blocks: int
@@ -112,32 +97,23 @@ class TransformerConfig:
     key_dim: int
     value_dim: int
     feed_forward_dim: int
-    position: str
-    embedding_norm: str
-    value: str
     dropout: float = 0.1
     dropout_places: tuple[str, ...] = TUTORIAL_DROPOUT
-    encoder_statistics: str = "sequence"
-    decoder_statistics: str = "sequence"
-    padding_in_statistics: bool = False
     scale: str = "sqrt"
     table: str = "tutorial"
     max_length: int = 2048
-    epsilon: float = 1e-6
     norm_place: str = "after"
-    final_norm: str = "none"
     layer_norm_epsilon: float = 1e-3
     attention_bias: bool = True
     activation: str = "relu"
-    output_tying: str = "none"
-    shared_embedding: bool = False
 
     def __post_init__(self):
         sizes = {name: getattr(self, name) for name in SIZES}
         check_range("the model", 1, WIDEST, **sizes)
         check_range("the model", 1, LONGEST, max_length=self.max_length)
         check_range("the model", 0, BELOW_ONE, dropout=self.dropout)
-        epsilons = {name: getattr(self, name) for name in EPSILONS}
+        settings = vars(self)
+        epsilons = {name: settings[name] for name in EPSILONS if name in settings}
         check_range("the model", TINY, 1 / TINY, **epsilons)
         if self._weights > LARGEST:
             raise ValueError(
@@ -145,10 +121,10 @@ class TransformerConfig:
                 f"parameters. Received: {sizes}, which make {self._weights:,}."
             )
         for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
+            if name in settings and settings[name] not in choices:
                 raise ValueError(
                     f"Expected `{name}` to be one of {choices}. "
-                    f"Received: {name}={getattr(self, name)!r}."
+                    f"Received: {name}={settings[name]!r}."
                 )
         if self.embedding_dim % 2:
             raise ValueError(
@@ -165,6 +141,84 @@ class TransformerConfig:
                 f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
                 "name places, or set dropout=0."
             )
+
+    @property
+    def of_blocks(self) -> dict[str, Any]:
+        """What each stack of blocks takes."""
+        return {name: getattr(self, name) for name in OF_BLOCKS}
+
+    @property
+    def sizes(self) -> tuple:
+        """What decides most of the cost of a step."""
+        return tuple(getattr(self, name) for name in SIZES)
+
+    @property
+    def _weights(self) -> int:
+        """How many numbers the blocks and the table of positions have, about."""
+        attention = 2 * self.num_heads * (self.key_dim + self.value_dim)
+        block = self._width * (attention + 2 * self.feed_forward_dim)
+        return self.num_blocks * block + self.max_length * self.embedding_dim
+
+    @property
+    def _width(self) -> int:
+        return self.embedding_dim
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerConfig(BlockSettings):
+    """An encoder-decoder Transformer; the paper's symbols are in brackets.
+
+    The paper's three changes are `position`, `embedding_norm` (with its statistics)
+    and `value`: 2 × 2 × 2 settings of the same code.
+
+    Args:
+        position: `"concat"` puts positions beside the tokens, making states 2m wide;
+            `"add"` adds them.
+        embedding_norm: what the embeddings of both sides go through, `"token_norm"` or
+            `"none"`.
+        encoder_statistics: what the source's TokenNorm runs over, `"sequence"` or
+            `"prefix"`.
+        decoder_statistics: the same for the target; `"sequence"`, as published, lets
+            a position see statistics of later tokens, `"prefix"` does not.
+        padding_in_statistics: whether padding rows count among a sequence's tokens.
+            A sentence's result then depends on how far its batch was padded.
+        value: what attention weighs: `"tokens"`, the (normalised) embeddings, or
+            `"states"`, the key's own sequence.
+        epsilon: TokenNorm's.
+        final_norm: which stacks of blocks end with a LayerNormalization of their own
+            where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
+        output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
+            is the target's embedding table, without a bias; with `"projected"` a
+            matrix (no bias) takes the states to the embedding's width before that.
+        shared_embedding: whether one table embeds both sides, which then have one
+            vocabulary.
+        **settings: those of `BlockSettings`; `num_blocks` holds for the encoder and
+            for the decoder.
+
+    Raises:
+        ValueError: as `BlockSettings`.
+
+    Example:
+
+    >>> from reprt.presets import preset
+    >>> repe = preset("repe", decoder_statistics="prefix")
+    >>> repe.position, repe.value, repe.num_blocks
+    ('concat', 'tokens', 2)
+    """
+
+    position: str
+    embedding_norm: str
+    value: str
+    encoder_statistics: str = "sequence"
+    decoder_statistics: str = "sequence"
+    padding_in_statistics: bool = False
+    epsilon: float = 1e-6
+    final_norm: str = "none"
+    output_tying: str = "none"
+    shared_embedding: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
         if self.final_norm != "none" and self.norm_place == "after":
             raise ValueError(
                 "With norm_place='after' each block ends with a norm, and final_norm="
@@ -195,16 +249,43 @@ class TransformerConfig:
 
     @property
     def sizes(self) -> tuple:
-        """What decides most of the cost of a step."""
-        return (*(getattr(self, name) for name in SIZES), self.position)
+        return (*super().sizes, self.position)
 
     @property
     def _weights(self) -> int:
-        """How many numbers the blocks and the table of positions have, about."""
-        width = self.embedding_dim * (2 if self.position == "concat" else 1)
-        heads = self.num_heads * (self.key_dim + self.value_dim)
-        block = 2 * width * (3 * heads + 2 * self.feed_forward_dim)
-        return self.num_blocks * block + self.max_length * self.embedding_dim
+        # Two stacks, and a third attention across.
+        across = 2 * self.num_heads * (self.key_dim + self.value_dim)
+        return 2 * super()._weights + self.num_blocks * self._width * across
+
+    @property
+    def _width(self) -> int:
+        return self.embedding_dim * (2 if self.position == "concat" else 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecoderOnlyConfig(BlockSettings):
+    """A decoder alone, which reads source and target as one sequence.
+
+    Where norms stand before sublayers, one more stands before the output.
+
+    Args:
+        target_positions: `"continue"` counts positions on from the source's last
+            token, `"restart"` from 0 with the target.
+        **settings: those of `BlockSettings`.
+
+    Raises:
+        ValueError: as `BlockSettings`.
+
+    Example:
+
+    >>> from reprt.presets import preset
+    >>> preset("decoder-only").target_positions
+    'continue'
+    """
+
+    target_positions: str = "continue"
+    scores_source: ClassVar[bool] = True
+    shared_embedding: ClassVar[bool] = True
 
 
 def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:

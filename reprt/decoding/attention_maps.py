@@ -18,11 +18,13 @@ SIDES = {
     "encoder": ("source", "source"),
     "decoder": ("target", "target"),
     "cross": ("target", "source"),
+    "sequence": ("both", "both"),
 }
 TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
     "cross": "Cross attention, from the decoder (rows) to the encoder (columns)",
+    "sequence": "Self-attention of source and target, one sequence",
 }
 TOLERANCE = 1e-3  # by which rounding may take a weight past 1
 
@@ -42,20 +44,23 @@ class AttentionMaps:
     """The attention weights with which a model made one translation.
 
     With N layers, H heads, S source and T target tokens; weights are kept as float32.
+    A model has some of the kinds of attention; the others are None.
 
     Args:
-        source: the encoder's tokens.
-        target: the decoder's input tokens, the start token first.
+        source: the source's tokens.
+        target: the target's input tokens, the start token first.
+        translation: the translation as text.
+        model: the model's name.
         encoder: weights of the encoder's self-attention, `(N, H, S, S)`, queries
             before keys.
         decoder: those of the decoder's self-attention, `(N, H, T, T)`.
         cross: those of the decoder's attention to the encoder, `(N, H, T, S)`.
-        translation: the translation as text.
-        model: the model's name.
+        sequence: those within source and target as one sequence, `(N, H, S + T,
+            S + T)`.
 
     Raises:
-        ValueError: if there is no token, an array has not its shape, or something in
-            it is no weight.
+        ValueError: if there is no token or no kind, an array has not its shape, or
+            something in it is no weight.
 
     Example:
 
@@ -63,37 +68,53 @@ class AttentionMaps:
     >>> maps = AttentionMaps(
     ...     source=["olá", "mundo"],
     ...     target=["[START]", "hello", "world"],
+    ...     translation="hello world",
+    ...     model="repe",
     ...     encoder=np.full((1, 4, 2, 2), 1 / 2),
     ...     decoder=np.full((1, 4, 3, 3), 1 / 3),
     ...     cross=np.full((1, 4, 3, 2), 1 / 2),
-    ...     translation="hello world",
-    ...     model="repe",
     ... )
-    >>> maps.cross.shape
-    (1, 4, 3, 2)
+    >>> maps.kinds
+    ('encoder', 'decoder', 'cross')
     """
 
     source: Sequence[str]
     target: Sequence[str]
-    encoder: np.ndarray
-    decoder: np.ndarray
-    cross: np.ndarray
     translation: str
     model: str
+    encoder: np.ndarray | None = None
+    decoder: np.ndarray | None = None
+    cross: np.ndarray | None = None
+    sequence: np.ndarray | None = None
 
     def __post_init__(self):
         for side in ("source", "target"):
             object.__setattr__(self, side, tuple(getattr(self, side)))
             if not getattr(self, side):
                 raise ValueError(f"Expected `{side}` to have tokens. Received: none.")
-        for kind in SIDES:
+        if not self.kinds:
+            raise ValueError(
+                f"Expected weights of some of the kinds {tuple(SIDES)}. Received: none."
+            )
+        for kind in self.kinds:
             weights = np.asarray(getattr(self, kind), "float32")
             object.__setattr__(self, kind, weights)
             self._check(kind, weights)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention that the model has."""
+        return tuple(kind for kind in SIDES if getattr(self, kind) is not None)
+
+    @property
+    def both(self) -> Sequence[str]:
+        """The tokens of source and target, one after the other."""
+        return (*self.source, *self.target)
+
     def _check(self, kind, weights):
-        # Layers and heads of all three are those of the first.
-        leading = self.encoder.shape[:2] if self.encoder.ndim == 4 else ("N", "H")
+        # Layers and heads of all kinds are those of the first.
+        first = getattr(self, self.kinds[0])
+        leading = first.shape[:2] if first.ndim == 4 else ("N", "H")
         expected = (*leading, *(len(tokens) for tokens in self.tokens(kind)))
         if weights.shape != expected or 0 in expected:
             raise ValueError(
@@ -109,7 +130,7 @@ class AttentionMaps:
             )
 
     def tokens(self, kind: str) -> tuple[Sequence[str], Sequence[str]]:
-        """The queries and the keys of `"encoder"`, `"decoder"` or `"cross"`."""
+        """The queries and the keys of one of the kinds."""
         queries, keys = SIDES[kind]
         return getattr(self, queries), getattr(self, keys)
 
@@ -119,7 +140,8 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     What it shows is in its address, so that a view can be kept and shared:
     `attention.html#kind=cross&layer=2&head=mean&mode=heat&threshold=0.2`. Layers and
-    heads count from 1. Weights are rounded to four decimals.
+    heads count from 1. Weights are rounded to four decimals. It begins with the last
+    of the model's kinds.
 
     Args:
         maps: the weights to show.
@@ -135,13 +157,13 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     >>> import tempfile, numpy as np
     >>> one = np.ones((1, 1, 1, 1))
-    >>> maps = AttentionMaps(["olá"], ["[START]"], one, one, one, "hello", "repe")
+    >>> maps = AttentionMaps(["olá"], ["[START]"], "hello", "repe", cross=one)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_page(maps, f"{folder}/attention.html").name
     'attention.html'
     """
     data = dict(vars(maps))
-    for kind in SIDES:
+    for kind in maps.kinds:
         data[kind] = data[kind].astype("float64").round(4).tolist()
     # A browser looks for an end of the script, or a comment, in strings too.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
@@ -172,7 +194,7 @@ def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     >>> import tempfile, numpy as np
     >>> one = np.ones((1, 1, 1, 1))
-    >>> maps = AttentionMaps(["olá"], ["[START]"], one, one, one, "hello", "repe")
+    >>> maps = AttentionMaps(["olá"], ["[START]"], "hello", "repe", cross=one)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     draw(maps, f"{folder}/attention.png").name
     'attention.png'
@@ -198,7 +220,7 @@ class _Grid:
         self.maps, self.figure = maps, figure
         self.norm = PowerNorm(0.5, 0, 1)
         self.glyphs = get_font(findfont(FontProperties())).get_charmap()
-        longest = max(len(maps.source), len(maps.target))
+        longest = max(len(side) for kind in maps.kinds for side in maps.tokens(kind))
         self.cell = min(max(CELL, 1.2 / longest), CELL * LEGIBLE / longest)
         # Beside large maps, what is not bound to a token has room to be larger.
         self.font = FONT * max(1.2, self.cell * longest / 2)
@@ -206,9 +228,11 @@ class _Grid:
     def draw(self):
         heading = f"Attention of {self.maps.model}: {self.maps.translation}"
         down = 0.0
-        for kind, title in TITLES.items():
+        for kind in self.maps.kinds:
             down -= 3.5 * self.font * POINT
-            self.figure.text(0, down, title, fontsize=1.4 * self.font, weight="bold")
+            self.figure.text(
+                0, down, TITLES[kind], fontsize=1.4 * self.font, weight="bold"
+            )
             down = self._section(kind, down - 2.5 * self.font * POINT)
         right = max(axes.get_position().x1 for axes in self.figure.axes)
         line = max(40, int(right / (LETTER * 1.4 * self.font)))
@@ -265,7 +289,8 @@ class _Grid:
     def _colour_bar(self, left):
         """Draws the scale beside the first kind's maps."""
         first = self.figure.axes[0]
-        last = self.figure.axes[self.maps.encoder[..., 0, 0].size - 1]
+        kind = getattr(self.maps, self.maps.kinds[0])
+        last = self.figure.axes[kind[..., 0, 0].size - 1]
         top, bottom = first.get_position().y1, last.get_position().y0
         size = self.font * POINT
         height = min(20 * size, top - bottom)

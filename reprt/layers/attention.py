@@ -208,14 +208,60 @@ class PMHA(keras.layers.Layer):
         # Swapping the same two axes swaps them back.
         return self.output_dense(ops.transpose(heads, HEADS_FIRST)), weights
 
-    def _attend(self, query, key, value, mask, training):
-        """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
+    def attend_after(self, query, keys, values, memory, memory_mask, seen):
+        """Attends to the beginning of the own sequence, and to what followed it.
+
+        All hypotheses of a sentence share its beginning, of which there is but one.
+
+        Args:
+            query: tensor `(hypotheses, 1, width)`, a token of each; the hypotheses of
+                a sentence follow one another, as many of each.
+            keys, values: tensors `(hypotheses, heads, capacity, …)` of what followed.
+            memory: keys and values of the beginnings, as `heads` returned them, with
+                `sentences` for `batch`.
+            memory_mask: boolean tensor `(sentences, sources)`, True on real tokens.
+            seen: boolean tensor `(capacity,)`, True where there is a token by now.
+
+        Returns:
+            Tensor `(hypotheses, 1, width)`.
+        """
+        sentences, sources = ops.shape(memory_mask)[0], ops.shape(memory_mask)[1]
+        heads = self.num_heads
+
+        def together(x):  # the hypotheses of a sentence, as its queries
+            x = ops.reshape(x, (sentences, -1, heads, ops.shape(x)[-1]))
+            return ops.transpose(x, HEADS_FIRST)
+
+        def apart(x, width):
+            return ops.reshape(ops.transpose(x, HEADS_FIRST), (-1, heads, 1, width))
+
+        query = ops.transpose(self.query_dense(query), HEADS_FIRST)
+        of_memory = self._scores(together(query), memory[0], memory_mask[:, None, :])
+        scores = [
+            apart(of_memory, sources),
+            self._scores(query, keys, seen[None, None]),
+        ]
+        weights = ops.cast(
+            ops.softmax(ops.concatenate(scores, axis=-1), axis=-1), values.dtype
+        )
+        beginning, rest = weights[..., :sources], weights[..., sources:]
+        attended = ops.matmul(together(beginning), memory[1])
+        attended = apart(attended, attended.shape[-1]) + ops.matmul(rest, values)
+        return self.output_dense(ops.transpose(attended, HEADS_FIRST))
+
+    def _scores(self, query, key, mask):
+        """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         scores = scores * self.key_dim**-0.5
         # The softmax in float32 at least, whatever the dtype policy.
         scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
-        if mask is not None:
-            scores = ops.where(ops.expand_dims(mask, 1), scores, FORBIDDEN)
+        if mask is None:
+            return scores
+        return ops.where(ops.expand_dims(mask, 1), scores, FORBIDDEN)
+
+    def _attend(self, query, key, value, mask, training):
+        """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
+        scores = self._scores(query, key, mask)
         weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
         weights = self.dropout_layer(weights, training=training)
         return ops.matmul(weights, value), weights

@@ -15,7 +15,8 @@ class BlockCache(NamedTuple):
         keys: `(hypotheses, heads, capacity, key_dim)`, of the target.
         values: `(hypotheses, heads, capacity, value_dim)`, of the target.
         memory: the pair `(sentences, heads, sources, key_dim)` and `(sentences, heads,
-            sources, value_dim)` of the encoded source; `()` without cross attention.
+            sources, value_dim)` of the encoded source, or, without cross attention, of
+            the beginning of the same sequence; `()` if there is neither.
     """
 
     keys: Any

@@ -155,6 +155,28 @@ class DecoderBlock(Block):
                 f"{self.name!r} was built {built} a memory. Received {received} memory."
             )
 
+    def begin(self, states, padding_mask=None, training=None):
+        """Takes a block without a memory through the beginning of a sequence.
+
+        Args:
+            states, padding_mask, training: as in the call.
+
+        Returns:
+            The states that the call returns, and what later tokens attend to: the
+            `memory` of a `BlockCache`.
+        """
+        self._check_memory(None)
+
+        def attend(x):
+            heads = self.self_attention.heads(x, x)
+            attended, _ = self.self_attention.attend(
+                x, *heads, key_mask=padding_mask, training=training
+            )
+            return self.attention_dropout(attended, training=training), heads
+
+        states, (heads, _) = self._wired(states, attend, None, training)
+        return states, heads
+
     def start(self, hypotheses, capacity, memory=None, memory_value=None):
         """Returns the `BlockCache` of hypotheses that have no token yet.
 
@@ -180,7 +202,7 @@ class DecoderBlock(Block):
             value: tensor `(hypotheses, 1, value_width)`, or None, as in the call.
             cache: the `BlockCache` that `start` or the step before returned.
             position: scalar, counted from 0.
-            memory_padding_mask: as in the call.
+            memory_padding_mask: as in the call, or of the sequence's beginning.
 
         Returns:
             The states that the call would return at this position, and the new cache.
@@ -190,9 +212,14 @@ class DecoderBlock(Block):
             heads = self.self_attention.heads(x, x if value is None else value)
             written = cache.written(*heads, position)
             seen = ops.arange(ops.shape(written.keys)[2]) <= position
-            attended, _ = self.self_attention.attend(
-                x, written.keys, written.values, attention_mask=seen[None, None]
-            )
+            if self.cross_attention is None and cache.memory:
+                attended = self.self_attention.attend_after(
+                    x, *written, memory_padding_mask, seen
+                )
+            else:
+                attended, _ = self.self_attention.attend(
+                    x, written.keys, written.values, attention_mask=seen[None, None]
+                )
             return attended, written
 
         def attend_to_memory(x):
@@ -275,6 +302,18 @@ class Decoder(BlockStack):
             return_attention_scores=return_attention_scores,
             training=training,
         )
+
+    def begin(self, states, padding_mask=None, training=None):
+        """Takes all blocks through the beginning of a sequence.
+
+        Returns:
+            For each block what `DecoderBlock.begin` returns beside the states.
+        """
+        memories = []
+        for block in self.blocks:
+            states, memory = block.begin(states, padding_mask, training)
+            memories.append(memory)
+        return tuple(memories)
 
     def start(self, hypotheses, capacity, memory=None, memory_value=None):
         """Returns a `BlockCache` for each block, as `DecoderBlock.start`."""

@@ -45,6 +45,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         statistics_mask: boolean tensor `(batch, length)`, True on the tokens that
             count in the norm's statistics; None for all.
         packing: a `Packing`, for packed results; None for padded ones.
+        start: position of the first of the tokens, a scalar or integers `(batch, 1)`.
+            Defaults to 0.
         training: whether dropout is active.
 
     Returns:
@@ -110,13 +112,13 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             self.token_norm.build(tokens_shape)
         self.built = True
 
-    def call(self, ids, statistics_mask=None, packing=None, training=None):
+    def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
         check_ids(ids)
         self._check_range(ids)
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
-        states = self.positional(tokens)
+        states = self.positional(tokens, start=start)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
         return tokens, self.dropout_layer(states, training=training)
@@ -137,7 +139,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
 
         Args:
             ids: integer tensor `(batch, 1)`, the tokens at `position`.
-            position: scalar, counted from 0.
+            position: scalar or integers `(batch, 1)`, counted from 0.
             state: what `start` or the step before returned.
 
         Returns:

@@ -100,7 +100,7 @@ class _Positional(keras.layers.Layer):
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)
         encoding = ops.take(encoding, start + ops.arange(ops.shape(x)[1]), axis=0)
-        return ops.broadcast_to(encoding[None], ops.shape(x))
+        return ops.broadcast_to(encoding, ops.shape(x))
 
     def get_config(self):
         return {
@@ -124,7 +124,8 @@ class AddPositional(_Positional):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`, `m` even.
-        start: position of the first of the tokens, a scalar. Defaults to 0.
+        start: position of the first of the tokens, a scalar, or one for each sequence,
+            integers `(batch, 1)`. Defaults to 0.
 
     Returns:
         Tensor `(batch, tokens, m)`.
@@ -163,7 +164,8 @@ class ConcatPositional(_Positional):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`, `m` even.
-        start: position of the first of the tokens, a scalar. Defaults to 0.
+        start: position of the first of the tokens, a scalar, or one for each sequence,
+            integers `(batch, 1)`. Defaults to 0.
 
     Returns:
         Tensor `(batch, tokens, 2m)`: tokens in the left half, positions in the right.

@@ -8,15 +8,19 @@
 """
 
 from reprt.models.base import TranslationModel
+from reprt.models.decoder_only import DecoderOnly, ReadSource
 from reprt.models.registry import FAMILIES, build
 from reprt.models.transformer import Memory, Transformer
 from reprt.presets import PRESETS
-from reprt.settings import TransformerConfig
+from reprt.settings import DecoderOnlyConfig, TransformerConfig
 
 __all__ = [
+    "DecoderOnly",
+    "DecoderOnlyConfig",
     "FAMILIES",
     "Memory",
     "PRESETS",
+    "ReadSource",
     "Transformer",
     "TransformerConfig",
     "TranslationModel",

@@ -3,6 +3,9 @@
 import abc
 
 import keras
+from keras import ops
+
+from reprt.settings import as_table
 
 
 class TranslationModel(keras.Model, abc.ABC):
@@ -18,6 +21,7 @@ class TranslationModel(keras.Model, abc.ABC):
     | validation | `states`, `logits` |
     | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
+    | `"translation_and_source"` | `scores_source`, `both_states` |
     | attention maps | `attention_weights` |
     | cost | `multiply_adds` |
     | run folders | `count_params()`, `looks_ahead` |
@@ -71,6 +75,14 @@ class TranslationModel(keras.Model, abc.ABC):
         return False
 
     @property
+    def scores_source(self) -> bool:
+        """Whether it scores the source as well, each token given those before it.
+
+        Its settings say so, since recipes ask before there is a model.
+        """
+        return getattr(self.config, "scores_source", False)
+
+    @property
     @abc.abstractmethod
     def longest_source(self) -> int:
         """The most source tokens that the model can read."""
@@ -93,6 +105,27 @@ class TranslationModel(keras.Model, abc.ABC):
         Returns:
             Tensor `(batch, targets, width)`; packed, `(1, packed, width)`.
         """
+
+    def both_states(self, inputs, training=None):
+        """Returns the states of the source beside those of the target.
+
+        A model has them if it `scores_source`. The logits of the state of a source
+        token score the source's next token.
+
+        Args:
+            inputs, training: as in `states`.
+
+        Returns:
+            The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
+
+        Raises:
+            ValueError: if it scores the target alone.
+        """
+        raise ValueError(
+            f"Expected a model that scores its source. {self.name!r}, a "
+            f"{type(self).__name__}, scores the target alone: set objective.name to "
+            "'translation'."
+        )
 
     @abc.abstractmethod
     def projection(self):
@@ -177,8 +210,10 @@ class TranslationModel(keras.Model, abc.ABC):
             target_ids: integer tensor `(batch, targets)`, 0 for padding.
 
         Returns:
-            A dictionary of `"encoder"`, `"decoder"` (self-attention) and `"cross"`:
-            tensors `(blocks, batch, heads, queries, keys)`, whose rows sum to 1.
+            A dictionary of some of the kinds `"encoder"` and `"decoder"`
+            (self-attention), `"cross"` and `"sequence"` (attention within source and
+            target as one sequence): tensors `(blocks, batch, heads, queries, keys)`,
+            whose rows sum to 1.
 
         Raises:
             ValueError: if the family has no such weights.
@@ -187,3 +222,38 @@ class TranslationModel(keras.Model, abc.ABC):
             f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
             f"{type(self).__name__}, has no weights to show."
         )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "source_vocab_size": self.source_vocab_size,
+            "target_vocab_size": self.target_vocab_size,
+            "config": as_table(self.config),
+        }
+
+    def _sides(self, inputs):
+        """The inputs, checked: ids of both sides, and what packing has added."""
+        allowed = (2, 4) if self.packable else (2,)
+        several = isinstance(inputs, list | tuple)
+        if not several or len(inputs) not in allowed:
+            packed = ", or the four that reprt.data.pack makes of it" * self.packable
+            received = type(inputs).__name__
+            if several:
+                received += f" of {len(inputs)}"
+            raise ValueError(
+                f"Expected the inputs to be the pair (source_ids, target_ids){packed}; "
+                "`fit` takes them with labels, ((source_ids, target_ids), labels). "
+                f"Received: {received}."
+            )
+        source_ids, target_ids, *packings = inputs
+        return (self._restored(source_ids), self._restored(target_ids), *packings)
+
+    def _restored(self, ids):
+        """Makes integers again of what Keras averages over replicas.
+
+        Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
+        and a mean of ids is a float.
+        """
+        strategy = getattr(self, "distribute_strategy", None)
+        replicas = 1 if strategy is None else strategy.num_replicas_in_sync
+        return ops.cast(ids, "int32") if replicas > 1 else ids

@@ -14,7 +14,8 @@ class CachedPrefixes(NamedTuple):
 
     Attributes:
         blocks: a `BlockCache` for each decoder block.
-        embedding: the state of the target's embedding, tensors `(hypotheses, …)`.
+        embedding: what the embedding of a further token has to know, tensors
+            `(hypotheses, …)`.
         memory_mask: boolean `(sentences, sources)`, True on real source tokens.
     """
 

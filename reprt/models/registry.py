@@ -1,12 +1,16 @@
 """Which model each class of settings describes."""
 
 from reprt.models.base import TranslationModel
+from reprt.models.decoder_only import DecoderOnly
 from reprt.models.transformer import Transformer
 from reprt.presets import preset
-from reprt.settings import TransformerConfig
+from reprt.settings import DecoderOnlyConfig, TransformerConfig
 
 # A family: the class of its settings, and of its model.
-FAMILIES: dict[type, type[TranslationModel]] = {TransformerConfig: Transformer}
+FAMILIES: dict[type, type[TranslationModel]] = {
+    TransformerConfig: Transformer,
+    DecoderOnlyConfig: DecoderOnly,
+}
 
 
 def make(settings, source_vocab_size, target_vocab_size, **kwargs) -> TranslationModel:
@@ -36,7 +40,8 @@ def build(name, source_vocab_size, target_vocab_size, **overrides) -> Translatio
     """Returns a model by name, or a variant of it, with its weights made.
 
     Args:
-        name: `"repe"`, the paper's proposed model, or `"baseline"`.
+        name: one of `PRESETS`, such as `"repe"`, the paper's proposed model, or
+            `"baseline"`.
         source_vocab_size: number of source ids, padding (0) included.
         target_vocab_size: number of target ids, padding (0) included.
         **overrides: fields of the model's settings, such as those of

@@ -17,27 +17,7 @@ from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.packing import PackedHeads, Packing
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
-from reprt.settings import (
-    TransformerConfig,
-    as_table,
-    from_settings,
-    migrated_model,
-)
-
-# What the settings of a model and of its blocks have in common.
-OF_BLOCKS = (
-    "num_blocks",
-    "num_heads",
-    "key_dim",
-    "feed_forward_dim",
-    "value_dim",
-    "dropout",
-    "activation",
-    "norm_place",
-    "layer_norm_epsilon",
-    "dropout_places",
-    "attention_bias",
-)
+from reprt.settings import TransformerConfig, from_settings, migrated_model
 
 
 class Memory(NamedTuple):
@@ -116,7 +96,7 @@ class Transformer(TranslationModel):
             )
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
-        stack = {name: getattr(config, name) for name in OF_BLOCKS} | policy
+        stack = config.of_blocks | policy
         self.source_embedding = self._embedding("encoder", source_vocab_size)
         self.target_embedding = self._embedding(
             "decoder",
@@ -188,18 +168,10 @@ class Transformer(TranslationModel):
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
-        if not isinstance(inputs, list | tuple) or len(inputs) not in (2, 4):
-            raise ValueError(
-                "Expected the inputs to be the pair (source_ids, target_ids), or the "
-                "four that reprt.data.pack makes of it; `fit` takes them with labels, "
-                f"((source_ids, target_ids), labels). Received: {_described(inputs)}."
-            )
-        source_ids, target_ids, *packings = inputs
+        source_ids, target_ids, *packings = self._sides(inputs)
         source_packing, target_packing = packings or (None, None)
-        memory = self.encode(self._restored(source_ids), source_packing, training)
-        return self._decoded(
-            self._restored(target_ids), memory, target_packing, training
-        )
+        memory = self.encode(source_ids, source_packing, training)
+        return self._decoded(target_ids, memory, target_packing, training)
 
     def attention_weights(self, source_ids, target_ids):
         """Returns what every head attends to, without dropout.
@@ -445,32 +417,6 @@ class Transformer(TranslationModel):
             return tokens, states, mask, None
         return tokens, states, None, packing.heads(self.config.num_heads)
 
-    @property
-    def _replicas(self):
-        strategy = getattr(self, "distribute_strategy", None)
-        return 1 if strategy is None else strategy.num_replicas_in_sync
-
-    def _restored(self, ids):
-        """Makes integers again of what Keras averages over replicas.
-
-        Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
-        and a mean of ids is a float.
-        """
-        return ops.cast(ids, "int32") if self._replicas > 1 else ids
-
     def _value(self, tokens):
         """What attention weighs; None means the key's own sequence."""
         return tokens if self.config.value == "tokens" else None
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "source_vocab_size": self.source_vocab_size,
-            "target_vocab_size": self.target_vocab_size,
-            "config": as_table(self.config),
-        }
-
-
-def _described(inputs):
-    several = isinstance(inputs, list | tuple)
-    return f"{type(inputs).__name__}{f' of {len(inputs)}' if several else ''}"

@@ -14,6 +14,7 @@ from reprt.runs.run_settings import (
     FORMAT,
     RunSettings,
     TextSettings,
+    TranslationAndSourceSettings,
     check_name,
     table_settings,
 )
@@ -21,7 +22,7 @@ from reprt.schema import check, check_known, shown
 from reprt.settings import from_settings
 
 # The tables that each model, and each text, may have otherwise.
-OWN_TABLES = ("training", "batching", "optimizer", "schedule")
+OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,8 +30,8 @@ class EmbeddedSettings:
     """What is different when the embedded corpus stands in for TED.
 
     Args:
-        training, batching, optimizer, schedule: keys of these tables that take
-            precedence there.
+        training, batching, optimizer, schedule, objective: keys of these tables that
+            take precedence there.
         model: fields of every model's architecture that do.
         leave_out: names of models that are not trained unless they are asked for.
     """
@@ -39,6 +40,7 @@ class EmbeddedSettings:
     batching: dict = dataclasses.field(default_factory=dict)
     optimizer: dict = dataclasses.field(default_factory=dict)
     schedule: dict = dataclasses.field(default_factory=dict)
+    objective: dict = dataclasses.field(default_factory=dict)
     model: dict = dataclasses.field(default_factory=dict)
     leave_out: list[str] = dataclasses.field(default_factory=list)
 
@@ -216,6 +218,13 @@ class Recipe:
                 f"and shared = true. Received: name = {vocabulary.name!r}, one for "
                 "each side."
             )
+        scored = getattr(settings, "scores_source", False)
+        if isinstance(tables["objective"], TranslationAndSourceSettings) and not scored:
+            raise ValueError(
+                f"The objective of {where}, 'translation_and_source', takes a model "
+                "that scores its source, such as 'decoder-only'. Received: "
+                f"{preset_name!r}."
+            )
         return RunSettings(
             name=name,
             preset=preset_name,
@@ -242,8 +251,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 
     Args:
         path: a TOML file with the tables `[text]`, `[vocabulary]`, `[batching]`,
-            `[optimizer]`, `[schedule]`, `[training]`, `[trials]`, `[models.NAME]` and
-            `[embedded]`, and perhaps with `page`.
+            `[optimizer]`, `[schedule]`, `[objective]`, `[training]`, `[trials]`,
+            `[models.NAME]` and `[embedded]`, and perhaps with `page`.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:

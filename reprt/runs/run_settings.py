@@ -165,6 +165,48 @@ class TrainingSettings:
             )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslationSettings:
+    """The cross-entropy of the target's tokens.
+
+    Args:
+        name: `"translation"`.
+        label_smoothing: the share of each label that is given to all of the target's
+            ids alike. The losses that are logged are not smoothed.
+    """
+
+    name: str = "translation"
+    label_smoothing: float = 0.0
+
+    def __post_init__(self):
+        smoothing = self.label_smoothing
+        check_range("[objective]", 0, BELOW_ONE, label_smoothing=smoothing)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslationAndSourceSettings(TranslationSettings):
+    """The source's tokens as well, for a model that scores them; less and less.
+
+    In step s of S the source's mean cross-entropy has the weight λ(s), linear from 1 to
+    `alpha` at s = `turn` · S, and from there to 0 at S.
+
+    Args:
+        name: `"translation_and_source"`.
+        label_smoothing: that of the target alone.
+        alpha: the weight where its slope changes.
+        turn: the part of all steps after which it does.
+    """
+
+    name: str = "translation_and_source"
+    alpha: float = 0.1
+    turn: float = 0.25
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_range("[objective]", 0, 1, alpha=self.alpha)
+        check_range("[objective]", TINY, BELOW_ONE, turn=self.turn)
+
+
 class RunTables(TypedDict):
     """What a run's file holds, of any format."""
 
@@ -178,6 +220,7 @@ class RunTables(TypedDict):
     batching: NotRequired[dict]
     optimizer: NotRequired[dict]
     schedule: NotRequired[dict]
+    objective: NotRequired[dict]
 
 
 # The tables of a run besides its model. Where there are several members, the table's
@@ -189,6 +232,7 @@ TABLES: Mapping[str, tuple[type, ...]] = {
     "batching": (SentencesSettings,),
     "optimizer": (AdamSettings,),
     "schedule": (InverseSqrtSettings,),
+    "objective": (TranslationSettings, TranslationAndSourceSettings),
 }
 
 
@@ -226,7 +270,8 @@ class RunSettings:
         name: the run's name within its recipe.
         preset: the model that it is, or departs from.
         model: the architecture, of the settings class of the preset's family.
-        text, training, vocabulary, batching, optimizer, schedule: the tables.
+        text, training, vocabulary, batching, optimizer, schedule, objective: the
+            tables.
     """
 
     name: str
@@ -238,6 +283,7 @@ class RunSettings:
     batching: SentencesSettings = SentencesSettings()
     optimizer: AdamSettings = AdamSettings()
     schedule: InverseSqrtSettings = InverseSqrtSettings()
+    objective: TranslationSettings = TranslationSettings()
 
     @property
     def schedule_dim(self) -> int:

@@ -8,7 +8,7 @@ from reprt.losses import real_tokens
 CHUNKS = 8
 
 
-def linear_crossentropy(states, kernel, bias, labels):
+def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
     """Total cross-entropy of `states @ kernel + bias`, and how many are right.
 
     The same numbers as `MaskedCrossentropy.sum_and_count` and `correct_tokens` on the
@@ -18,8 +18,10 @@ def linear_crossentropy(states, kernel, bias, labels):
     more arithmetic than a loss and its gradients do anyway; without gradients, use the
     logits.
 
-        loss = Σ −log p[y],  p = softmax(h W + b)
-        dh = (p − onehot(y)) Wᵀ,  dW = hᵀ (p − onehot(y)),  db = Σ (p − onehot(y))
+        loss = Σ −q · log p,  p = softmax(h W + b),  q = (1 − ε) onehot(y) + ε / V
+        dh = (p − q) Wᵀ,  dW = hᵀ (p − q),  db = Σ (p − q)
+
+    Labels q are smoothed by ε, alike over all V ids; what is logged is ε = 0.
 
     Masking: tokens whose label is 0 add nothing.
 
@@ -28,17 +30,19 @@ def linear_crossentropy(states, kernel, bias, labels):
         kernel: tensor `(width, vocab_size)`.
         bias: tensor `(vocab_size,)`, or None.
         labels: integer tensor `(tokens,)`, 0 for padding.
+        smoothing: ε, a number. Defaults to 0.
 
     Returns:
-        Two float32 scalars: the total loss in nats, through which gradients flow, and
-        the number of tokens whose most likely label is the right one.
+        Three float32 scalars: the total loss in nats, through which gradients flow; the
+        same without smoothing; and the number of tokens whose most likely label is the
+        right one.
 
     Example:
 
     >>> from keras import ops
     >>> from reprt.training.linear_crossentropy import linear_crossentropy
     >>> zeros = ops.zeros((2, 3)), ops.zeros((3, 4)), ops.zeros(4)
-    >>> loss, correct = linear_crossentropy(*zeros, ops.array([3, 0]))
+    >>> loss, _, correct = linear_crossentropy(*zeros, ops.array([3, 0]))
     >>> round(float(loss), 4)  # ln 4
     1.3863
 
@@ -57,7 +61,7 @@ def linear_crossentropy(states, kernel, bias, labels):
         # so no chunk can be begun before the last one is done.
         queue = ops.pad(states, ((0, padding), (0, 0)))
         padded_labels = ops.pad(labels, ((0, padding),), constant_values=PAD_ID)
-        loss = correct = kernel_gradient = bias_gradient = 0.0
+        loss = to_all = correct = kernel_gradient = bias_gradient = 0.0
         for chunk in range(CHUNKS):
             h, queue = queue[:size], queue[size:]
             y = padded_labels[chunk * size : (chunk + 1) * size]
@@ -66,27 +70,33 @@ def linear_crossentropy(states, kernel, bias, labels):
             log_p = ops.log_softmax(logits, axis=-1)
             log_p_y = ops.take_along_axis(log_p, ops.expand_dims(y, 1), axis=1)
             loss -= ops.sum(scored * ops.squeeze(log_p_y, 1))
+            if smoothing:
+                to_all -= ops.sum(scored * ops.mean(log_p, axis=-1))
             right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), y.dtype), y)
             correct += ops.sum(scored * ops.cast(right, "float32"))
 
-            p = ops.cast(ops.exp(log_p), h.dtype)
+            p = ops.exp(log_p)
+            if smoothing:
+                p -= smoothing / vocab_size  # of q what all ids have
+            p = ops.cast(p, h.dtype)
             weight = ops.cast(ops.expand_dims(scored, 1), h.dtype)
-            # p − onehot(y) is never made: its products are two products' difference.
-            h_gradient = ops.matmul(p, ops.transpose(kernel)) - ops.transpose(
-                ops.take(kernel, y, axis=1)
-            )
-            queue = ops.concatenate([queue, weight * h_gradient])
+            sure = (1 - smoothing) * weight  # and what the label has beside
+            # p − q is never made: its products are two products' difference.
+            h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
+            h_gradient -= sure * ops.transpose(ops.take(kernel, y, axis=1))
+            queue = ops.concatenate([queue, h_gradient])
             kernel_gradient += ops.cast(
                 ops.matmul(ops.transpose(weight * h), p)
-                - ops.transpose(ops.segment_sum(weight * h, y, vocab_size)),
+                - ops.transpose(ops.segment_sum(sure * h, y, vocab_size)),
                 "float32",
             )
             bias_gradient += ops.cast(
                 ops.matmul(ops.transpose(weight), p)[0]
-                - ops.segment_sum(weight[:, 0], y, vocab_size),
+                - ops.segment_sum(sure[:, 0], y, vocab_size),
                 "float32",
             )
         states_gradient = queue[:tokens]
+        smoothed = (1 - smoothing) * loss + smoothing * to_all
 
         def gradient(*upstream):
             of_loss = upstream[0][0] if len(upstream) == 1 else upstream[0]
@@ -100,6 +110,6 @@ def linear_crossentropy(states, kernel, bias, labels):
                 scaled(bias_gradient, bias),
             )
 
-        return (loss, correct), gradient
+        return (smoothed, loss, correct), gradient
 
     return crossentropy(states, kernel, bias)

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from reprt.constants import END_ID, PAD_ID
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
+from reprt.runs.run_settings import TranslationSettings
 from reprt.training.linear_crossentropy import linear_crossentropy
 
 
@@ -25,7 +27,7 @@ class Term(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over a batch, neither smoothed nor weighted, each a float32 scalar.
+    """Sums over a batch's targets, neither smoothed nor weighted: float32 scalars.
 
     Attributes:
         loss: the cross-entropy in nats.
@@ -47,6 +49,8 @@ class Objective:
 
     Args:
         model: a built `reprt.models.TranslationModel`.
+        settings: those of `[objective]`.
+        steps: how many steps the whole run has.
 
     Example:
 
@@ -58,8 +62,8 @@ class Objective:
     2.0
     """
 
-    def __init__(self, model):
-        self.model = model
+    def __init__(self, model, settings=TranslationSettings(), steps=1):
+        self.model, self.settings, self.steps = model, settings, steps
         self._crossentropy = MaskedCrossentropy()
 
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
@@ -70,16 +74,22 @@ class Objective:
             labels: integers, `(batch, targets)` or, packed, `(1, packed)`.
             step: scalar, the number of optimizer steps before.
         """
-        tokens = ops.sum(real_tokens(labels))
         states = self.model.states(inputs, training=True)
+        term, sums = self._scored(states, labels, self.settings.label_smoothing)
+        return [term], sums
+
+    def _scored(self, states, labels, smoothing=0.0) -> tuple[Term, Sums]:
+        """The cross-entropy of labels, given what their logits are made of."""
+        tokens = ops.sum(real_tokens(labels))
         kernel, bias = self.model.projection()
-        loss, correct = linear_crossentropy(
+        smoothed, loss, correct = linear_crossentropy(
             ops.reshape(states, (-1, states.shape[-1])),
             kernel,
             bias,
             ops.reshape(labels, (-1,)),
+            smoothing,
         )
-        return [Term(loss, tokens)], Sums(loss, tokens, correct)
+        return Term(smoothed, tokens), Sums(loss, tokens, correct)
 
     def loss(
         self, inputs, labels, step, over_replicas: Callable = lambda number: number
@@ -106,3 +116,53 @@ class Objective:
         loss, tokens = self._crossentropy.sum_and_count(labels, logits)
         correct = ops.sum(correct_tokens(labels, logits) * real_tokens(labels))
         return Sums(loss, tokens, correct)
+
+
+class TranslationAndSource(Objective):
+    """The cross-entropy of the source's tokens as well, for a part of the training.
+
+        loss = λ(s) · L_source + L_target
+        λ(s) = 1 + (α − 1) s / (B S)       up to s = B S, for step s of S
+        λ(s) = α (S − s) / (S − B S)       after it
+
+    Both are means over tokens. Of the source every token counts but the first, which
+    nothing stands before, and the end. Labels of the target alone are smoothed.
+
+    Args:
+        model: one that `scores_source`.
+        settings: a `TranslationAndSourceSettings`, α its `alpha` and B its `turn`.
+        steps: S.
+
+    Example:
+
+    >>> import reprt
+    >>> from reprt.runs.run_settings import TranslationAndSourceSettings
+    >>> sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 16}
+    >>> model = reprt.models.build("decoder-only", 9, 9, **sizes)
+    >>> own = TranslationAndSource(model, TranslationAndSourceSettings(), steps=100)
+    >>> [round(float(own.weight(step)), 3) for step in (0, 25, 100)]
+    [1.0, 0.1, 0.0]
+
+    Reference: Wang et al. 2021, "Language models are good translators".
+    """
+
+    def weight(self, step):
+        """Returns λ(s), a float32 scalar."""
+        alpha, turn = self.settings.alpha, self.settings.turn
+        done = ops.cast(step, "float32") / self.steps
+        falling = 1 + (alpha - 1) * done / turn
+        return ops.where(done < turn, falling, alpha * (1 - done) / (1 - turn))
+
+    def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
+        source, target = self.model.both_states(inputs, training=True)
+        term, sums = self._scored(target, labels, self.settings.label_smoothing)
+        following = ops.pad(inputs[0][:, 1:], ((0, 0), (0, 1)))
+        following = ops.where(following == END_ID, PAD_ID, following)
+        of_source, _ = self._scored(source, following)
+        return [of_source._replace(weight=self.weight(step)), term], sums
+
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "translation": Objective,
+    "translation_and_source": TranslationAndSource,
+}

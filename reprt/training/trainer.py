@@ -27,7 +27,7 @@ from reprt.schema import check, check_range
 from reprt.settings import from_settings
 from reprt.termination import Terminated
 from reprt.training import EVALUATION_COST
-from reprt.training.objective import Objective
+from reprt.training.objective import OBJECTIVES
 from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3
@@ -176,7 +176,11 @@ class Trainer:
         folder.add_start(
             self._backend.devices, self._backend.accelerators, self.model.looks_ahead
         )
-        self._backend.compile(Objective(self.model), self._optimizer, text.dev)
+        steps = settings.training.epochs * self.steps_per_epoch
+        objective = OBJECTIVES[settings.objective.name]
+        self._backend.compile(
+            objective(self.model, settings.objective, steps), self._optimizer, text.dev
+        )
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0
         self._checkpoint_time = time.monotonic()

@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from reprt.decoding.attention_maps import AttentionMaps, draw, write_page
+from reprt.decoding.attention_maps import SIDES, AttentionMaps, draw, write_page
 
 SOURCE = "hoje o mercado ab ##re às nove .".split()
 TARGET = "[START] today the market open ##s at nine .".split()
+USUAL = ("encoder", "decoder", "cross")
 HOSTILE = [
     "</script><b>",
     "<!--<script>",
@@ -30,7 +31,7 @@ FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", 
 def make():
     """A function that returns maps of random weights, as a softmax gives them."""
 
-    def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
+    def make(source=SOURCE, target=TARGET, layers=2, heads=4, kinds=USUAL, **texts):
         random = np.random.default_rng(0)
 
         def weights(queries, keys):
@@ -38,12 +39,11 @@ def make():
             exponentials = np.exp(2 * scores)
             return exponentials / exponentials.sum(-1, keepdims=True)
 
+        sides = {"source": source, "target": target, "both": [*source, *target]}
         return AttentionMaps(
             source,
             target,
-            encoder=weights(source, source),
-            decoder=weights(target, target),
-            cross=weights(target, source),
+            **{kind: weights(*(sides[side] for side in SIDES[kind])) for kind in kinds},
             **{"translation": "today it opens at nine .", "model": "repe", **texts},
         )
 
@@ -90,6 +90,17 @@ def test_the_page_holds_the_maps(make, tmp_path):
         np.testing.assert_allclose(kept, given, atol=0.5001e-4)
     numbers = re.findall(r"\d\.\d+", page.scripts[0])
     assert max(map(len, numbers)) == len("0.1234")
+
+
+@pytest.mark.parametrize("kinds", [("sequence",), ("cross",)])
+def test_a_model_may_have_one_kind_alone(make, tmp_path, kinds):
+    maps = make(kinds=kinds, layers=1)
+    assert maps.kinds == kinds and maps.encoder is None
+    data = Page(write_page(maps, tmp_path / "page.html")).data
+    assert [kind for kind in SIDES if data[kind] is not None] == list(kinds)
+    (kept,) = (np.array(data[kind]) for kind in kinds)
+    np.testing.assert_allclose(kept, getattr(maps, *kinds), atol=0.5001e-4)
+    size_of(draw(maps, tmp_path / "maps.png"))
 
 
 def test_no_token_is_taken_for_markup(make, tmp_path):
@@ -181,6 +192,11 @@ def test_nothing_half_written_is_left(make, tmp_path):
             r"`cross` .* \(2, 4, 9, 8\).* \(2, 4, 8, 9\)\.",
         ),
         ({"cross": np.zeros((1, 4, 9, 8))}, r"`cross` .* \(1, 4, 9, 8\)\."),
+        (dict.fromkeys(USUAL), r"some of .*'sequence'\). Received: none"),
+        (
+            {"sequence": np.zeros((2, 4, 9, 9))},
+            r"`sequence` .* \(2, 4, 17, 17\).* \(2, 4, 9, 9\)\.",
+        ),
         ({"encoder": np.zeros((8, 8))}, r"`encoder` .* \(N, H, 8, 8\).* \(8, 8\)\."),
         ({"encoder": np.zeros((0, 4, 8, 8))}, r"none of them 0. Received: \(0, 4, 8"),
         ({"cross": np.full((2, 4, 9, 8), 1.5)}, "of `cross` to lie .* 1.5 to 1.5"),

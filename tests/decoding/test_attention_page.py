@@ -44,7 +44,7 @@ def visit(maps, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     page = write_page(maps, folder / "page.html")
 
-    def visit(address="", script=""):
+    def visit(address="", script="", page=page):
         seen = page.with_name("seen.html")
         seen.write_text(page.read_text("utf-8") + f"<script>{script}</script>", "utf-8")
         finished = subprocess.run(
@@ -148,3 +148,21 @@ def test_a_control_redraws_and_is_kept_in_the_address(maps, visit):
     assert len(opacities(dom, "rect")) == above(maps.cross[0].mean(0), 0).size
     kept = "#kind=cross&amp;layer=1&amp;head=mean&amp;mode=heat&amp;threshold=0"
     assert f"<title>{kept}</title>" in dom
+
+
+def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
+    tokens = [*SOURCE, *TARGET]
+    weights = np.tri(len(tokens)) / np.arange(1, 1 + len(tokens))[:, None]
+    maps = AttentionMaps(
+        SOURCE, TARGET, "hello world", "decoder-only", sequence=weights[None, None]
+    )
+    page = write_page(maps, tmp_path / "page.html")
+    # A kind that the model does not have is no choice.
+    for address in ("threshold=0.2", "threshold=0.2&kind=cross", "kind=x&threshold=.2"):
+        dom = visit(address, page=page)
+        np.testing.assert_allclose(
+            opacities(dom, "line"), above(weights, 0.2), atol=0.002
+        )
+        assert dom.count("<li ") == 2 * len(tokens)
+        assert re.findall('class="first"[^>]*>([^<]*)<', dom) == ["olá", "[START]"] * 2
+        assert len(re.findall("<label hidden", dom)) == 3

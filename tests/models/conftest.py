@@ -14,7 +14,8 @@ def tiny():
     """Makes a small model of the paper's shape, with weights by formula."""
 
     def make(name, **overrides):
-        words = 11 if overrides.get("shared_embedding") else 10
+        one = name == "decoder-only" or overrides.get("shared_embedding")
+        words = 11 if one else 10  # one vocabulary, or two
         sizes = {**TINY, "num_blocks": 2, "value_dim": 3, **overrides}
         model = models.build(name, 11, words, **sizes)
         return set_weights_by_formula(model)

@@ -22,6 +22,8 @@ CACHED = {
     "prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
     "prefix, padding counts": ("repe", {**PREFIX, "padding_in_statistics": True}),
     **{variant: FAMILY[variant] for variant in FAMILY if not sees_ahead(variant)},
+    "one sequence": ("decoder-only", {}),
+    "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
 }
 RECOMPUTED = {
     "published": ("repe", {}),

@@ -1,5 +1,6 @@
 """The loss in chunks against the loss of the logits."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,11 +15,15 @@ KERNEL = array_by_formula((WIDTH, VOCABULARY), 1, scale=2)
 BIAS = array_by_formula((VOCABULARY,), 2, scale=2)
 
 
-def from_logits(states, kernel, bias, labels):
+def from_logits(states, kernel, bias, labels, smoothing=0.0):
     logits = (tf.matmul(states, kernel) + bias)[None]
     loss, _ = MaskedCrossentropy().sum_and_count(labels[None], logits)
     right = correct_tokens(labels[None], logits) * real_tokens(labels[None])
-    return loss, tf.reduce_sum(right)
+    smoothed = keras.losses.categorical_crossentropy(
+        tf.one_hot(labels, VOCABULARY), logits[0], True, smoothing
+    )
+    smoothed = tf.reduce_sum(smoothed * real_tokens(labels))
+    return smoothed, loss, tf.reduce_sum(right)
 
 
 def example(tokens):
@@ -27,21 +32,22 @@ def example(tokens):
     return states, KERNEL, BIAS, labels
 
 
-def with_gradients(function, arrays, labels, scale=0.3):
+def with_gradients(function, arrays, labels, smoothing=0.0, scale=0.3):
     tensors = [tf.constant(array) for array in arrays]
     with tf.GradientTape() as tape:
         tape.watch(tensors)
-        loss, correct = function(*tensors, tf.constant(labels))
-        objective = scale * loss
-    return [loss, correct, *tape.gradient(objective, tensors)]
+        found = function(*tensors, tf.constant(labels), smoothing)
+        objective = scale * found[0]
+    return [*found, *tape.gradient(objective, tensors)]
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("tokens", [0, 1, CHUNKS - 1, CHUNKS, CHUNKS + 1, 50])
-def test_loss_hits_and_gradients_are_those_of_the_logits(tokens):
+def test_losses_hits_and_gradients_are_those_of_the_logits(tokens, smoothing):
     *arrays, labels = example(tokens)
     for ours, theirs in zip(
-        with_gradients(linear_crossentropy, arrays, labels),
-        with_gradients(from_logits, arrays, labels),
+        with_gradients(linear_crossentropy, arrays, labels, smoothing),
+        with_gradients(from_logits, arrays, labels, smoothing),
         strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
@@ -62,7 +68,7 @@ def test_very_unlikely_labels_have_a_finite_loss():
     kernel = KERNEL * 0
     bias = np.where(np.arange(VOCABULARY) == 3, 200.0, 0.0).astype("float32")
     states = array_by_formula((2, WIDTH))
-    loss, correct = linear_crossentropy(states, kernel, bias, np.array([5, 3]))
+    loss, _, correct = linear_crossentropy(states, kernel, bias, np.array([5, 3]))
     assert float(loss) == pytest.approx(200) and float(correct) == 1
 
 
@@ -75,7 +81,7 @@ def test_no_tensor_has_the_logits_of_all_tokens(compiled):
     def step(states, kernel, bias, labels):
         with tf.GradientTape() as tape:
             tape.watch((states, kernel, bias))
-            loss, _ = linear_crossentropy(states, kernel, bias, labels)
+            loss, *_ = linear_crossentropy(states, kernel, bias, labels, 0.1)
         return tape.gradient(loss, (states, kernel, bias))
 
     arguments = (

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import test_decoder_only
 import test_linear_crossentropy as linear
 from keras import ops
 from variants import FAMILY
@@ -211,14 +212,22 @@ for variant, (name, overrides) in ON_JAX_TOO.items():
     numbers = fitted(model, random_batch(10, 5), packed=True)
     results[variant] = [float(number) for number in numbers]
 import jax
+import test_decoder_only
 import test_linear_crossentropy as linear
 
+alone = models.build("decoder-only", 11, 11, **TINY, dropout=0.0)
+set_weights_by_formula(alone)
+results["alone"] = fitted(alone, random_batch(10, 5), packed=False)
+results["alone"] += test_decoder_only.numbers(alone)
+
 *arrays, labels = linear.example(50)
-loss = lambda *arrays: linear.linear_crossentropy(*arrays, labels)
-(total, correct), gradients = jax.value_and_grad(
-    loss, argnums=(0, 1, 2), has_aux=True
+def smoothed(*arrays):
+    loss, *others = linear.linear_crossentropy(*arrays, labels, 0.1)
+    return loss, others
+(loss, others), gradients = jax.value_and_grad(
+    smoothed, argnums=(0, 1, 2), has_aux=True
 )(*map(jax.numpy.asarray, arrays))
-results["linear"] = [float(abs(x).sum()) for x in (total, correct, *gradients)]
+results["linear"] = [float(abs(x).sum()) for x in (loss, *others, *gradients)]
 print(json.dumps(results))
 """
 
@@ -242,7 +251,11 @@ def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
         batch = random_batch(10, 5)
         expected = fitted(model, batch, packed=False, run_eagerly=True)
         assert results[variant] == pytest.approx(expected, abs=1e-4)
+    alone = tiny("decoder-only", num_blocks=1, value_dim=4, dropout=0.0)
+    expected = fitted(alone, batch, packed=False, run_eagerly=True)
+    expected += test_decoder_only.numbers(alone)
+    assert results["alone"] == pytest.approx(expected, abs=1e-4)
     *arrays, labels = linear.example(50)
-    expected = linear.with_gradients(linear.from_logits, arrays, labels, scale=1.0)
+    expected = linear.with_gradients(linear.from_logits, arrays, labels, 0.1, scale=1)
     expected = [float(np.abs(x).sum()) for x in expected]
     assert results["linear"] == pytest.approx(expected, rel=1e-5)

@@ -32,6 +32,7 @@ def test_counts_the_papers_parameters(name):
         ("transformer-base", 37_000, 63_045_632),
         ("transformer-big", 37_000, 214_171_648),
         ("transformer-modern", 30_000, 74_990_592),
+        ("decoder-only", 32_000, 76_280_320),
     ],
 )
 def test_counts_the_parameters_of_the_other_sources(name, vocab_size, count):

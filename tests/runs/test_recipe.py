@@ -138,6 +138,12 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[schedule]\nname = 'cosin'", "'name' in [schedule] of .* to be one of .*'cosin'"),
         ("[optimizer]\nbeta_2 = 1.0", "'beta_2' in [optimizer] to be from 0 to 0.9999999"),
         ("[optimizer]\nloss_scaling = 'x'", "'loss_scaling' .*'dynamic'.*'x'"),
+        ("[objective]\nlabel_smoothing = 1.0", "'label_smoothing' in [objective] to be"),
+        ("[objective]\nalpha = 0.1", "Unknown key 'alpha' in [objective]"),
+        (
+            "[objective]\nname = 'translation_and_source'",
+            "objective of [models.repe].* scores its source.*Received: 'repe'",
+        ),
         ("[training]\nbatch_size = 4", "'batch_size' .*it is 'size' in [batching] now"),
         ("[training]\ncheckpoint_minutes = nan", "'checkpoint_minutes' .* from 0 to inf"),
         ("[text]\nmax_tokens = 3000", "at most the 2048 .* 'max_length'.*: 3000"),

@@ -1,15 +1,19 @@
 """The loss as a function of batch and step, and when the loop looks at it."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 from keras import ops
-from tiny import losses
+from tiny import Lines, losses
 
+from reprt.data.encoding import EncodedSplit
+from reprt.runs.run_folder import RunFolder
+from reprt.runs.run_settings import TranslationAndSourceSettings
 from reprt.training import trainer as loop
-from reprt.training.objective import Objective, Term
-from reprt.training.trainer import TrainingDiverged
+from reprt.training.objective import OBJECTIVES, Objective, Term
+from reprt.training.trainer import Trainer, TrainingDiverged
 
 pytestmark = pytest.mark.usefixtures("unpacked")
 
@@ -37,7 +41,7 @@ def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
 ):
     plain = trainer("plain")
     plain.train_epoch()
-    monkeypatch.setattr(loop, "Objective", Fading)
+    monkeypatch.setitem(OBJECTIVES, "translation", Fading)
     whole = to_the_end(trainer("whole"))
     trainer("parts").train_epoch()
     parts = to_the_end(trainer("parts"))
@@ -48,6 +52,26 @@ def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
     plain.model.set_weights(whole.model.get_weights())
     expected = whole.evaluate(whole.text.dev)
     assert plain.evaluate(plain.text.dev) == expected
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_the_weight_of_the_source_is_resumed_exactly(
+    text, settings, tmp_path, variables, assert_same
+):
+    target = text.target_tokenizer
+    rows = EncodedSplit(text.train.target, text.train.target)
+    one = dataclasses.replace(text, source_tokenizer=target, train=rows, dev=rows)
+    objective = TranslationAndSourceSettings(label_smoothing=0.1)
+    run = dataclasses.replace(settings("decoder-only"), objective=objective)
+    files = RunFolder(tmp_path / "run")
+    files.open(run, one)
+    whole = Trainer(run, one, files, Lines())
+    assert whole._backend._steps._objective.steps == 6  # of both epochs
+    to_the_end(whole)
+    max(files.checkpoints.iterdir()).unlink()
+    again = Trainer(run, one, files, Lines())
+    assert again.state.epoch == 1
+    assert_same(variables(to_the_end(again)), variables(whole))
 
 
 def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):

@@ -1,0 +1,262 @@
+"""Translation by a decoder alone: source and target are one sequence."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from reprt.layers import (
+    AddPositional,
+    Decoder,
+    TokenAndPositionEmbedding,
+    padding_mask,
+)
+from reprt.models.base import TranslationModel
+from reprt.models.prefixes import CachedPrefixes
+from reprt.settings import DecoderOnlyConfig, from_settings
+
+
+class ReadSource(NamedTuple):
+    """What target tokens attend to of a source.
+
+    Attributes:
+        blocks: of each block the source's keys and values, `(batch, heads, sources,
+            key_dim)` and `(batch, heads, sources, value_dim)`.
+        mask: boolean, `(batch, sources)`, True on real tokens.
+    """
+
+    blocks: tuple
+    mask: Any
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class DecoderOnly(TranslationModel):
+    """A language model that goes on from the source with the target.
+
+        states = decoder(embedding(x_1 … x_n y_1 … y_t)),  logits = states Eᵀ
+
+    One table E embeds both sides and makes the logits. Attention is causal from the
+    first source token on, so that every token is scored given those before it, those
+    of the source as well (`both_states`). What tells the model that the target begins
+    is its first token: give the two sides first tokens of their own, such as tags of
+    their languages.
+
+    Masking: padding masks are made here from the ids. Padding after the source is
+    masked, and has no position: those of the target go on from the source's last real
+    token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
+    tokens do not depend on padding.
+
+    Packing: it takes none. Training works on the padding of both sides, in a sequence
+    as long as the longest source and the longest target of a batch together;
+    `batching.by_length` leaves little of it.
+
+    Args:
+        source_vocab_size: number of ids, padding (0) included.
+        target_vocab_size: the same number, since there is one vocabulary.
+        config: a `DecoderOnlyConfig`, or its fields as a dictionary.
+        **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`.
+
+    Raises:
+        ValueError: for vocabularies of different sizes, inputs that are no pair, ids
+            that are not integers of rank 2, more than `max_length` of them on a side
+            or, in eager execution, ids outside the vocabulary.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 16}
+    >>> model = reprt.models.build("decoder-only", 30, 30, **sizes)
+    >>> source, target = keras.ops.array([[4, 7, 3, 0]]), keras.ops.array([[5, 9]])
+    >>> tuple(model((source, target)).shape)
+    (1, 2, 30)
+
+    Reference: Wang et al. 2021, "Language models are good translators".
+    """
+
+    def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        if not isinstance(config, DecoderOnlyConfig):
+            config = from_settings(DecoderOnlyConfig, config, "the model's config")
+        if source_vocab_size != target_vocab_size:
+            raise ValueError(
+                "Expected one vocabulary for both sides, for a decoder alone reads "
+                "them as one sequence: learn one on both languages. Received: "
+                f"source_vocab_size={source_vocab_size}, "
+                f"target_vocab_size={target_vocab_size}."
+            )
+        super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        policy = {"dtype": self.dtype_policy}
+        sides = 2 if config.target_positions == "continue" else 1
+        self.embedding = TokenAndPositionEmbedding(
+            target_vocab_size,
+            config.embedding_dim,
+            positional=AddPositional(
+                config.table, sides * config.max_length, name="positional", **policy
+            ),
+            scale=config.scale,
+            dropout=config.dropout if "embeddings" in config.dropout_places else 0.0,
+            name="embedding",
+            **policy,
+        )
+        self.decoder = Decoder(
+            **config.of_blocks,
+            final_norm=config.norm_place == "before",
+            name="decoder",
+            **policy,
+        )
+
+    def build(self, input_shape=None):
+        # Every size is in the config, so the weights exist before the first call.
+        self.embedding.build((None, None))
+        self.decoder.build((None, None, self.config.embedding_dim))
+        self.built = True
+
+    @property
+    def longest_source(self) -> int:
+        """How many tokens a source may have."""
+        return self.config.max_length
+
+    @property
+    def longest_target(self) -> int:
+        """How many tokens a target may have."""
+        return self.config.max_length
+
+    def multiply_adds(self, sources, targets):
+        """Returns the multiply-adds of the products of matrices for one pair.
+
+        Args:
+            sources, targets: how many real tokens it has, numbers or arrays.
+        """
+        config = self.config
+        tokens, width = sources + targets, config.embedding_dim
+        heads = config.num_heads * (config.key_dim + config.value_dim)
+        of_token = 2 * width * (heads + config.feed_forward_dim)
+        block = tokens * of_token + tokens * tokens * heads
+        return config.num_blocks * block + targets * width * self.target_vocab_size
+
+    def projection(self):
+        table = self.embedding.embedding.embeddings
+        return ops.cast(ops.transpose(table), self.compute_dtype), None
+
+    def logits(self, states):
+        kernel, _ = self.projection()
+        return ops.matmul(states, kernel)
+
+    def states(self, inputs, training=None):
+        """Returns what the logits are made of by `projection`."""
+        return self.both_states(inputs, training)[1]
+
+    def both_states(self, inputs, training=None):
+        source_ids, target_ids = self._sides(inputs)
+        states, mask = self._sequence(source_ids, target_ids, training)
+        states = self.decoder(states, padding_mask=mask, training=training)
+        sources = ops.shape(source_ids)[1]
+        return states[:, :sources], states[:, sources:]
+
+    def attention_weights(self, source_ids, target_ids):
+        """Returns what every head attends to, without dropout.
+
+        Args:
+            source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            target_ids: integer tensor `(batch, targets)`, 0 for padding.
+
+        Returns:
+            A dictionary of `"sequence"`: a tensor `(blocks, batch, heads, tokens,
+            tokens)` over the source's tokens and then the target's, whose rows sum
+            to 1.
+        """
+        states, mask = self._sequence(source_ids, target_ids, training=False)
+        _, pairs = self.decoder(
+            states, padding_mask=mask, return_attention_scores=True, training=False
+        )
+        return {"sequence": ops.stack([own for own, _ in pairs])}
+
+    def encode(self, source_ids, *, training=None):
+        """Reads the source once, for any number of hypotheses.
+
+        Args:
+            source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            training: whether dropout is active.
+
+        Returns:
+            The `ReadSource` that `start` takes.
+        """
+        states, mask = self._embedded(source_ids, 0, training)
+        return ReadSource(self.decoder.begin(states, mask, training), mask)
+
+    def start(self, memory: ReadSource, beams: int, capacity: int):
+        """Begins the translation of a source, token by token.
+
+        Args:
+            memory: what `encode` returned; all hypotheses share it.
+            beams: hypotheses of each sentence.
+            capacity: how many tokens there is room for.
+
+        Returns:
+            The `CachedPrefixes` that `step` takes and returns.
+        """
+        hypotheses = ops.shape(memory.mask)[0] * beams
+        blocks = tuple(
+            room._replace(memory=heads)
+            for room, heads in zip(
+                self.decoder.start(hypotheses, capacity), memory.blocks, strict=True
+            )
+        )
+        first = ops.repeat(self._first_position(memory.mask), beams, axis=0)
+        return CachedPrefixes(blocks, first, memory.mask)
+
+    def step(self, ids, position, prefixes):
+        """Scores the token after one further token of each hypothesis.
+
+        Args:
+            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
+            position: scalar, counted from 0 in the target.
+            prefixes: what `start` or the step before returned.
+
+        Returns:
+            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
+            with these tokens.
+        """
+        _, states, _ = self.embedding.step(
+            ops.expand_dims(ids, 1), prefixes.embedding + position, ()
+        )
+        states, blocks = self.decoder.step(
+            states, None, prefixes.blocks, position, prefixes.memory_mask
+        )
+        return self.logits(states[:, 0]), prefixes._replace(blocks=blocks)
+
+    def _sequence(self, source_ids, target_ids, training):
+        """States and mask of both sides, one after the other."""
+        source, source_mask = self._embedded(source_ids, 0, training)
+        target, target_mask = self._embedded(
+            target_ids, self._first_position(source_mask), training
+        )
+        return (
+            ops.concatenate([source, target], axis=1),
+            ops.concatenate([source_mask, target_mask], axis=1),
+        )
+
+    def _embedded(self, ids, first_position, training):
+        mask = padding_mask(ids)
+        length, most = mask.shape[1], self.config.max_length
+        if length is not None and length > most:
+            raise ValueError(
+                f"Expected at most {most} tokens a side, the model's max_length. "
+                f"Received: {length}."
+            )
+        _, states = self.embedding(ids, start=first_position, training=training)
+        return states, mask
+
+    def _first_position(self, source_mask):
+        """That of the target, `(batch, 1)`."""
+        counted = ops.cast(source_mask, "int32")
+        if self.config.target_positions == "restart":
+            counted = ops.zeros_like(counted)
+        return ops.sum(counted, axis=1, keepdims=True)

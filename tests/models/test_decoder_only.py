@@ -1,0 +1,185 @@
+"""A decoder alone: its equations, who sees what, its cache, its objective."""
+
+import keras
+import numpy as np
+import oracle
+import pytest
+from conftest import SOURCE, TARGET
+
+from reprt import models
+from reprt.analysis.audit import audit
+from reprt.runs.run_settings import TranslationAndSourceSettings
+from reprt.training.objective import Objective, TranslationAndSource
+
+LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
+
+
+@pytest.fixture
+def build(tiny):
+    """Makes a small model in which each token leaves its mark on all that follow."""
+
+    def make(**overrides):
+        model, random = tiny("decoder-only", **overrides), np.random.default_rng(0)
+        for weight in model.weights:
+            weight.assign(weight + 0.5 * random.normal(size=weight.shape))
+        return model
+
+    return make
+
+
+def by_hand(model, source, target):
+    """Logits of one pair without padding, of every token of both."""
+    config, ids = model.config, np.concatenate([source, target])
+    table = np.asarray(model.embedding.embedding.embeddings, "float64")
+    places = np.arange(len(ids))
+    if config.target_positions == "restart":
+        places = np.concatenate([np.arange(len(source)), np.arange(len(target))])
+    m, epsilon = config.embedding_dim, config.layer_norm_epsilon
+    x = m**0.5 * table[ids] + oracle.table(100, m)[places]
+    for block in model.decoder.blocks:
+        y = oracle.layer_norm(block.self_norm, x, epsilon)
+        causal = np.tri(len(ids), dtype=bool)
+        x = x + oracle.attention(block.self_attention, y, y, y, causal)[0]
+        y = oracle.layer_norm(block.feed_forward_norm, x, epsilon)
+        x = x + oracle.feed_forward(block.feed_forward, y, "gelu")
+    return oracle.layer_norm(model.decoder.final_norm, x, epsilon) @ table.T
+
+
+def both_logits(model, *ids):
+    return [np.asarray(model.logits(states)) for states in model.both_states(ids)]
+
+
+def numbers(model):
+    """A loss, and the logits of two steps, which every backend must give."""
+    settings = TranslationAndSourceSettings()
+    objective = TranslationAndSource(model, settings, steps=10)
+    loss, _ = objective.loss((SOURCE, TARGET), LABELS, 3)
+    prefixes = model.start(model.encode(SOURCE), 2, 3)
+    for position in range(2):
+        ids = np.repeat(TARGET[:, position], 2)
+        logits, prefixes = model.step(ids, position, prefixes)
+    return [float(loss), *np.asarray(logits).ravel().tolist()]
+
+
+@pytest.mark.parametrize("positions", ["continue", "restart"])
+def test_equals_the_equations_of_each_pair_alone(build, positions):
+    model = build(num_blocks=1, target_positions=positions)
+    logits = np.asarray(model((SOURCE, TARGET)))
+    of_source, of_target = both_logits(model, SOURCE, TARGET)
+    np.testing.assert_array_equal(of_target, logits)
+    for row, (source, target) in enumerate(zip(SOURCE, TARGET)):
+        n, t = np.count_nonzero(source), np.count_nonzero(target)
+        expected = by_hand(model, source[:n], target[:t])
+        np.testing.assert_allclose(of_source[row, :n], expected[:n], atol=2e-4)
+        np.testing.assert_allclose(of_target[row, :t], expected[n:], atol=2e-4)
+
+
+def test_no_token_sees_a_later_one(build):
+    model = build()
+    # The first pair has no padding.
+    usual, ids = both_logits(model, SOURCE, TARGET), np.append(SOURCE[0], TARGET[0])
+    for place in (1, 4, 7, 9):
+        changed = np.where(np.arange(len(ids)) == place, 10, ids)
+        found = both_logits(model, changed[None, :6], changed[None, 6:])
+        difference = np.abs(np.append(*found, axis=1) - np.append(*usual, axis=1)[:1])
+        assert difference[0, :place].max() < 1e-6
+        assert difference[0, place:].max(-1).min() > 1e-5
+    assert not model.looks_ahead and not audit(model, length=5).looks_ahead
+
+
+def test_padding_changes_nothing(build):
+    model = build()
+    padded = [np.pad(ids, ((0, 0), (0, 3))) for ids in (SOURCE, TARGET)]
+    for new, old, ids in zip(
+        both_logits(model, *padded),
+        both_logits(model, SOURCE, TARGET),
+        (SOURCE, TARGET),
+    ):
+        new = new[:, : ids.shape[1]]
+        np.testing.assert_allclose(new[ids != 0], old[ids != 0], atol=1e-5)
+
+
+def test_attention_is_causal_over_both_sides(build):
+    weights = np.asarray(build().attention_weights(SOURCE, TARGET)["sequence"])
+    assert weights.shape == (2, 2, 2, 11, 11)  # blocks, pairs, heads
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
+    np.testing.assert_array_equal(weights[:, 0] > 0, np.tri(11) * np.ones((2, 2, 1, 1)))
+    assert weights[:, 1, :, 6:, 4:6].max() == 0  # the padding between the two
+
+
+@pytest.mark.parametrize("table", ["tutorial", "learned"])
+def test_it_is_saved_and_comes_back(build, tmp_path, table):
+    model = build(table=table, norm_place="after", max_length=6)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.config == model.config
+    np.testing.assert_array_equal(again((SOURCE, TARGET)), model((SOURCE, TARGET)))
+
+
+def test_multiply_adds_are_those_of_the_dense_products(build):
+    model = build(num_blocks=1)
+    # Width 8, two heads with keys of 4 and values of 3, hidden layer 16, 11 words.
+    of_token = 8 * (8 + 8 + 6) + 6 * 8 + 2 * 8 * 16
+    expected = 5 * of_token + 5 * 5 * (8 + 6) + 2 * 8 * 11
+    assert model.multiply_adds(3, 2) == expected
+    both = model.multiply_adds(np.array([3, 1]), np.array([2, 1]))
+    np.testing.assert_array_equal(
+        both, [model.multiply_adds(3, 2), model.multiply_adds(1, 1)]
+    )
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda m: m((SOURCE, TARGET, LABELS)), r"pair \(source_.*tuple of 3"),
+        (lambda m: m((np.tile(SOURCE, 2), TARGET)), "at most 6 tokens.*Received: 12"),
+        (
+            lambda m: models.build("decoder-only", 9, 8),
+            "one vocabulary.*source_vocab_size=9, target_vocab_size=8",
+        ),
+        (
+            lambda m: models.build("decoder-only", 9, 9, target_positions="none"),
+            r"\('continue', 'restart'\). Received: target_positions='none'",
+        ),
+        (
+            lambda m: models.build("baseline", 9, 9).both_states((SOURCE, TARGET)),
+            "model that scores its source. 'baseline', a Transformer.*'translation'",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(build, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(build(max_length=6))
+
+
+def log_softmax(logits):
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def test_the_source_counts_less_and_less_and_is_not_smoothed(build):
+    model = build(dropout=0.0)
+    settings = TranslationAndSourceSettings(label_smoothing=0.2, alpha=0.4, turn=0.5)
+    objective = TranslationAndSource(model, settings, steps=20)
+    batch = (SOURCE, TARGET), LABELS
+    # λ falls to 0.4 within 10 steps, then to 0.
+    weights = [1, 0.7, 0.4, 0.2, 0]
+    for step, weight in zip((0, 5, 10, 15, 20), weights, strict=True):
+        assert float(objective.weight(step)) == pytest.approx(weight)
+
+    of_source, of_target = map(log_softmax, both_logits(model, SOURCE, TARGET))
+    # Of the source neither its first token nor its end, which is 3.
+    following = np.array([[9, 5, 7, 4, 0, 0], [6, 8, 0, 0, 0, 0]])
+    ours = np.take_along_axis(of_source, following[..., None], -1)[..., 0]
+    autoencoding = -ours[following != 0].mean()
+    right = np.take_along_axis(of_target, LABELS[..., None], -1)[..., 0]
+    smoothed = -(0.8 * right + 0.2 * of_target.mean(-1))[LABELS != 0].mean()
+    plain = -right[LABELS != 0]
+    for step, weight in ((0, 1.0), (5, 0.7), (15, 0.2)):
+        loss, sums = objective.loss(*batch, step)
+        assert float(loss) == pytest.approx(weight * autoencoding + smoothed, rel=1e-5)
+        assert float(sums.loss) == pytest.approx(plain.sum(), rel=1e-5)
+        assert float(sums.tokens) == 8
+    (term,), _ = Objective(model, settings).terms(*batch, 0)
+    assert float(term.total / term.count) == pytest.approx(smoothed, rel=1e-5)
+    loss, *_ = objective.validate(*batch)
+    assert float(loss) == pytest.approx(plain.sum(), rel=1e-5)
