@@ -60,9 +60,20 @@ class Run(Record):
         return ".".join(self.name.split(".")[1:-1])
 
     @property
-    def schedule_dim(self) -> int:
+    def schedule_dim(self) -> int | None:
+        """The paper's m, from which the rate follows; None where its peak is given."""
+        if "peak" in self.settings["schedule"]:
+            return None
         own = self.settings["model"]["embedding_dim"]
         return self.settings["schedule"].get("dim", own)
+
+    @property
+    def rate(self) -> str:
+        """What its learning rate follows from, in short."""
+        if self.schedule_dim is not None:
+            return f"m = {self.schedule_dim}"
+        schedule = self.settings["schedule"]
+        return f"{schedule['name']} from {schedule['peak']:g}"
 
     @property
     def seed(self) -> int:
@@ -89,7 +100,7 @@ class Run(Record):
         return [
             f"{name} = {value}"
             for name, value in here.items()
-            if name in usual and name not in INDIFFERENT and value != usual[name]
+            if "." in name and name not in INDIFFERENT and value != usual.get(name)
         ]
 
     @property
@@ -143,8 +154,12 @@ class Series:
         return self.runs[0].schedule
 
     @property
-    def schedule_dim(self) -> int:
+    def schedule_dim(self) -> int | None:
         return self.runs[0].schedule_dim
+
+    @property
+    def rate(self) -> str:
+        return self.runs[0].rate
 
     @property
     def looks_ahead(self) -> bool:

@@ -153,7 +153,10 @@ class Trainer:
                 dtype=settings.training.precision,
             )
             self._optimizer = make_optimizer(
-                settings.optimizer, settings.schedule, settings.model.embedding_dim
+                settings.optimizer,
+                settings.schedule,
+                settings.model.embedding_dim,
+                steps=settings.training.epochs * self.steps_per_epoch,
             )
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
