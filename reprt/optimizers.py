@@ -1,6 +1,7 @@
 """Optimizers and learning rates by name."""
 
 import dataclasses
+from collections.abc import Callable
 
 import keras
 
@@ -26,9 +27,9 @@ def _adamw(*arguments, **constants):
 
 
 # Each takes the model's own m, the steps of the run and the settings of `[schedule]`.
-SCHEDULES = {"inverse_sqrt": _inverse_sqrt, "cosine": _cosine}
+SCHEDULES: dict[str, Callable] = {"inverse_sqrt": _inverse_sqrt, "cosine": _cosine}
 # Each takes the schedule and the settings of `[optimizer]`.
-OPTIMIZERS = {"adam": keras.optimizers.Adam, "adamw": _adamw}
+OPTIMIZERS: dict[str, Callable] = {"adam": keras.optimizers.Adam, "adamw": _adamw}
 
 
 def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None):

@@ -32,6 +32,8 @@ INDIFFERENT = {
     "training.bleu",
     "training.checkpoint_minutes",
     "training.deterministic",
+    "training.keep_every",
+    "training.keep_models",
     "training.seed",
     "training.tensorboard",
 }
@@ -285,14 +287,15 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     # A link may lead to a run once more.
     for config in sorted({path.resolve(): path for path in found}.values()):
         live = RunFolder(config.parent)
-        if not is_unfinished(live.path):
-            runs.append(
-                Run(live.settings(), live.manifest(), live.log(), live.metrics())
-            )
+        if is_unfinished(live.path):
+            continue
+        run = Run(live.settings(), live.manifest(), live.log(), live.metrics())
+        if "average" not in run.manifest:  # which was not trained
+            runs.append(run)
     if is_frozen(folder):
         for record in read_frozen(folder):
-            run = RunSettings.from_tables(record.settings, str(folder))
-            runs.append(Run(**{**vars(record), "settings": run.as_tables()}))
+            settings = RunSettings.from_tables(record.settings, str(folder)).as_tables()
+            runs.append(Run(**{**vars(record), "settings": settings}))
     return runs
 
 

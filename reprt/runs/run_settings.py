@@ -212,6 +212,9 @@ class TrainingSettings:
         deterministic: whether TensorFlow is held to operations that give the same
             bits each time.
         checkpoint_minutes: time between checkpoints within an epoch.
+        keep_models: how many models are kept, the newest, for `reprt average`.
+        keep_every: steps from one model that is kept to the next; None for those of an
+            epoch.
         tensorboard: whether to log for TensorBoard as well.
         bleu: whether the trained model is made to search: the prefix loss, and BLEU on
             the test split.
@@ -223,6 +226,8 @@ class TrainingSettings:
     seed: int = 0
     deterministic: bool = True
     checkpoint_minutes: float = 5.0
+    keep_models: int = 0
+    keep_every: int | None = None
     tensorboard: bool = False
     bleu: bool = True
 
@@ -232,6 +237,14 @@ class TrainingSettings:
         minutes = self.checkpoint_minutes
         check_range("[training]", 0, math.inf, checkpoint_minutes=minutes)
         check_range("[training]", 0, LARGEST_SEED, seed=self.seed)
+        check_range("[training]", 0, MOST, keep_models=self.keep_models)
+        if self.keep_every is not None:
+            check_range("[training]", 1, MOST, keep_every=self.keep_every)
+            if not self.keep_models:
+                raise ValueError(
+                    "Expected 'keep_models' in [training] to be at least 1 where there "
+                    f"is 'keep_every'. Received: 0 and {self.keep_every}."
+                )
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
@@ -339,7 +352,9 @@ class RunSettings:
     @property
     def identity(self) -> "RunSettings":
         """What is done, whatever it is called and wherever its text was found."""
-        resolved = {} if self.schedule_dim is None else {"dim": self.schedule_dim}
+        resolved: dict[str, Any] = {}
+        if self.schedule_dim is not None:
+            resolved["dim"] = self.schedule_dim
         return dataclasses.replace(
             self,
             name="",
