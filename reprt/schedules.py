@@ -115,7 +115,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         if not 0 < warmup_steps < steps:
             raise ValueError(
                 "Expected a cosine schedule to be longer than its warm-up, of at least "
-                f"one step. Received: warmup_steps={warmup_steps}, steps={steps}."
+                f"one step. Received: warmup_steps={warmup_steps}, steps={steps}. Set "
+                "fewer warmup_steps, or train longer."
             )
         if not 0 <= floor <= peak:
             raise ValueError(
