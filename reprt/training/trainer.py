@@ -127,7 +127,8 @@ class Trainer:
 
     Raises:
         CheckpointError: if the folder's newest checkpoint cannot be used.
-        ValueError: if it holds no state of this training.
+        ValueError: if it holds no state of this training, or if the run is no longer
+            than the warm-up of its cosine schedule.
     """
 
     def __init__(

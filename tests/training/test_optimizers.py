@@ -61,7 +61,7 @@ def test_a_peak_is_what_a_width_stands_for():
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(64, peak=1e-3), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(peak=-1.0), "positive"),
-        (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a run"),
+        (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a"),
     ],
 )
 def test_what_is_no_schedule_is_refused(make, message):
