@@ -1,22 +1,38 @@
 """Optimizers and learning rates by name."""
 
 import dataclasses
+from collections.abc import Callable
 
 import keras
 
-from reprt.schedules import WarmupSchedule
+from reprt.schedules import CosineSchedule, WarmupSchedule
 
-# Each takes the model's own m and the settings of `[schedule]`.
-SCHEDULES = {
-    "inverse_sqrt": lambda own, dim, warmup_steps: WarmupSchedule(
-        dim or own, warmup_steps
-    )
-}
+# Biases, gains and shifts, as each backend names variables: `bias`, `layer/bias:0`.
+NOT_DECAYED = r"(^|/)(bias|gamma|beta)(:0)?$"
+
+
+def _inverse_sqrt(own_dim, run_steps, *, dim, peak, **constants):
+    width = (dim or own_dim) if peak is None else None
+    return WarmupSchedule(width, peak=peak, **constants)
+
+
+def _cosine(own_dim, run_steps, *, steps, **constants):
+    return CosineSchedule(steps or run_steps, **constants)
+
+
+def _adamw(*arguments, **constants):
+    made = keras.optimizers.AdamW(*arguments, **constants)
+    made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
+    return made
+
+
+# Each takes the model's own m, the steps of the run and the settings of `[schedule]`.
+SCHEDULES: dict[str, Callable] = {"inverse_sqrt": _inverse_sqrt, "cosine": _cosine}
 # Each takes the schedule and the settings of `[optimizer]`.
-OPTIMIZERS = {"adam": keras.optimizers.Adam}
+OPTIMIZERS: dict[str, Callable] = {"adam": keras.optimizers.Adam, "adamw": _adamw}
 
 
-def make_optimizer(optimizer, schedule, model_dim: int):
+def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None):
     """Returns an optimizer with its learning rate.
 
     Args:
@@ -25,6 +41,11 @@ def make_optimizer(optimizer, schedule, model_dim: int):
         schedule: settings such as `reprt.runs.run_settings.InverseSqrtSettings`, whose
             `name` is one of `SCHEDULES`.
         model_dim: the width of the model's embedding.
+        steps: of the whole run, where a schedule ends with it.
+
+    Raises:
+        ValueError: for a cosine schedule without a length, or one that is no longer
+            than its warm-up.
 
     Example:
 
@@ -33,7 +54,7 @@ def make_optimizer(optimizer, schedule, model_dim: int):
     >>> adam.beta_2
     0.98
     """
-    rate = SCHEDULES[schedule.name](model_dim, **_constants(schedule))
+    rate = SCHEDULES[schedule.name](model_dim, steps, **_constants(schedule))
     constants = _constants(optimizer)
     loss_scaling = constants.pop("loss_scaling")
     # One name in every process, by which a checkpoint finds its variables.

@@ -1,4 +1,6 @@
-"""The warm-up schedule of eq. 25."""
+"""Learning rates as functions of the step: the schedule of eq. 25, and a cosine."""
+
+import math
 
 import keras
 from keras import ops
@@ -15,11 +17,15 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Args:
         embedding_dim: m. The paper says the embedding's width, 64 for RePE and 128
-            for the baseline, which gives RePE a rate sqrt(2) times higher.
+            for the baseline, which gives RePE a rate sqrt(2) times higher. None
+            where `peak` is given.
         warmup_steps: N_w, the step of the highest rate. Defaults to 4000.
+        peak: the highest rate, in place of the one that follows from m,
+            (m · N_w)^-0.5. Defaults to None.
 
     Raises:
-        ValueError: for an argument that is not positive.
+        ValueError: for an argument that is not positive, or unless one of
+            `embedding_dim` and `peak` is given.
 
     Example:
 
@@ -27,29 +33,114 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     >>> schedule = reprt.schedules.WarmupSchedule(embedding_dim=64)
     >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
     [0.0, 0.001976, 0.000988]
+    >>> schedule = reprt.schedules.WarmupSchedule(peak=6e-4)
+    >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
+    [0.0, 0.0006, 0.0003]
 
     Reference: eq. 25 of the paper.
     """
 
-    def __init__(self, embedding_dim, warmup_steps=4000):
+    def __init__(self, embedding_dim=None, warmup_steps=4000, peak=None):
         super().__init__()
-        if not (embedding_dim > 0 and warmup_steps > 0):
+        if (embedding_dim is None) == (peak is None):
             raise ValueError(
-                "Expected embedding_dim and warmup_steps to be positive. Received: "
-                f"embedding_dim={embedding_dim}, warmup_steps={warmup_steps}."
+                "Expected one of embedding_dim and peak. Received: "
+                f"embedding_dim={embedding_dim}, peak={peak}."
+            )
+        highest = embedding_dim if peak is None else peak
+        if not (highest > 0 and warmup_steps > 0):
+            raise ValueError(
+                "Expected embedding_dim or peak, and warmup_steps, to be positive. "
+                f"Received: embedding_dim={embedding_dim}, peak={peak}, "
+                f"warmup_steps={warmup_steps}."
             )
         self.embedding_dim = embedding_dim
         self.warmup_steps = warmup_steps
+        self.peak = peak
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
         decay = ops.rsqrt(ops.maximum(step, 1.0))
-        return self.embedding_dim**-0.5 * ops.minimum(
-            decay, step * self.warmup_steps**-1.5
-        )
+        if self.peak is None:
+            factor = self.embedding_dim**-0.5
+        else:
+            factor = self.peak * self.warmup_steps**0.5
+        return factor * ops.minimum(decay, step * self.warmup_steps**-1.5)
 
     def get_config(self):
         return {
             "embedding_dim": self.embedding_dim,
             "warmup_steps": self.warmup_steps,
+            "peak": self.peak,
+        }
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up to the highest rate, then half a cosine down to the lowest.
+
+        lr(step) = peak · step / warmup_steps                         up to warmup_steps
+        lr(step) = floor + (peak − floor) · (1 + cos(π · share)) / 2  from there on
+        share = (step − warmup_steps) / (steps − warmup_steps), at most 1
+
+    Keras counts steps from 0, as for `WarmupSchedule`: the first update has a rate of
+    0, and the last one, of step `steps − 1`, nearly the lowest rate.
+
+    Args:
+        steps: the length of the whole schedule. `reprt train` takes the run's own.
+        warmup_steps: the step of the highest rate. Defaults to 2000.
+        peak: the highest rate. Defaults to 6e-4.
+        floor: the lowest rate after the warm-up, which stays after the last step.
+            Defaults to 6e-5.
+
+    Raises:
+        ValueError: without `steps`, unless there are more of them than of the warm-up,
+            which has at least one, or for rates other than `0 <= floor <= peak`.
+
+    Example:
+
+    >>> import reprt
+    >>> schedule = reprt.schedules.CosineSchedule(steps=10000)
+    >>> [round(float(schedule(step)), 6) for step in (0, 2000, 6000, 10000)]
+    [0.0, 0.0006, 0.00033, 6e-05]
+    """
+
+    def __init__(self, steps, warmup_steps=2000, peak=6e-4, floor=6e-5):
+        super().__init__()
+        if steps is None:
+            raise ValueError(
+                "Expected the length of a cosine schedule, which ends with a run. "
+                "Received: steps=None. Outside of a run, give `steps`."
+            )
+        if not 0 < warmup_steps < steps:
+            raise ValueError(
+                "Expected a cosine schedule to be longer than its warm-up, of at least "
+                f"one step. Received: warmup_steps={warmup_steps}, steps={steps}. Set "
+                "fewer warmup_steps, or train longer."
+            )
+        if not 0 <= floor <= peak:
+            raise ValueError(
+                "Expected the rates of a cosine schedule to be 0 <= floor <= peak. "
+                f"Received: floor={floor}, peak={peak}."
+            )
+        self.steps = steps
+        self.warmup_steps = warmup_steps
+        self.peak = peak
+        self.floor = floor
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        rising = self.peak * step / self.warmup_steps
+        decay_steps = self.steps - self.warmup_steps
+        share = ops.minimum((step - self.warmup_steps) / decay_steps, 1.0)
+        height = (self.peak - self.floor) / 2.0
+        falling = self.floor + height * (1.0 + ops.cos(math.pi * share))
+        return ops.where(step < self.warmup_steps, rising, falling)
+
+    def get_config(self):
+        return {
+            "steps": self.steps,
+            "warmup_steps": self.warmup_steps,
+            "peak": self.peak,
+            "floor": self.floor,
         }

@@ -580,7 +580,7 @@ def test_a_wrong_usage_is_status_2(arguments, capsys):
 @pytest.mark.parametrize(
     "command",
     "train prepare report table1 figure3 readings translate evaluate attention export "
-    "audit".split(),
+    "average audit".split(),
 )
 def test_every_command_explains_itself(command, capsys):
     for asked in ([command, "--help"], ["--help"]):

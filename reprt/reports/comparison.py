@@ -103,18 +103,20 @@ def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
     groups: list[tuple[str, list[Series]]] = []
     for name in sorted({each.schedule for each in series}, reverse=True):
         own = [each for each in series if each.schedule == name]
-        dims = {each.schedule_dim for each in own}
+        rates = {each.rate for each in own}
         # A model whose own schedule is the common one was trained but once.
         group = [
             each
             for each in series
-            if each in own or len(dims) == 1 and each.schedule_dim in dims
+            if each in own or len(rates) == 1 and each.rate in rates
         ]
         if not any(set(map(id, group)) <= set(map(id, other)) for _, other in groups):
-            if len(dims) == 1:
-                title = f"All on one schedule, m = {dims.pop()}"
-            else:
+            if len(rates) == 1:
+                title = f"All on one schedule, {rates.pop()}"
+            elif all(each.schedule_dim for each in own):
                 title = "Each on its own schedule, m = the width of its embedding"
+            else:
+                title = "Each on its own schedule"
             groups.append((title, group))
     return groups
 
@@ -226,9 +228,7 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
     figure, (losses, bleu, curves) = new_figure(
         1, 3, figsize=(13, height), width_ratios=(2.2, 1.2, 2)
     )
-    labels = [
-        f"{each.model}, schedule m = {each.schedule_dim}" for each in series
-    ]
+    labels = [f"{each.model}, schedule {each.rate}" for each in series]
     places = range(len(series), 0, -1)
     for place, each in zip(places, series):
         colour = HIGHLIGHTED.get(each.model, "grey")
@@ -259,20 +259,20 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
     bleu.set_ylim(edges)
     bleu.set_xlabel("BLEU, test, greedy search")
     bleu.set_title("b  translations", loc="left", fontsize=10)
-    widest = max(each.schedule_dim for each in series)
+    widest = max(each.schedule_dim or 0 for each in series)
     for each in series:
         if each.model not in HIGHLIGHTED:
             continue
         epochs = zip(*([row["val_loss_per_token"] for row in r.log] for r in each.runs))
         means = [statistics.mean(values) for values in epochs]
-        style = "-" if each.schedule_dim == widest else ":"
+        style = "-" if (each.schedule_dim or 0) == widest else ":"
         curves.plot(
             range(1, len(means) + 1),
             means,
             style,
             marker=".",
             color=HIGHLIGHTED[each.model],
-            label=f"{each.model}, m = {each.schedule_dim}",
+            label=f"{each.model}, {each.rate}",
         )
     curves.set_xlabel("epoch")
     curves.xaxis.get_major_locator().set_params(integer=True)

@@ -33,6 +33,8 @@ INDIFFERENT = {
     "training.bleu",
     "training.checkpoint_minutes",
     "training.deterministic",
+    "training.keep_every",
+    "training.keep_models",
     "training.seed",
     "training.tensorboard",
 }
@@ -61,9 +63,20 @@ class Run(Record):
         return ".".join(self.name.split(".")[1:-1])
 
     @property
-    def schedule_dim(self) -> int:
+    def schedule_dim(self) -> int | None:
+        """The paper's m, from which the rate follows; None where its peak is given."""
+        if "peak" in self.settings["schedule"]:
+            return None
         own = self.settings["model"]["embedding_dim"]
         return self.settings["schedule"].get("dim", own)
+
+    @property
+    def rate(self) -> str:
+        """What its learning rate follows from, in short."""
+        if self.schedule_dim is not None:
+            return f"m = {self.schedule_dim}"
+        schedule = self.settings["schedule"]
+        return f"{schedule['name']} from {schedule['peak']:g}"
 
     @property
     def seed(self) -> int:
@@ -90,7 +103,7 @@ class Run(Record):
         return [
             f"{name} = {value}"
             for name, value in here.items()
-            if name in usual and name not in INDIFFERENT and value != usual[name]
+            if "." in name and name not in INDIFFERENT and value != usual.get(name)
         ]
 
     @property
@@ -151,8 +164,12 @@ class Series:
         return self.runs[0].schedule
 
     @property
-    def schedule_dim(self) -> int:
+    def schedule_dim(self) -> int | None:
         return self.runs[0].schedule_dim
+
+    @property
+    def rate(self) -> str:
+        return self.runs[0].rate
 
     @property
     def looks_ahead(self) -> bool:
@@ -285,14 +302,15 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     # A link may lead to a run once more.
     for config in sorted({path.resolve(): path for path in found}.values()):
         live = RunFolder(config.parent)
-        if not is_unfinished(live.path):
-            runs.append(
-                Run(live.settings(), live.manifest(), live.log(), live.metrics())
-            )
+        if is_unfinished(live.path):
+            continue
+        run = Run(live.settings(), live.manifest(), live.log(), live.metrics())
+        if "average" not in run.manifest:  # which was not trained
+            runs.append(run)
     if is_frozen(folder):
         for record in read_frozen(folder):
-            run = RunSettings.from_tables(record.settings, str(folder))
-            runs.append(Run(**{**vars(record), "settings": run.as_tables()}))
+            settings = RunSettings.from_tables(record.settings, str(folder)).as_tables()
+            runs.append(Run(**{**vars(record), "settings": settings}))
     return runs
 
 

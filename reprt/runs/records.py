@@ -39,6 +39,13 @@ class SentencePairs(TypedDict):
     test: int
 
 
+class Average(TypedDict):
+    """Of which models a model is the mean."""
+
+    run: str
+    models: list[str]
+
+
 class Manifest(TypedDict):
     """On what a run was made."""
 
@@ -51,6 +58,7 @@ class Manifest(TypedDict):
     sentence_pairs: SentencePairs
     looks_ahead: NotRequired[bool]
     starts: list[Start]
+    average: NotRequired[Average]
 
 
 class Score(TypedDict):

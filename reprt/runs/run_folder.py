@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -55,6 +56,7 @@ class RunFolder:
     | `log.csv` | one row an epoch, written as it ends |
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch |
+    | `models/` | those of earlier steps, as many as `keep_models` says |
     | `metrics.json` | the results, once the run has finished |
 
     Args:
@@ -76,6 +78,11 @@ class RunFolder:
     @property
     def model(self) -> Path:
         return self.path / "model.keras"
+
+    @property
+    def kept_models(self) -> list[Path]:
+        """The models that `[training] keep_models` keeps, from the oldest."""
+        return sorted((self.path / "models").glob("step-*.keras"))
 
     @contextlib.contextmanager
     def claimed(self):
@@ -265,23 +272,37 @@ class RunFolder:
         with whole_file(self.model) as file:
             model.save(file.name)
 
-    def load_model(self):
-        """Returns the model after the last finished epoch.
+    def keep_model(self, model, step: int, kept: int):
+        """Saves the model of a step, and drops all but so many of the newest."""
+        if not self.writable:
+            return
+        with whole_file(self.path / "models" / f"step-{step:08d}.keras") as file:
+            model.save(file.name)
+        for old in self.kept_models[:-kept]:
+            old.unlink()
+
+    def load_model(self, path: Path | None = None):
+        """Returns a model of the run.
+
+        Args:
+            path: one of `kept_models`; None for the model after the last finished
+                epoch.
 
         Raises:
             RunFolderError: if there is none, its file cannot be read, or holds another
                 model than the run's.
         """
         settings = self.run().model
-        if not self.model.exists():
+        if path is None and not self.model.exists():
             raise RunFolderError(
                 f"Expected {self.path} to hold model.keras, which it has from its "
                 "first finished epoch on. Train it further."
             )
-        model = self._read(load_model, "model.keras")
+        path = path or self.model
+        model = self._read(load_model, path.relative_to(self.path))
         if not isinstance(model, TranslationModel):
             raise RunFolderError(
-                f"Expected {self.model} to be a model of this package. Received: "
+                f"Expected {path} to be a model of this package. Received: "
                 f"{type(model).__name__} {model.name!r}."
             )
         expected, received = as_table(settings), as_table(model.config)
@@ -292,10 +313,30 @@ class RunFolder:
         ]
         if differing:
             raise RunFolderError(
-                f"{self.model} holds a model with other settings than config.toml: "
+                f"{path} holds a model with other settings than config.toml: "
                 f"{'; '.join(differing)}."
             )
         return model
+
+    def write_copy(self, out: Path, model, **notes):
+        """Makes a folder of the same run, on the same text, with another model.
+
+        Args:
+            out: a new folder, or an empty one.
+            model: the model.
+            **notes: what joins the manifest.
+
+        Raises:
+            RunFolderError: if the folder's own files cannot be read.
+        """
+        manifest = {**self.manifest(), **notes}
+        with whole_folder(out) as unfinished:
+            copy = RunFolder(unfinished)
+            ending = self.run().vocabulary.tokenizer.ending
+            for name in ("config.toml", f"source{ending}", f"target{ending}"):
+                shutil.copyfile(self.path / name, copy.path / name)
+            copy._write_json("manifest.json", manifest)
+            copy.save_model(model)
 
     def tokenizer(self, side: str, size: int) -> Tokenizer:
         """Returns the tokenizer of one side.

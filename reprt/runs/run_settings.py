@@ -21,7 +21,7 @@ from reprt.settings import (
 )
 
 FORMAT = 2
-PRECISIONS = ("float32", "mixed_bfloat16")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 LOSS_SCALINGS = ("none", "dynamic")
 MOST = 10**9
 LARGEST_BATCH = 2**20
@@ -85,7 +85,8 @@ class AdamSettings:
         beta_1, beta_2: decay of the first and the second moment.
         epsilon: added to the root of the second moment.
         loss_scaling: `"none"`, or `"dynamic"` for gradients of a scaled loss, which
-            float16 needs.
+            float16 needs. No update is made where a gradient is not finite: the scale
+            is halved instead. It doubles after 2,000 updates in a row.
     """
 
     name: str = "adam"
@@ -106,6 +107,28 @@ class AdamSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class AdamWSettings(AdamSettings):
+    """Adam with decoupled weight decay: each step also takes rate · decay of a weight.
+
+    Biases and LayerNormalization's gains and shifts do not decay; matrices and tables
+    of embeddings do.
+
+    Args:
+        name: `"adamw"`.
+        weight_decay: the share of a weight that goes in a step, by the step's rate.
+            The default is PyTorch's.
+        beta_1, beta_2, epsilon, loss_scaling: as in `AdamSettings`.
+    """
+
+    name: str = "adamw"
+    weight_decay: float = 0.01
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_range("[optimizer]", 0, 1, weight_decay=self.weight_decay)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class InverseSqrtSettings:
     """Linear warm-up, then decay with the inverse square root of the step.
 
@@ -113,15 +136,52 @@ class InverseSqrtSettings:
         name: `"inverse_sqrt"`.
         warmup_steps: the paper's N_w, the step of the highest rate.
         dim: the paper's m; None for the model's own embedding width.
+        peak: the highest rate, in place of the one that follows from m; None for m's.
     """
 
     name: str = "inverse_sqrt"
     warmup_steps: int = 4000
     dim: int | None = None
+    peak: float | None = None
 
     def __post_init__(self):
         dim = 1 if self.dim is None else self.dim
         check_range("[schedule]", 1, MOST, warmup_steps=self.warmup_steps, dim=dim)
+        if self.peak is None:
+            return
+        check_range("[schedule]", TINY, 1, peak=self.peak)
+        if self.dim is not None:
+            raise ValueError(
+                "Expected 'dim' or 'peak' in [schedule], for the highest rate follows "
+                f"from either. Received both: {self.dim} and {self.peak}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CosineSettings:
+    """Linear warm-up, then half a cosine down to the end of the run.
+
+    Args:
+        name: `"cosine"`.
+        warmup_steps: the step of the highest rate.
+        peak: the highest rate.
+        floor: the rate at the end.
+        steps: the step of the end; None for the run's own number of steps, all its
+            epochs'.
+    """
+
+    name: str = "cosine"
+    warmup_steps: int = 2000
+    peak: float = 6e-4
+    floor: float = 6e-5
+    steps: int | None = None
+
+    def __post_init__(self):
+        check_range("[schedule]", 1, MOST, warmup_steps=self.warmup_steps)
+        check_range("[schedule]", TINY, 1, peak=self.peak)
+        check_range("[schedule]", 0, self.peak, floor=self.floor)
+        if self.steps is not None:
+            check_range("[schedule]", self.warmup_steps + 1, MOST, steps=self.steps)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,12 +192,16 @@ class TrainingSettings:
         epochs: passes over the training text.
         hours: the training ends here if the epochs have not; an unfinished epoch
             does not count.
-        precision: `"float32"`, or `"mixed_bfloat16"` for products of matrices in
-            bfloat16, where the hardware has them.
+        precision: `"float32"`, or `"mixed_bfloat16"` or `"mixed_float16"` for products
+            of matrices in bfloat16 or float16, where the hardware has them. Float16
+            takes a dynamic loss scaling of `[optimizer]`.
         seed: of the weights, the dropout and the order of the text.
         deterministic: whether TensorFlow is held to operations that give the same
             bits each time.
         checkpoint_minutes: time between checkpoints within an epoch.
+        keep_models: how many models are kept, the newest, for `reprt average`.
+        keep_every: steps from one model that is kept to the next; None for those of an
+            epoch.
         tensorboard: whether to log for TensorBoard as well.
         bleu: whether the trained model is made to search: the prefix loss, and BLEU on
             the test split.
@@ -149,6 +213,8 @@ class TrainingSettings:
     seed: int = 0
     deterministic: bool = True
     checkpoint_minutes: float = 5.0
+    keep_models: int = 0
+    keep_every: int | None = None
     tensorboard: bool = False
     bleu: bool = True
 
@@ -158,6 +224,14 @@ class TrainingSettings:
         minutes = self.checkpoint_minutes
         check_range("[training]", 0, math.inf, checkpoint_minutes=minutes)
         check_range("[training]", 0, LARGEST_SEED, seed=self.seed)
+        check_range("[training]", 0, MOST, keep_models=self.keep_models)
+        if self.keep_every is not None:
+            check_range("[training]", 1, MOST, keep_every=self.keep_every)
+            if not self.keep_models:
+                raise ValueError(
+                    "Expected 'keep_models' in [training] to be at least 1 where there "
+                    f"is 'keep_every'. Received: 0 and {self.keep_every}."
+                )
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
@@ -230,8 +304,8 @@ TABLES: Mapping[str, tuple[type, ...]] = {
     "training": (TrainingSettings,),
     "vocabulary": VOCABULARIES,
     "batching": (SentencesSettings,),
-    "optimizer": (AdamSettings,),
-    "schedule": (InverseSqrtSettings,),
+    "optimizer": (AdamSettings, AdamWSettings),
+    "schedule": (InverseSqrtSettings, CosineSettings),
     "objective": (TranslationSettings, TranslationAndSourceSettings),
 }
 
@@ -282,20 +356,35 @@ class RunSettings:
     vocabulary: VocabularySettings = WordPieceSettings()
     batching: SentencesSettings = SentencesSettings()
     optimizer: AdamSettings = AdamSettings()
-    schedule: InverseSqrtSettings = InverseSqrtSettings()
+    schedule: InverseSqrtSettings | CosineSettings = InverseSqrtSettings()
     objective: TranslationSettings = TranslationSettings()
 
+    def __post_init__(self):
+        half, scaling = self.training.precision, self.optimizer.loss_scaling
+        if half == "mixed_float16" and scaling != "dynamic":
+            raise ValueError(
+                "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "
+                f"'precision' in [training] is {half!r}, in which small gradients are "
+                f"rounded to 0. Received: {scaling!r}."
+            )
+
     @property
-    def schedule_dim(self) -> int:
+    def schedule_dim(self) -> int | None:
+        """The paper's m, from which the rate follows; None where its peak is given."""
+        if isinstance(self.schedule, CosineSettings) or self.schedule.peak is not None:
+            return None
         return self.schedule.dim or self.model.embedding_dim
 
     @property
     def identity(self) -> "RunSettings":
         """What is done, whatever it is called and wherever its text was found."""
+        resolved: dict[str, Any] = {}
+        if self.schedule_dim is not None:
+            resolved["dim"] = self.schedule_dim
         return dataclasses.replace(
             self,
             name="",
-            schedule=dataclasses.replace(self.schedule, dim=self.schedule_dim),
+            schedule=dataclasses.replace(self.schedule, **resolved),
             text=dataclasses.replace(self.text, source=""),
         )
 

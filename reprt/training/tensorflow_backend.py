@@ -2,8 +2,10 @@
 
 import contextlib
 import functools
+import math
 import zlib
 
+import keras
 import tensorflow as tf
 
 from reprt.data.batching import batches
@@ -220,8 +222,22 @@ class Steps:
             loss = self._optimizer.scale_loss(loss)
         # Dense, for the embeddings' sparse gradients would move only some rows.
         gradients = map(tf.convert_to_tensor, tape.gradient(loss, self._weights))
-        self._optimizer.apply(list(gradients), self._weights)
+        gradients = self._finite_for_all(list(gradients), replica)
+        self._optimizer.apply(gradients, self._weights)
         return self._rows(batch), *sums
+
+    def _finite_for_all(self, gradients, replica):
+        """Makes gradients NaN on every replica where they are not finite on one.
+
+        Where the loss is scaled, Keras leaves out an update by the gradients of one
+        replica, before it adds up those of all.
+        """
+        if not isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer):
+            return gradients
+        first, *others = gradients
+        finite = self._optimizer.check_finite(gradients)
+        fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
+        return [first + tf.cast(fault, first.dtype), *others]
 
     def _evaluate_on_replica(self, batch):
         return self._rows(batch), *self._objective.validate(*self._prepared(*batch))

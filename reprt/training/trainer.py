@@ -127,7 +127,8 @@ class Trainer:
 
     Raises:
         CheckpointError: if the folder's newest checkpoint cannot be used.
-        ValueError: if it holds no state of this training.
+        ValueError: if it holds no state of this training, or if the run is no longer
+            than the warm-up of its cosine schedule.
     """
 
     def __init__(
@@ -153,7 +154,10 @@ class Trainer:
                 dtype=settings.training.precision,
             )
             self._optimizer = make_optimizer(
-                settings.optimizer, settings.schedule, settings.model.embedding_dim
+                settings.optimizer,
+                settings.schedule,
+                settings.model.embedding_dim,
+                steps=self.steps,
             )
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
@@ -206,6 +210,15 @@ class Trainer:
         return self.text.train.steps(self.settings.batching.size)
 
     @property
+    def steps(self) -> int:
+        """Returns how many steps the whole run has, if its time allows."""
+        return self.settings.training.epochs * self.steps_per_epoch
+
+    @property
+    def _step(self) -> int:
+        return self.state.epoch * self.steps_per_epoch + self.state.step_in_epoch
+
+    @property
     def seconds_per_step(self) -> float:
         """Returns a running mean; 0 before the first step."""
         return self._seconds_per_step
@@ -254,10 +267,15 @@ class Trainer:
             state.step_in_epoch += 1
             done = state.step_in_epoch == self.steps_per_epoch
             at_once = termination.asked() and not several_workers()
-            if len(unread) < every and not done and not at_once:
+            kept = self._model_is_kept()
+            if len(unread) < every and not (done or at_once or kept):
                 continue
             self._read(unread, begun)
             self._show(seconds_left_elsewhere())
+            if kept:
+                self._backend.store()
+                keep = self.settings.training.keep_models
+                self.folder.keep_model(self.model, self._step, keep)
             if done:
                 break  # an epoch that is done counts, whatever time is left
             # Where there are several workers, all of them have met here.
@@ -319,7 +337,7 @@ class Trainer:
             return
         save_checkpoint(
             self.folder.checkpoints,
-            self.state.epoch * self.steps_per_epoch + self.state.step_in_epoch,
+            self._step,
             self._variables,
             dataclasses.asdict(self.state),
         )
@@ -376,6 +394,12 @@ class Trainer:
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
+
+    def _model_is_kept(self):
+        # By steps alone, so that what is kept does not depend on the clock.
+        training = self.settings.training
+        every = training.keep_every or self.steps_per_epoch
+        return training.keep_models > 0 and self._step % every == 0
 
     def _checkpoint_is_due(self):
         minutes = (time.monotonic() - self._checkpoint_time) / 60

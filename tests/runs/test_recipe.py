@@ -144,6 +144,15 @@ def test_overrides_are_toml_values_or_bare_words(write):
             "[objective]\nname = 'translation_and_source'",
             "objective of [models.repe].* scores its source.*Received: 'repe'",
         ),
+        ("[optimizer]\nname = 'adamw'\nweight_decay = -1", "'weight_decay' .* 0 to 1"),
+        ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
+        ("[training]\nkeep_models = -1", "'keep_models' in [training] to be from 0"),
+        ("[training]\nkeep_every = 5", "'keep_models' .* at least 1 where .* and 5"),
+        ("[schedule]\npeak = 0.0", "'peak' in [schedule] to be from"),
+        ("[schedule]\npeak = 1e-3\ndim = 8", "'dim' or 'peak' in [schedule]"),
+        ("[schedule]\nname = 'cosine'\nfloor = 1e-3", "'floor' .* from 0 to 0.0006"),
+        ("[schedule]\nname = 'cosine'\nsteps = 2000", "'steps' .* to be from 2001"),
+        ("[schedule]\nname = 'cosine'\ndim = 8", "Unknown key 'dim'"),
         ("[training]\nbatch_size = 4", "'batch_size' .*it is 'size' in [batching] now"),
         ("[training]\ncheckpoint_minutes = nan", "'checkpoint_minutes' .* from 0 to inf"),
         ("[text]\nmax_tokens = 3000", "at most the 2048 .* 'max_length'.*: 3000"),
@@ -172,7 +181,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
     ],
 )
 def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
-    base = "" if "models" in lines else "\n[models.repe]\npreset = 'repe'\n"
+    base = "" if "[models" in lines else "\n[models.repe]\npreset = 'repe'\n"
     pattern = message.replace("[", r"\[").replace("]", r"\]")
     with pytest.raises(ValueError, match=pattern):
         load_recipe(write(f"{lines}\n{base}"))

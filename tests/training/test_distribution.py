@@ -22,6 +22,7 @@ from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
 from reprt.runs.checkpoint import restore_checkpoint
 from reprt.runs.run_folder import RunFolder
+from reprt.training.objective import Objective
 from reprt.training.tensorflow_backend import mirrored_strategy
 from reprt.training.trainer import State, Trainer
 
@@ -48,6 +49,7 @@ test.fit(folder, settings)
 tf.config.run_functions_eagerly(True)
 test.train(folder, "baseline", text, settings)
 test.drop_and_resume(folder, text, settings)
+test.overflow(folder, text, settings)
 """
 # Of 33 pairs, these leave 16, 16 and 1, which leaves nothing for a second replica, and
 # 17 and 16, of the first of which it has 8. Eagerly, the embedding refuses nothing.
@@ -86,6 +88,30 @@ def drop_and_resume(folder, text, settings):
     one.state = State.from_json(saved)
     one.train_epoch()
     write(folder, "resumed", one.model, {})
+
+
+class SecondOverflows(Objective):
+    """Gradients of one replica that are not finite, though its loss is."""
+
+    def loss(self, inputs, labels, step, over_replicas):
+        loss, sums = super().loss(inputs, labels, step, over_replicas)
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return loss * tf.where(replica == 1, 3e38, 1.0), sums
+
+
+def overflow(folder, text, settings):
+    """A step in float16, of which the second replica has no finite gradients."""
+    size = {"size": BATCHES["baseline"]}
+    half = {"precision": "mixed_float16", "optimizer": {"loss_scaling": "dynamic"}}
+    one = make(
+        folder / "runs" / "half", text, settings("baseline", batching=size, **half)
+    )
+    one._backend.train(next(iter(one._training_batches())))
+    write(folder, "finite", one.model, {})
+    one._backend._steps._objective = SecondOverflows(one.model)
+    one._backend.train(next(iter(one._training_batches())))
+    scale = float(one._optimizer.dynamic_scale.numpy())
+    write(folder, "overflown", one.model, {"scale": scale})
 
 
 def fit(folder, settings):
@@ -165,6 +191,11 @@ def test_two_replicas_give_the_weights_and_losses_of_one(runs, name):
 
 def test_two_replicas_resume_their_dropout_exactly(runs):
     assert_same(runs[2] / "whole.npz", runs[2] / "resumed.npz")
+
+
+def test_no_replica_makes_an_update_where_one_has_no_finite_gradients(runs):
+    assert_same(runs[2] / "finite.npz", runs[2] / "overflown.npz")
+    assert results(runs[2], "overflown") == {"scale": 2.0**14}
 
 
 def test_fit_under_a_strategy_gives_the_weights_and_the_loss_of_one(runs):

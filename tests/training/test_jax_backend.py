@@ -62,13 +62,29 @@ if len(results["start"]["devices"]) == 2:
     print(json.dumps(results))
     sys.exit()
 
-# Dropout: two epochs, and the second of them again from the checkpoint of the first.
-one = trainer("dropout", "repe")
+# Dropout, in float16: two epochs, and the second of them again from the checkpoint of
+# the first.
+half = {
+    "precision": "mixed_float16",
+    "optimizer": {"name": "adamw", "loss_scaling": "dynamic"},
+    "schedule": {"name": "cosine", "warmup_steps": 2, "peak": 0.01},
+}
+one = trainer("dropout", "repe", **half)
+one._optimizer.dynamic_scale.assign(2.0**120)  # too large for a gradient
+one._backend.load()
+before = one.model.get_weights()
+one._backend.train(next(one._training_batches()))
+one._backend.store()
+results["scale"] = float(one._optimizer.dynamic_scale.numpy())
+for this, that in zip(before, one.model.get_weights(), strict=True):
+    np.testing.assert_array_equal(this, that)
+one._optimizer.dynamic_scale.assign(2.0**8)
+one._backend.load()
 one.train_epoch()
 one.train_epoch()
 whole = one.model.get_weights()
 max(one.folder.checkpoints.iterdir()).unlink()
-again = trainer("dropout", "repe")
+again = trainer("dropout", "repe", **half)
 assert again.state.epoch == 1
 again.train_epoch()
 results["resumed"] = [
@@ -159,8 +175,9 @@ def test_an_epoch_compiles_a_few_shapes(on_jax):
 
 
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
-def test_dropout_drops_and_resumes_exactly(on_jax):
+def test_float16_and_dropout_resume_exactly(on_jax):
     _, results = on_jax
+    assert results["scale"] == 2.0**119  # no update was made, and the scale was halved
     assert max(results["resumed"]) == 0.0
     assert results["losses"][1] < results["losses"][0]
 

@@ -1,0 +1,156 @@
+"""Rates and steps against NumPy; float16; what of them a resumed run goes on with."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+from tiny import losses
+
+from reprt.optimizers import make_optimizer
+from reprt.runs.run_settings import (
+    AdamSettings,
+    AdamWSettings,
+    CosineSettings,
+    InverseSqrtSettings,
+)
+from reprt.schedules import CosineSchedule, WarmupSchedule
+from reprt.training import trainer as loop
+from reprt.training.tensorflow_backend import mirrored_strategy
+
+HALF = {
+    "precision": "mixed_float16",
+    "optimizer": {"name": "adamw", "loss_scaling": "dynamic"},
+    "schedule": {"name": "cosine", "warmup_steps": 2},
+}
+
+
+def cosine(step, steps, warmup, peak, floor):
+    if step < warmup:
+        return peak * step / warmup
+    share = min(1.0, (step - warmup) / (steps - warmup))
+    return floor + (peak - floor) * (1 + np.cos(np.pi * share)) / 2
+
+
+def test_the_cosine_rises_falls_and_stays():
+    constants = {"steps": 90, "warmup": 20, "peak": 3e-3, "floor": 1e-4}
+    schedule = CosineSchedule(90, 20, 3e-3, 1e-4)
+    again = CosineSchedule.from_config(schedule.get_config())
+    for step in (0, 1, 19, 20, 21, 55, 89, 90, 91, 10**6):
+        expected = cosine(step, **constants)
+        assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
+        assert float(again(step)) == float(schedule(step))
+
+
+def test_a_peak_is_what_a_width_stands_for():
+    of_peak = WarmupSchedule(peak=(64 * 400) ** -0.5, warmup_steps=400)
+    again = WarmupSchedule.from_config(of_peak.get_config())
+    of_width = WarmupSchedule(64, 400)
+    for step in (0, 1, 400, 9000):
+        assert float(of_peak(step)) == pytest.approx(float(of_width(step)), rel=1e-6)
+        assert float(again(step)) == float(of_peak(step))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: CosineSchedule(None), "the length of a cosine schedule"),
+        (lambda: CosineSchedule(2000), "longer than its warm-up.*steps=2000"),
+        (lambda: CosineSchedule(9, 0), "longer than its warm-up.*warmup_steps=0"),
+        (lambda: CosineSchedule(9, 2, 1e-4, 1e-3), "0 <= floor <= peak"),
+        (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
+        (lambda: WarmupSchedule(64, peak=1e-3), "one of embedding_dim and peak"),
+        (lambda: WarmupSchedule(peak=-1.0), "positive"),
+        (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_adamw_decays_matrices_and_tables_alone():
+    settings = AdamWSettings(weight_decay=0.5, beta_1=0.8, beta_2=0.9)
+    schedule = InverseSqrtSettings(warmup_steps=4, peak=0.1)
+    random, strategy = np.random.default_rng(0), mirrored_strategy()
+    with strategy.scope():
+        layers = [
+            keras.layers.Dense(3, name="bias_free"),  # a name that only looks like one
+            keras.layers.LayerNormalization(),
+            keras.layers.Embedding(5, 3),
+        ]
+        for layer in layers:
+            layer.build((None, 3))
+        weights = [weight for layer in layers for weight in layer.trainable_variables]
+        for weight in weights:
+            weight.assign(random.normal(size=weight.shape))
+        adamw = make_optimizer(settings, schedule, model_dim=8)
+        adamw.build(weights)
+    decays = [weight.name in ("kernel", "embeddings") for weight in weights]
+    assert decays == [True, False, False, False, True]
+    expected = [np.array(weight, "float64") for weight in weights]
+    first, second = ([np.zeros(w.shape) for w in expected] for _ in range(2))
+    for step in range(6):
+        gradients = [random.normal(size=w.shape).astype("float32") for w in expected]
+        strategy.run(adamw.apply, args=(list(map(tf.constant, gradients)), weights))
+        rate = 0.1 * min(step / 4, max(step, 1) ** -0.5 * 2)
+        for m, v, w, g, decay in zip(first, second, expected, gradients, decays):
+            m[...] = 0.8 * m + 0.2 * g
+            v[...] = 0.9 * v + 0.1 * g**2
+            w *= 1 - 0.5 * rate * decay
+            unbiased = m / (1 - 0.8 ** (step + 1)), v / (1 - 0.9 ** (step + 1))
+            w -= rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-9)
+    for found, wanted in zip(weights, expected):
+        np.testing.assert_allclose(ops.convert_to_numpy(found), wanted, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
+    trainer, variables, assert_same, monkeypatch
+):
+    settings = {**HALF, "keep_models": 2, "keep_every": 2}
+    monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
+    whole = trainer("whole", **settings)
+    whole.calibrate()  # several steps would be read at once
+    monkeypatch.setattr(loop, "READ_SECONDS", 0.0)
+    trainer("parts", **settings).train_epoch()
+    parts = trainer("parts", **settings)
+    for each in (whole, parts):
+        while not each.finished:
+            each.train_epoch()
+    assert_same(variables(whole), variables(parts))
+    assert losses(whole.folder) == losses(parts.folder)
+    assert all(weight.dtype == "float32" for weight in whole.model.weights)
+    # The run has six steps; the rate is that of the updates, of which some are skipped.
+    for row in losses(whole.folder):
+        expected = cosine(row["step"], 6, 2, 6e-4, 6e-5)
+        assert row["learning_rate"] == pytest.approx(expected, rel=1e-5)
+
+    kept, others = whole.folder.kept_models, parts.folder.kept_models
+    names = ["step-00000004.keras", "step-00000006.keras"]
+    assert names == [path.name for path in kept] == [path.name for path in others]
+    for this, that in zip(kept, others):
+        one, other = map(keras.saving.load_model, (this, that))
+        assert_same(one.get_weights(), other.get_weights())
+    assert_same(one.get_weights(), whole.model.get_weights())
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_an_update_is_made_only_where_gradients_are_finite(trainer, assert_same):
+    ours = trainer("run", **HALF)
+    before = ours.model.get_weights()
+    ours._optimizer.dynamic_scale.assign(2.0**120)
+    ours.train_epoch()
+    assert_same(ours.model.get_weights(), before)
+    assert ours._optimizer.dynamic_scale.numpy() == 2.0**117
+    (row,) = losses(ours.folder)
+    assert row["step"] == 0 and 0 < row["train_loss"] < 10
+    ours._optimizer.dynamic_scale.assign(2.0**8)
+    ours.train_epoch()
+    assert losses(ours.folder)[1]["step"] == 3
+    assert not np.array_equal(ours.model.get_weights()[0], before[0])
+
+
+def test_a_run_shorter_than_its_warm_up_is_told(trainer):
+    with pytest.raises(ValueError, match="warmup_steps=2000, steps=6"):
+        trainer("run", schedule={"name": "cosine", "warmup_steps": 2000})
