@@ -85,6 +85,19 @@ def bucketed_order(
     return np.concatenate([mixed.ravel(), order[full:]])
 
 
+def sizes(count: int, batch_size: int) -> np.ndarray:
+    """Returns the sizes of the batches of so many sentences; the last may be smaller.
+
+    Example:
+
+    >>> sizes(7, batch_size=3).tolist()
+    [3, 3, 1]
+    """
+    found = np.full(-(-count // batch_size), batch_size)
+    found[-1:] -= -count % batch_size
+    return found
+
+
 def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
     """Returns chosen sentences for teacher forcing, as NumPy arrays padded with 0.
 
@@ -137,20 +150,34 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
     >>> labels.numpy().tolist()  # the inputs moved by one
     [[5, 3, 0], [5, 6, 3]]
     """
-    import tensorflow as tf
-
     if batch_size < 1:
         raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
     order = np.arange(len(split)) if order is None else np.asarray(order)
-    source, target = Rows.of(split.source).ragged, Rows.of(split.target).ragged
+    order = order[skip * batch_size :]
+    return planned_batches(split, Rows(order, sizes(len(order), batch_size)))
+
+
+def planned_batches(split: EncodedSplit, plan: Rows):
+    """Returns the batches of a plan, as `batches` does.
+
+    Args:
+        split: the sentences. TensorFlow keeps them as long as the process lives.
+        plan: the indices of each batch, such as `BatchPlan.batches` returns.
+    """
+    import tensorflow as tf
+
+    def gather(chosen):
+        (source, inputs), labels = arrays(split, chosen)
+        return source, inputs, labels
 
     def batch(indices):
-        rows = tf.gather(target, indices)
-        inputs, labels = rows[:, :-1].to_tensor(), rows[:, 1:].to_tensor()
-        return (tf.gather(source, indices).to_tensor(), inputs), labels
+        sides = tf.numpy_function(gather, [indices], [tf.int32] * 3)
+        source, inputs, labels = (tf.ensure_shape(each, (None, None)) for each in sides)
+        return (source, inputs), labels
 
-    dataset = tf.data.Dataset.from_tensor_slices(order[skip * batch_size :])
-    dataset = dataset.batch(batch_size)
+    dataset = tf.data.Dataset.from_tensor_slices(
+        tf.RaggedTensor.from_row_splits(plan.ids, plan.splits)
+    )
     # One worker keeps the order, and is far faster than any training step. There is
     # nothing to tune then, and a tuner that sleeps keeps the iterator's end waiting.
     options = tf.data.Options()

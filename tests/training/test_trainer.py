@@ -137,7 +137,7 @@ def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
     loss = MaskedCrossentropy()
     for inputs, labels in batches(text.dev, size).take(1):
         expected, _ = loss.sum_and_count(labels, ours.model(inputs))
-        one_batch = next(iter(ours._backend.batches(text.dev, size)))
+        one_batch = next(iter(ours._backend.batches(text.dev, ours._validation)))
         ((_, found, _, _),) = ours._backend.read([ours._backend.evaluate(one_batch)])
     assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
@@ -236,6 +236,21 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
 
     (events,) = (ours.folder.path / "tensorboard").iterdir()
     assert b"val_loss_per_token" in events.read_bytes()
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_training_of_so_many_steps_ends_within_an_epoch(trainer):
+    ours = trainer("run", steps=4, epochs=1)  # of 3 an epoch
+    assert (ours.steps_left, ours.steps_per_epoch) == (4, 3)
+    ours.train_epoch()
+    assert not ours.finished and (ours.steps_left, ours.steps_per_epoch) == (1, 1)
+    ours.train_epoch()
+    assert ours.finished and ours.state.step == 4 and ours.seconds_left == 0
+    one, other = ours.folder.log()
+    assert (one["step"], other["step"]) == (3, 4)
+    assert other["train_tokens"] < one["train_tokens"]
+    assert ours._progress.said[-1].startswith("repe: epoch 2, training loss")
+    assert trainer("run", steps=4, epochs=1).finished
 
 
 @pytest.mark.usefixtures("eagerly")
