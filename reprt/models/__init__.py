@@ -8,15 +8,19 @@
 """
 
 from reprt.models.base import TranslationModel
+from reprt.models.recurrent import Recurrent, RecurrentMemory
 from reprt.models.registry import FAMILIES, build
 from reprt.models.transformer import Memory, Transformer
 from reprt.presets import PRESETS
-from reprt.settings import TransformerConfig
+from reprt.settings import RecurrentConfig, TransformerConfig
 
 __all__ = [
     "FAMILIES",
     "Memory",
     "PRESETS",
+    "Recurrent",
+    "RecurrentConfig",
+    "RecurrentMemory",
     "Transformer",
     "TransformerConfig",
     "TranslationModel",

@@ -3,6 +3,9 @@
 import abc
 
 import keras
+from keras import ops
+
+from reprt.settings import as_table
 
 
 class TranslationModel(keras.Model, abc.ABC):
@@ -43,6 +46,13 @@ class TranslationModel(keras.Model, abc.ABC):
     """
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        shared = getattr(config, "shared_embedding", False)
+        if shared and source_vocab_size != target_vocab_size:
+            raise ValueError(
+                "shared_embedding=True takes one vocabulary for both sides. Received: "
+                f"source_vocab_size={source_vocab_size}, "
+                f"target_vocab_size={target_vocab_size}."
+            )
         super().__init__(**kwargs)
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
@@ -103,9 +113,11 @@ class TranslationModel(keras.Model, abc.ABC):
             not have.
         """
 
-    @abc.abstractmethod
     def logits(self, states):
         """Returns the scores of the next token, `(..., target_vocab_size)`."""
+        kernel, bias = self.projection()
+        scores = ops.matmul(states, kernel)
+        return scores if bias is None else scores + bias
 
     def call(self, inputs, training=None):
         return self.logits(self.states(inputs, training=training))
@@ -159,8 +171,9 @@ class TranslationModel(keras.Model, abc.ABC):
             target_ids: integer tensor `(batch, targets)`, 0 for padding.
 
         Returns:
-            A dictionary of `"encoder"`, `"decoder"` (self-attention) and `"cross"`:
-            tensors `(blocks, batch, heads, queries, keys)`, whose rows sum to 1.
+            A dictionary of `"encoder"`, `"decoder"` (self-attention) and `"cross"`, or
+            those of them that the model has: tensors `(blocks, batch, heads, queries,
+            keys)`, whose rows sum to 1.
 
         Raises:
             ValueError: if the family has no such weights.
@@ -169,3 +182,40 @@ class TranslationModel(keras.Model, abc.ABC):
             f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
             f"{type(self).__name__}, has no weights to show."
         )
+
+    def _parts(self, inputs):
+        """Returns what `states` was given, checked, with ids that are integers."""
+        if not isinstance(inputs, list | tuple) or len(inputs) not in (
+            (2, 4) if self.packable else (2,)
+        ):
+            packed = ", or the four that reprt.data.pack makes of it"
+            raise ValueError(
+                "Expected the inputs to be the pair (source_ids, target_ids)"
+                f"{packed if self.packable else ''}; `fit` takes them with labels, "
+                f"((source_ids, target_ids), labels). Received: {_described(inputs)}."
+            )
+        source_ids, target_ids, *packings = inputs
+        return self._restored(source_ids), self._restored(target_ids), *packings
+
+    def _restored(self, ids):
+        """Makes integers again of what Keras averages over replicas.
+
+        Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
+        and a mean of ids is a float.
+        """
+        strategy = getattr(self, "distribute_strategy", None)
+        several = strategy is not None and strategy.num_replicas_in_sync > 1
+        return ops.cast(ids, "int32") if several else ids
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "source_vocab_size": self.source_vocab_size,
+            "target_vocab_size": self.target_vocab_size,
+            "config": as_table(self.config),
+        }
+
+
+def _described(inputs):
+    several = isinstance(inputs, list | tuple)
+    return f"{type(inputs).__name__}{f' of {len(inputs)}' if several else ''}"

@@ -1,12 +1,16 @@
 """Which model each class of settings describes."""
 
 from reprt.models.base import TranslationModel
+from reprt.models.recurrent import Recurrent
 from reprt.models.transformer import Transformer
 from reprt.presets import preset
-from reprt.settings import TransformerConfig
+from reprt.settings import RecurrentConfig, TransformerConfig
 
 # A family: the class of its settings, and of its model.
-FAMILIES: dict[type, type[TranslationModel]] = {TransformerConfig: Transformer}
+FAMILIES: dict[type, type[TranslationModel]] = {
+    TransformerConfig: Transformer,
+    RecurrentConfig: Recurrent,
+}
 
 
 def make(settings, source_vocab_size, target_vocab_size, **kwargs) -> TranslationModel:

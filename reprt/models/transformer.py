@@ -19,7 +19,6 @@ from reprt.models.base import TranslationModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 from reprt.settings import (
     TransformerConfig,
-    as_table,
     from_settings,
     migrated_model,
 )
@@ -108,12 +107,6 @@ class Transformer(TranslationModel):
         if not isinstance(config, TransformerConfig):
             table = migrated_model(config)
             config = from_settings(TransformerConfig, table, "the model's config")
-        if config.shared_embedding and source_vocab_size != target_vocab_size:
-            raise ValueError(
-                "shared_embedding=True takes one vocabulary for both sides. Received: "
-                f"source_vocab_size={source_vocab_size}, "
-                f"target_vocab_size={target_vocab_size}."
-            )
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
         stack = {name: getattr(config, name) for name in OF_BLOCKS} | policy
@@ -180,26 +173,12 @@ class Transformer(TranslationModel):
         output = self.output_dense
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
-    def logits(self, states):
-        if self.output_dense is None:
-            kernel, _ = self.projection()
-            return ops.matmul(states, kernel)
-        return self.output_dense(states)
-
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
-        if not isinstance(inputs, list | tuple) or len(inputs) not in (2, 4):
-            raise ValueError(
-                "Expected the inputs to be the pair (source_ids, target_ids), or the "
-                "four that reprt.data.pack makes of it; `fit` takes them with labels, "
-                f"((source_ids, target_ids), labels). Received: {_described(inputs)}."
-            )
-        source_ids, target_ids, *packings = inputs
+        source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
-        memory = self.encode(self._restored(source_ids), source_packing, training)
-        return self._decoded(
-            self._restored(target_ids), memory, target_packing, training
-        )
+        memory = self.encode(source_ids, source_packing, training)
+        return self._decoded(target_ids, memory, target_packing, training)
 
     def attention_weights(self, source_ids, target_ids):
         """Returns what every head attends to, without dropout.
@@ -401,32 +380,6 @@ class Transformer(TranslationModel):
             return tokens, states, mask, None
         return tokens, states, None, packing.heads(self.config.num_heads)
 
-    @property
-    def _replicas(self):
-        strategy = getattr(self, "distribute_strategy", None)
-        return 1 if strategy is None else strategy.num_replicas_in_sync
-
-    def _restored(self, ids):
-        """Makes integers again of what Keras averages over replicas.
-
-        Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
-        and a mean of ids is a float.
-        """
-        return ops.cast(ids, "int32") if self._replicas > 1 else ids
-
     def _value(self, tokens):
         """What attention weighs; None means the key's own sequence."""
         return tokens if self.config.value == "tokens" else None
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "source_vocab_size": self.source_vocab_size,
-            "target_vocab_size": self.target_vocab_size,
-            "config": as_table(self.config),
-        }
-
-
-def _described(inputs):
-    several = isinstance(inputs, list | tuple)
-    return f"{type(inputs).__name__}{f' of {len(inputs)}' if several else ''}"
