@@ -1,4 +1,7 @@
-"""A family that the package does not know goes through all that it offers."""
+"""A family that the package does not know goes through all that it offers.
+
+So does the recurrent one, which it knows.
+"""
 
 import json
 
@@ -16,12 +19,18 @@ preset = "bag"
 [models.bag-that-sees-all]
 preset = "bag"
 sees_all = true
+
+[models.recurrent]
+preset = "recurrent"
+num_layers = 2
+embedding_dim = 8
+hidden_dim = 6
 """
 
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch, capsys):
-    """The folder of two trained bags, of which each was interrupted once."""
+    """The folder of three runs, of which each was interrupted once."""
     from reprt.training.trainer import Trainer
 
     toy_family.register(monkeypatch)
@@ -37,20 +46,27 @@ def trained(tmp_path, monkeypatch, capsys):
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_end_epoch", interrupted)
-        for _ in range(2):  # each model's first epoch
+        for _ in range(3):  # each model's first epoch
             assert main(["train", *tiny_run.arguments(tmp_path)]) == 130
     assert main(["train", *tiny_run.arguments(tmp_path)]) == 0
     assert "from epoch 2, step 1" in capsys.readouterr().err
     return tmp_path / "out"
 
 
-def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
+def test_they_are_trained_resumed_searched_evaluated_audited_and_exported(
     trained, tmp_path, capsys
 ):
-    run = trained / "bag"
+    for name in ("bag", "recurrent"):
+        goes_through_all(trained / name, tmp_path / name, capsys)
+    assert "| bag-that-sees-all |" in (trained / "report.md").read_text()
+    assert main(["audit", str(trained / "bag-that-sees-all")]) == 1
+    assert main(["attention", str(trained / "bag"), "a casa"]) == 2
+    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
+
+
+def goes_through_all(run, out, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["epochs"] == 2 and metrics["test_bleu"] >= 0
-    assert "| bag-that-sees-all |" in (trained / "report.md").read_text()
     manifest = json.loads((run / "manifest.json").read_text())
     assert len(manifest["starts"]) == 3 and manifest["looks_ahead"] is False
 
@@ -63,11 +79,6 @@ def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
     assert prefix == pytest.approx(metrics["val_prefix_loss_per_token"], rel=1e-5)
 
     assert main(["audit", str(run)]) == 0
-    assert main(["audit", str(trained / "bag-that-sees-all")]) == 1
-    assert main(["attention", str(run), "a casa"]) == 2
-    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
-
-    out = tmp_path / "exported"
     assert main(["export", str(run), "--beam", "2", "--out", str(out)]) == 0
     exported = tf.saved_model.load(str(out / "saved_model"))
     assert exported(tf.constant(["a casa"]))[0].numpy().decode() == translated
