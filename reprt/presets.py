@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from reprt.constants import DROPOUT_PLACES
-from reprt.settings import DecoderOnlyConfig, TransformerConfig, from_settings
+from reprt.settings import (
+    DecoderOnlyConfig,
+    RecurrentConfig,
+    TransformerConfig,
+    from_settings,
+)
 
 # Section 3 and table 3 of "Attention is all you need". Biases in attention are not in
 # its count of parameters. The epsilon is that of its authors' code.
@@ -80,6 +85,15 @@ PRESETS: dict[str, Any] = {
         norm_place="before",
         layer_norm_epsilon=1e-6,
         activation="gelu",
+    ),
+    # As many parameters outside the tables as transformer-base, with the 1,000 units
+    # and the dropout of Luong et al. 2015.
+    "recurrent": RecurrentConfig(
+        num_layers=2,
+        embedding_dim=512,
+        hidden_dim=1000,
+        dropout=0.2,
+        output_tying="tied",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""What distinguishes one model from another, and the paper's two."""
+"""What distinguishes one model from another."""
 
 import dataclasses
 import typing
@@ -33,6 +33,10 @@ CHOICES = {
     "activation": ("relu", "gelu"),
     "output_tying": ("none", "tied", "projected"),
     "target_positions": ("continue", "restart"),
+}
+RECURRENT_CHOICES = {
+    "attention": ("additive", "multiplicative"),
+    "output_tying": ("none", "tied"),
 }
 SIZES = (
     "num_blocks",
@@ -112,20 +116,10 @@ class BlockSettings:
         check_range("the model", 1, WIDEST, **sizes)
         check_range("the model", 1, LONGEST, max_length=self.max_length)
         check_range("the model", 0, BELOW_ONE, dropout=self.dropout)
-        settings = vars(self)
-        epsilons = {name: settings[name] for name in EPSILONS if name in settings}
+        epsilons = {name: vars(self)[name] for name in EPSILONS if name in vars(self)}
         check_range("the model", TINY, 1 / TINY, **epsilons)
-        if self._weights > LARGEST:
-            raise ValueError(
-                f"Expected the blocks of the model to have at most {LARGEST:,} "
-                f"parameters. Received: {sizes}, which make {self._weights:,}."
-            )
-        for name, choices in CHOICES.items():
-            if name in settings and settings[name] not in choices:
-                raise ValueError(
-                    f"Expected `{name}` to be one of {choices}. "
-                    f"Received: {name}={settings[name]!r}."
-                )
+        _check_weights(self._weights, sizes)
+        _check_choices(self, CHOICES)
         if self.embedding_dim % 2:
             raise ValueError(
                 "The sinusoids have sine and cosine halves, so `embedding_dim` must be "
@@ -286,6 +280,78 @@ class DecoderOnlyConfig(BlockSettings):
     target_positions: str = "continue"
     scores_source: ClassVar[bool] = True
     shared_embedding: ClassVar[bool] = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecurrentConfig:
+    """A recurrent encoder-decoder with attention.
+
+    Args:
+        num_layers: recurrent layers in the encoder, each in both directions, and in
+            the decoder.
+        embedding_dim: width m of the token embedding, and of what the output layer
+            takes.
+        hidden_dim: width n of each direction's states, of the decoder's states and of
+            the attention's scores.
+        attention: its score, `"additive"` (Bahdanau et al. 2015) or
+            `"multiplicative"` (Luong et al. 2015, "general").
+        dropout: rate of dropout between layers.
+        max_length: longest sequence, in tokens.
+        output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
+            is the target's embedding table, without a bias.
+        shared_embedding: whether one table embeds both sides, which then have one
+            vocabulary.
+
+    Raises:
+        ValueError: for a size that is not positive, or an unknown choice.
+
+    Example:
+
+    >>> from reprt.presets import preset
+    >>> preset("recurrent").attention
+    'additive'
+    """
+
+    num_layers: int
+    embedding_dim: int
+    hidden_dim: int
+    attention: str = "additive"
+    dropout: float = 0.2
+    max_length: int = 2048
+    output_tying: str = "none"
+    shared_embedding: bool = False
+
+    def __post_init__(self):
+        names = ("num_layers", "embedding_dim", "hidden_dim")
+        sizes = {name: getattr(self, name) for name in names}
+        check_range("the model", 1, WIDEST, **sizes)
+        check_range("the model", 1, LONGEST, max_length=self.max_length)
+        check_range("the model", 0, BELOW_ONE, dropout=self.dropout)
+        m, n = self.embedding_dim, self.hidden_dim
+        _check_weights(9 * n * (m + n) + 24 * n * n * (self.num_layers - 1), sizes)
+        _check_choices(self, RECURRENT_CHOICES)
+
+    @property
+    def sizes(self) -> tuple:
+        """What decides most of the cost of a step."""
+        return (self.num_layers, self.embedding_dim, self.hidden_dim, self.attention)
+
+
+def _check_choices(settings, known: Mapping[str, tuple[str, ...]]):
+    for name, choices in known.items():
+        if name in vars(settings) and getattr(settings, name) not in choices:
+            raise ValueError(
+                f"Expected `{name}` to be one of {choices}. "
+                f"Received: {name}={getattr(settings, name)!r}."
+            )
+
+
+def _check_weights(weights: int, sizes: Mapping[str, int]):
+    if weights > LARGEST:
+        raise ValueError(
+            f"Expected the blocks of the model to have at most {LARGEST:,} "
+            f"parameters. Received: {sizes}, which make {weights:,}."
+        )
 
 
 def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:

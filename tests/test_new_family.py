@@ -1,4 +1,7 @@
-"""A family that the package does not know goes through all that it offers."""
+"""A family that the package does not know goes through all that it offers.
+
+So does the recurrent one.
+"""
 
 import json
 
@@ -17,6 +20,13 @@ preset = "bag"
 [models.bag-that-sees-all]
 preset = "bag"
 sees_all = true
+"""
+RECURRENT = tiny_run.TABLES + """
+[models.recurrent]
+preset = "recurrent"
+num_layers = 1
+embedding_dim = 8
+hidden_dim = 6
 """
 
 
@@ -49,14 +59,20 @@ def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
     trained, tmp_path, capsys
 ):
     run = trained / "bag"
-    metrics = json.loads((run / "metrics.json").read_text())
-    assert metrics["epochs"] == 2 and metrics["test_bleu"] >= 0
-    assert "| bag-that-sees-all |" in (trained / "report.md").read_text()
     manifest = json.loads((run / "manifest.json").read_text())
     assert len(manifest["starts"]) == 3 and manifest["looks_ahead"] is False
+    assert "| bag-that-sees-all |" in (trained / "report.md").read_text()
+    assert_whole(run, tmp_path / "exported", capsys)
+    assert main(["audit", str(trained / "bag-that-sees-all")]) == 1
+    assert main(["attention", str(run), "a casa"]) == 2
+    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
 
+
+def assert_whole(run, out, capsys):
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["epochs"] == 2 and metrics["test_bleu"] >= 0
     assert main(["translate", str(run), "a casa", "--beam", "2"]) == 0
-    (translated,) = capsys.readouterr().out.splitlines()
+    *_, translated = capsys.readouterr().out.splitlines()
     assert main(["evaluate", str(run), "--split", "dev"]) == 0
     found = json.loads((run / "evaluation-dev.json").read_text())
     forced, prefix = (found[kind]["per_token"] for kind in ("teacher_forced", "prefix"))
@@ -64,14 +80,17 @@ def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
     assert prefix == pytest.approx(metrics["val_prefix_loss_per_token"], rel=1e-5)
 
     assert main(["audit", str(run)]) == 0
-    assert main(["audit", str(trained / "bag-that-sees-all")]) == 1
-    assert main(["attention", str(run), "a casa"]) == 2
-    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
-
-    out = tmp_path / "exported"
     assert main(["export", str(run), "--beam", "2", "--out", str(out)]) == 0
     exported = tf.saved_model.load(str(out / "saved_model"))
     assert exported(tf.constant(["a casa"]))[0].numpy().decode() == translated
+
+
+def test_the_recurrent_family_goes_through_all(tmp_path, monkeypatch, eagerly, capsys):
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    tiny_run.write_corpus(tmp_path, train=16, dev=5, test=6)
+    (tmp_path / "tiny.toml").write_text(RECURRENT)
+    assert main(["train", *tiny_run.arguments(tmp_path)]) == 0
+    assert_whole(tmp_path / "out" / "recurrent", tmp_path / "exported", capsys)
 
 
 def test_settings_of_no_family_are_refused():

@@ -1,4 +1,4 @@
-"""A tiny model, the settings and the log of its run, a progress that remembers."""
+"""Tiny models, the settings and the log of its run, a progress that remembers."""
 
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.presets import preset
@@ -13,6 +13,7 @@ TINY = {
     "feed_forward_dim": 16,
 }
 VOCABULARY = WordPieceSettings(size=150)
+RECURRENT = {"num_layers": 2, "embedding_dim": 8, "hidden_dim": 6}
 # Few steps are taken, so the learning rate has to rise at once.
 USUAL = {"batching": {"size": 16}, "optimizer": {}, "schedule": {"warmup_steps": 4}}
 
@@ -38,11 +39,12 @@ def settings(name="repe", model=None, **changes):
     tables = {
         table: {**usual, **changes.pop(table, {})} for table, usual in USUAL.items()
     }
+    sizes = RECURRENT if name == "recurrent" else TINY
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
     return RunSettings(
         name=name,
         preset=name,
-        model=preset(name, **{**TINY, **(model or {})}),
+        model=preset(name, **{**sizes, **(model or {})}),
         text=TextSettings(),
         **{table: table_settings(table, tables[table]) for table in tables},
     )

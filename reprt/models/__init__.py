@@ -9,10 +9,11 @@
 
 from reprt.models.base import TranslationModel
 from reprt.models.decoder_only import DecoderOnly, ReadSource
+from reprt.models.recurrent import Recurrent, RecurrentMemory
 from reprt.models.registry import FAMILIES, build
 from reprt.models.transformer import Memory, Transformer
 from reprt.presets import PRESETS
-from reprt.settings import DecoderOnlyConfig, TransformerConfig
+from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 __all__ = [
     "DecoderOnly",
@@ -21,6 +22,9 @@ __all__ = [
     "Memory",
     "PRESETS",
     "ReadSource",
+    "Recurrent",
+    "RecurrentConfig",
+    "RecurrentMemory",
     "Transformer",
     "TransformerConfig",
     "TranslationModel",

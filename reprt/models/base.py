@@ -48,6 +48,13 @@ class TranslationModel(keras.Model, abc.ABC):
     """
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        shared = getattr(config, "shared_embedding", False)
+        if shared and source_vocab_size != target_vocab_size:
+            raise ValueError(
+                "shared_embedding=True takes one vocabulary for both sides. Received: "
+                f"source_vocab_size={source_vocab_size}, "
+                f"target_vocab_size={target_vocab_size}."
+            )
         super().__init__(**kwargs)
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
@@ -137,9 +144,11 @@ class TranslationModel(keras.Model, abc.ABC):
             not have.
         """
 
-    @abc.abstractmethod
     def logits(self, states):
         """Returns the scores of the next token, `(..., target_vocab_size)`."""
+        kernel, bias = self.projection()
+        scores = ops.matmul(states, kernel)
+        return scores if bias is None else scores + bias
 
     def call(self, inputs, training=None):
         return self.logits(self.states(inputs, training=training))

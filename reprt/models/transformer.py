@@ -88,12 +88,6 @@ class Transformer(TranslationModel):
         if not isinstance(config, TransformerConfig):
             table = migrated_model(config)
             config = from_settings(TransformerConfig, table, "the model's config")
-        if config.shared_embedding and source_vocab_size != target_vocab_size:
-            raise ValueError(
-                "shared_embedding=True takes one vocabulary for both sides. Received: "
-                f"source_vocab_size={source_vocab_size}, "
-                f"target_vocab_size={target_vocab_size}."
-            )
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
         stack = config.of_blocks | policy
@@ -159,12 +153,6 @@ class Transformer(TranslationModel):
             return ops.cast(ops.transpose(table), dtype), None
         output = self.output_dense
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
-
-    def logits(self, states):
-        if self.output_dense is None:
-            kernel, _ = self.projection()
-            return ops.matmul(states, kernel)
-        return self.output_dense(states)
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""

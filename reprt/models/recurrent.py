@@ -1,0 +1,348 @@
+"""The recurrent encoder-decoder with attention, which came before the Transformer."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from reprt.layers import TokenAndPositionEmbedding, padding_mask
+from reprt.layers.attention import FORBIDDEN
+from reprt.models.base import TranslationModel
+from reprt.settings import RecurrentConfig, from_settings
+
+
+class RecurrentMemory(NamedTuple):
+    """What the decoder needs of an encoded source.
+
+    Attributes:
+        states: the encoder's output h, `(sentences, sources, 2n)`.
+        keys: the part of the scores that the source alone makes, `(sentences,
+            sources, n)`.
+        starts: s_0 of each decoder layer, `(sentences, layers, n)`.
+        mask: boolean, `(sentences, sources)`, True on real tokens.
+    """
+
+    states: Any
+    keys: Any
+    starts: Any
+    mask: Any
+
+
+class RecurrentPrefixes(NamedTuple):
+    """What is kept of a prefix: the state of each decoder layer after its last token.
+
+    Attributes:
+        states: s of each decoder layer, `(hypotheses, layers, n)`.
+        memory: the `RecurrentMemory`, of which a sentence's hypotheses share a row.
+    """
+
+    states: Any
+    memory: RecurrentMemory
+
+    def of_hypotheses(self, chosen):
+        """Returns these hypotheses alone, of the same sentences."""
+        return self._replace(states=ops.take(self.states, chosen, axis=0))
+
+    def of_sentences(self, sentences, hypotheses):
+        """Returns these sentences alone, and their hypotheses."""
+        memory = (ops.take(each, sentences, axis=0) for each in self.memory)
+        return self.of_hypotheses(hypotheses)._replace(memory=RecurrentMemory(*memory))
+
+    def extended(self, tokens):
+        """Returns the same: the states have room for any number of tokens."""
+        return self
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class Recurrent(TranslationModel):
+    """GRU encoder and decoder with one attention: ids of both sides to logits.
+
+        h_j = [forward GRU; backward GRU]_j                the source, both ways
+        s_0 = tanh(W_0 backward_1)                         for each decoder layer
+        s_t = GRU(E y_t, s_{t-1})                          the target, one way
+        e_tj = vᵀ tanh(W_a s_t + U_a h_j)                  additive score
+        e_tj = s_tᵀ U_a h_j                                multiplicative score
+        c_t = Σ_j softmax_j(e_tj) h_j
+        o_t = tanh(W_c [c_t; s_t])
+        logits_t = W_o o_t + b
+
+    Layers stand on one another: the second one's input is the first one's output.
+    Attention is that of Luong et al.: it comes after the recurrence, in the last
+    layer's state, and o_t does not enter the next step (no input feeding). So the
+    recurrence over a whole target is computed first, and the attention of all its
+    positions at once, in products of matrices. Bahdanau et al. put attention before the
+    recurrence, which would leave nothing to batch. The additive score needs
+    `batch · targets · sources · n` numbers of memory at once.
+
+    The GRU is Keras', with a bias of its own within the reset gate (`reset_after`).
+
+    Dropout acts between the layers of both stacks: on the embeddings, on what one
+    recurrent layer gives the next, and on o_t.
+
+    Masking: masks are made here from the ids. No attention goes to padding, and the
+    encoder's states stay as they are on it. Logits on real tokens do not depend on
+    padding, nor on later target tokens.
+
+    Args:
+        source_vocab_size: number of source ids, padding (0) included.
+        target_vocab_size: number of target ids, padding (0) included.
+        config: a `RecurrentConfig`, or its fields as a dictionary.
+        **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are no such pair; ids that are not integers of rank
+            2 or, in eager execution, outside the vocabulary; a shared embedding of
+            vocabularies of different sizes.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> model = reprt.models.build("recurrent", 30, 20, embedding_dim=8, hidden_dim=16)
+    >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])
+    >>> tuple(model((source, target)).shape)
+    (1, 2, 20)
+
+    Reference: Bahdanau et al. 2015 (arXiv 1409.0473), appendix A, for encoder, s_0 and
+    additive score; Luong et al. 2015 (arXiv 1508.04025), section 3.1, for the rest.
+    """
+
+    def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        if not isinstance(config, RecurrentConfig):
+            config = from_settings(RecurrentConfig, config, "the model's config")
+        super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        self.source_embedding = self._embedding("source", source_vocab_size)
+        self.target_embedding = self._embedding("target", target_vocab_size)
+        numbers = range(1, config.num_layers + 1)
+        self.encoder = [
+            keras.layers.Bidirectional(
+                self._gru("gru"), dtype=self.dtype_policy, name=f"encoder_{number}"
+            )
+            for number in numbers
+        ]
+        self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
+        self.encoder_dropout = self._dropouts("encoder", config.num_layers - 1)
+        self.decoder_dropout = self._dropouts("decoder", config.num_layers)
+        additive = config.attention == "additive"
+        self.start_dense = self._dense(config.num_layers * config.hidden_dim, "start")
+        self.key_dense = self._dense(config.hidden_dim, "key")
+        self.query_dense = self._dense(config.hidden_dim, "query") if additive else None
+        self.score_dense = self._dense(1, "score") if additive else None
+        self.combined_dense = self._dense(config.embedding_dim, "combined")
+        self.output_dense = None
+        if config.output_tying == "none":
+            self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
+
+    def _embedding(self, side, vocab_size):
+        config, policy = self.config, {"dtype": self.dtype_policy}
+        table = None
+        if side == "target" and config.shared_embedding:
+            table = self.source_embedding.embedding
+        return TokenAndPositionEmbedding(
+            vocab_size,
+            config.embedding_dim,
+            # A recurrence knows the order by itself.
+            positional=keras.layers.Identity(name="positional", **policy),
+            scale="none",
+            dropout=config.dropout,
+            embedding=table,
+            name=f"{side}_embedding",
+            **policy,
+        )
+
+    def _gru(self, name):
+        return keras.layers.GRU(
+            self.config.hidden_dim,
+            return_sequences=True,
+            # An export that was made on a GPU runs without one.
+            use_cudnn=False,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _dropouts(self, stack, count):
+        return [
+            keras.layers.Dropout(
+                self.config.dropout,
+                dtype=self.dtype_policy,
+                name=f"{stack}_dropout_{number}",
+            )
+            for number in range(1, count + 1)
+        ]
+
+    def _dense(self, width, name, use_bias=False):
+        return keras.layers.Dense(
+            width, use_bias=use_bias, dtype=self.dtype_policy, name=name
+        )
+
+    def build(self, input_shape=None):
+        ids, m, n = (None, None), self.config.embedding_dim, self.config.hidden_dim
+        self.source_embedding.build(ids)
+        self.target_embedding.build(ids)
+        for number, (encoder, decoder) in enumerate(zip(self.encoder, self.decoder)):
+            encoder.build((None, None, 2 * n if number else m))
+            decoder.build((None, None, n if number else m))
+        self.start_dense.build((None, n))
+        self.key_dense.build((None, None, 2 * n))
+        if self.query_dense is not None:
+            self.query_dense.build((None, None, n))
+            self.score_dense.build((None, None, None, n))
+        self.combined_dense.build((None, None, 3 * n))
+        if self.output_dense is not None:
+            self.output_dense.build((None, None, m))
+        self.built = True
+
+    @property
+    def longest_source(self) -> int:
+        """How many tokens a source may have."""
+        return self.config.max_length
+
+    @property
+    def longest_target(self) -> int:
+        """How many tokens a target may have."""
+        return self.config.max_length
+
+    def multiply_adds(self, sources, targets):
+        """Returns the multiply-adds of the matrix products of a pair's forward pass.
+
+        Args:
+            sources: source tokens, a number or an array.
+            targets: target tokens that are read, likewise.
+        """
+        config = self.config
+        m, n, layers = config.embedding_dim, config.hidden_dim, config.num_layers
+        additive = config.attention == "additive"
+        of_source = 6 * n * (m + n + 3 * n * (layers - 1)) + 2 * n * n
+        of_target = 3 * n * (m + n + 2 * n * (layers - 1)) + n * n * additive
+        of_target += m * (3 * n + self.target_vocab_size)
+        return (
+            layers * n * n
+            + of_source * sources
+            + of_target * targets
+            + 3 * n * sources * targets
+        )
+
+    def encode(self, source_ids, *, training=None):
+        """Encodes the source once, for any number of decodings.
+
+        Args:
+            source_ids: integer tensor `(sentences, sources)`, 0 for padding.
+            training: whether dropout is active.
+
+        Returns:
+            The `RecurrentMemory` that `start` takes.
+        """
+        mask = padding_mask(source_ids)
+        _, states = self.source_embedding(source_ids, training=training)
+        for number, layer in enumerate(self.encoder):
+            if number:
+                dropout = self.encoder_dropout[number - 1]
+                states = dropout(states, training=training)
+            states = layer(states, mask=mask)
+        n = self.config.hidden_dim
+        # The backward states of the first token have read the whole sentence.
+        starts = ops.tanh(self.start_dense(states[:, 0, n:]))
+        starts = ops.reshape(starts, (-1, self.config.num_layers, n))
+        return RecurrentMemory(states, self.key_dense(states), starts, mask)
+
+    def states(self, inputs, training=None):
+        """Returns what the logits are made of by `projection`."""
+        source_ids, target_ids = self._sides(inputs)
+        memory = self.encode(source_ids, training=training)
+        read = self._read(target_ids, memory, training)
+        return self._combined(read, memory, training)[0]
+
+    def attention_weights(self, source_ids, target_ids):
+        """Returns what the decoder attends to, without dropout.
+
+        Args:
+            source_ids: integer tensor `(batch, sources)`, 0 for padding.
+            target_ids: integer tensor `(batch, targets)`, 0 for padding.
+
+        Returns:
+            A dictionary of `"cross"` alone: a tensor `(1, batch, 1, targets, sources)`,
+            whose rows sum to 1.
+        """
+        memory = self.encode(source_ids, training=False)
+        read = self._read(target_ids, memory, training=False)
+        _, weights = self._combined(read, memory, training=False)
+        return {"cross": weights[None, :, None]}
+
+    def start(self, memory: RecurrentMemory, beams: int, capacity: int):
+        """Begins the translation of an encoded source, word by word.
+
+        Args:
+            memory: what `encode` returned.
+            beams: hypotheses of each sentence.
+            capacity: how many tokens there is room for; any number will do.
+
+        Returns:
+            The `RecurrentPrefixes` that `step` takes and returns.
+        """
+        return RecurrentPrefixes(ops.repeat(memory.starts, beams, axis=0), memory)
+
+    def step(self, ids, position, prefixes):
+        """Scores the token after one further token of each hypothesis.
+
+        Args:
+            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
+            position: scalar, counted from 0.
+            prefixes: what `start` or the step before returned.
+
+        Returns:
+            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
+            with these tokens.
+        """
+        _, embedded = self.target_embedding(ops.expand_dims(ids, 1), training=False)
+        state, states = embedded[:, 0], []
+        for number, layer in enumerate(self.decoder):
+            state, _ = layer.cell(state, prefixes.states[:, number])
+            states.append(state)
+        # All hypotheses of a sentence attend to its memory at once.
+        sentences = ops.shape(prefixes.memory.mask)[0]
+        read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
+        combined, _ = self._combined(read, prefixes.memory, training=False)
+        logits = self.logits(ops.reshape(combined, (-1, self.config.embedding_dim)))
+        return logits, prefixes._replace(states=ops.stack(states, axis=1))
+
+    def projection(self):
+        dtype = self.compute_dtype
+        if self.output_dense is None:
+            table = self.target_embedding.embedding.embeddings
+            return ops.cast(ops.transpose(table), dtype), None
+        output = self.output_dense
+        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
+
+    def _read(self, target_ids, memory, training):
+        """s of the last layer, `(batch, targets, n)`."""
+        _, states = self.target_embedding(target_ids, training=training)
+        for number, layer in enumerate(self.decoder):
+            if number:
+                dropout = self.decoder_dropout[number - 1]
+                states = dropout(states, training=training)
+            states = layer(states, initial_state=memory.starts[:, number])
+        return states
+
+    def _combined(self, states, memory, training):
+        """o, `(batch, targets, m)`, and the weights `(batch, targets, sources)`."""
+        if self.query_dense is None:
+            scores = ops.matmul(states, ops.transpose(memory.keys, (0, 2, 1)))
+        else:
+            queries = ops.expand_dims(self.query_dense(states), 2)
+            hidden = ops.tanh(queries + ops.expand_dims(memory.keys, 1))
+            scores = ops.squeeze(self.score_dense(hidden), -1)
+        # The softmax in float32 at least, whatever the dtype policy.
+        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
+        scores = ops.where(ops.expand_dims(memory.mask, 1), scores, FORBIDDEN)
+        weights = ops.cast(ops.softmax(scores, axis=-1), states.dtype)
+        context = ops.matmul(weights, memory.states)
+        both = ops.concatenate([context, states], axis=-1)
+        combined = ops.tanh(self.combined_dense(both))
+        return self.decoder_dropout[-1](combined, training=training), weights
