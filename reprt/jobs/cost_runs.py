@@ -38,7 +38,7 @@ def cost_of_run(path: Path, source: str | None = None) -> str:
             if vocabulary != manifest[f"{side}_vocabulary_sha256"]:
                 raise RunFolderError(
                     f"Expected the text of {path} to give the run's {side} vocabulary. "
-                    "Received another: a later version may learn it otherwise."
+                    "Received another. Count it by the version that trained it."
                 )
         cost = _cost(run, text, len(log), seconds)
     return _page({f"{len(log)} epochs on {manifest['text']}": {run.name: cost}})

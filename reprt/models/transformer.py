@@ -342,8 +342,8 @@ class Transformer(TranslationModel):
 
         >>> import reprt
         >>> model = reprt.models.build("repe", 8000, 8000)
-        >>> model.multiply_adds(sources=20, targets=np.array([1, 20]))
-        array([12089344, 38010880])
+        >>> model.multiply_adds(sources=20, targets=21)
+        42292224
         """
         c, output = self.config, self.target_vocab_size
         width = c.embedding_dim * (2 if c.position == "concat" else 1)

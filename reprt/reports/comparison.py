@@ -171,9 +171,7 @@ def _page(runs, finished, series, notes) -> str:
             *(
                 [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
             ),
-            *cost_section(
-                {f"{each.model}, m = {each.schedule_dim}": each.cost for each in series}
-            ),
+            *cost_section({each.name: each.cost for each in series}),
             "## How it was run",
             "",
             "Each run is a row of [comparison.csv](./comparison.csv). Seconds an epoch "

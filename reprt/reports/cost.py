@@ -13,8 +13,8 @@ RULE = (
     "Tokens are those of all epochs, without padding. 6·N·D takes N parameters without "
     "tables, which are matrices with a vocabulary's axis, and D tokens of both sides. "
     "The products are those of matrices, two operations a multiply-add, the forward "
-    "pass counted three times; hours are those of training alone, and FLOP/s are the "
-    "products' operations by them."
+    "pass counted three times. Hours are those of training alone; FLOP/s are the "
+    "operations of the products in this time."
 )
 
 

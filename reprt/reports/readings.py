@@ -99,7 +99,7 @@ def _table(model, result, series: Sequence[Series]) -> list[str]:
         differences = [each.mean(name) - getattr(result, name) for name in LOSSES]
         rows.append(
             [
-                each.runs[0].name.removesuffix(f".{each.runs[0].seed}"),
+                each.name,
                 in_markdown(each.runs[0].manifest["text"]),
                 ", ".join(each.departures) or "nothing",
                 str(len(each.runs)),

@@ -156,6 +156,11 @@ class Series:
     runs: Sequence[Run]
 
     @property
+    def name(self) -> str:
+        """Its runs' name without the seed."""
+        return self.runs[0].name.removesuffix(f".{self.runs[0].seed}")
+
+    @property
     def model(self) -> str:
         return self.runs[0].model
 
