@@ -10,6 +10,7 @@ import pytest
 
 from reprt.presets import preset
 from reprt.reports.comparison import is_comparison, write_comparison
+from reprt.reports.runs import Run
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder
 
@@ -217,3 +218,19 @@ with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
     with folder.claimed() as mine:
         assert mine and elsewhere() == "False"
     assert elsewhere() == "True"
+
+
+@pytest.mark.parametrize(
+    "schedule, rate, departure",
+    [
+        ({}, "m = 64", None),
+        ({"dim": 128}, "m = 128", "schedule.dim = 128"),
+        ({"peak": 0.1}, "inverse_sqrt from 0.1", "schedule.peak = 0.1"),
+        ({"name": "cosine"}, "cosine from 0.0006", "schedule.floor = 6e-05"),
+    ],
+)
+def test_pages_tell_what_rates_follow_from(papers_settings, schedule, rate, departure):
+    settings = papers_settings("repe", schedule=schedule)
+    run = Run(settings.as_tables(), {"looks_ahead": True}, [], None)
+    assert run.rate == rate
+    assert departure in run.departures if departure else not run.departures
