@@ -145,10 +145,6 @@ class DecoderOnly(TranslationModel):
         table = self.embedding.embedding.embeddings
         return ops.cast(ops.transpose(table), self.compute_dtype), None
 
-    def logits(self, states):
-        kernel, _ = self.projection()
-        return ops.matmul(states, kernel)
-
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
         return self.both_states(inputs, training)[1]
