@@ -174,3 +174,13 @@ def test_the_page_has_the_numbers_that_are_counted():
         f"{100 * scores:.1f} %",
     ):
         assert number in page, number
+
+
+@pytest.mark.parametrize("size, budget", [("tiny", "repe"), ("small", "baseline")])
+def test_small_presets_have_the_papers_budgets(size, budget):
+    def outside_tables(name):
+        return parameters_without_tables(models.build(name, 9, 9))
+
+    for name in ("transformer", "transformer-modern", "decoder-only", "recurrent"):
+        ratio = outside_tables(f"{name}-{size}") / outside_tables(budget)
+        assert ratio == pytest.approx(1, abs=0.03), name
