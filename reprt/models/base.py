@@ -240,7 +240,7 @@ class TranslationModel(keras.Model, abc.ABC):
             "config": as_table(self.config),
         }
 
-    def _sides(self, inputs):
+    def _parts(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
         allowed = (2, 4) if self.packable else (2,)
         several = isinstance(inputs, list | tuple)

@@ -150,7 +150,7 @@ class DecoderOnly(TranslationModel):
         return self.both_states(inputs, training)[1]
 
     def both_states(self, inputs, training=None):
-        source_ids, target_ids = self._sides(inputs)
+        source_ids, target_ids = self._parts(inputs)
         states, mask = self._sequence(source_ids, target_ids, training)
         states = self.decoder(states, padding_mask=mask, training=training)
         sources = ops.shape(source_ids)[1]

@@ -156,7 +156,7 @@ class Transformer(TranslationModel):
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
-        source_ids, target_ids, *packings = self._sides(inputs)
+        source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
         memory = self.encode(source_ids, source_packing, training)
         return self._decoded(target_ids, memory, target_packing, training)
