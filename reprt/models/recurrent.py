@@ -71,8 +71,8 @@ class Recurrent(TranslationModel):
     layer's state, and o_t does not enter the next step (no input feeding). So the
     recurrence over a whole target is computed first, and the attention of all its
     positions at once, in products of matrices. Bahdanau et al. put attention before the
-    recurrence, which would leave nothing to batch. The additive score needs
-    `batch · targets · sources · n` numbers of memory at once.
+    recurrence, where each position waits for the attention of the one before. The
+    additive score needs `batch · targets · sources · n` numbers of memory at once.
 
     The GRU is Keras', with a bias of its own within the reset gate (`reset_after`).
 
@@ -114,6 +114,9 @@ class Recurrent(TranslationModel):
     additive score; Luong et al. 2015 (arXiv 1508.04025), section 3.1, for the rest.
     """
 
+    query_dense: Any
+    score_dense: Any
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, RecurrentConfig):
             config = from_settings(RecurrentConfig, config, "the model's config")
@@ -128,8 +131,13 @@ class Recurrent(TranslationModel):
             for number in numbers
         ]
         self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
-        self.encoder_dropout = self._dropouts("encoder", config.num_layers - 1)
-        self.decoder_dropout = self._dropouts("decoder", config.num_layers)
+        self.encoder_dropout = [
+            self._dropout(f"encoder_dropout_{number}") for number in numbers
+        ]
+        self.decoder_dropout = [
+            self._dropout(f"decoder_dropout_{number}") for number in numbers
+        ]
+        self.output_dropout = self._dropout("output_dropout")
         additive = config.attention == "additive"
         self.start_dense = self._dense(config.num_layers * config.hidden_dim, "start")
         self.key_dense = self._dense(config.hidden_dim, "key")
@@ -151,7 +159,6 @@ class Recurrent(TranslationModel):
             # A recurrence knows the order by itself.
             positional=keras.layers.Identity(name="positional", **policy),
             scale="none",
-            dropout=config.dropout,
             embedding=table,
             name=f"{side}_embedding",
             **policy,
@@ -167,15 +174,9 @@ class Recurrent(TranslationModel):
             name=name,
         )
 
-    def _dropouts(self, stack, count):
-        return [
-            keras.layers.Dropout(
-                self.config.dropout,
-                dtype=self.dtype_policy,
-                name=f"{stack}_dropout_{number}",
-            )
-            for number in range(1, count + 1)
-        ]
+    def _dropout(self, name):
+        rate = self.config.dropout
+        return keras.layers.Dropout(rate, dtype=self.dtype_policy, name=name)
 
     def _dense(self, width, name, use_bias=False):
         return keras.layers.Dense(
@@ -240,12 +241,9 @@ class Recurrent(TranslationModel):
             The `RecurrentMemory` that `start` takes.
         """
         mask = padding_mask(source_ids)
-        _, states = self.source_embedding(source_ids, training=training)
-        for number, layer in enumerate(self.encoder):
-            if number:
-                dropout = self.encoder_dropout[number - 1]
-                states = dropout(states, training=training)
-            states = layer(states, mask=mask)
+        _, states = self.source_embedding(source_ids)
+        for layer, dropout in zip(self.encoder, self.encoder_dropout, strict=True):
+            states = layer(dropout(states, training=training), mask=mask)
         n = self.config.hidden_dim
         # The backward states of the first token have read the whole sentence.
         starts = ops.tanh(self.start_dense(states[:, 0, n:]))
@@ -300,7 +298,7 @@ class Recurrent(TranslationModel):
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
             with these tokens.
         """
-        _, embedded = self.target_embedding(ops.expand_dims(ids, 1), training=False)
+        _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
         state, states = embedded[:, 0], []
         for number, layer in enumerate(self.decoder):
             state, _ = layer.cell(state, prefixes.states[:, number])
@@ -322,11 +320,9 @@ class Recurrent(TranslationModel):
 
     def _read(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
-        _, states = self.target_embedding(target_ids, training=training)
+        _, states = self.target_embedding(target_ids)
         for number, layer in enumerate(self.decoder):
-            if number:
-                dropout = self.decoder_dropout[number - 1]
-                states = dropout(states, training=training)
+            states = self.decoder_dropout[number](states, training=training)
             states = layer(states, initial_state=memory.starts[:, number])
         return states
 
@@ -345,4 +341,4 @@ class Recurrent(TranslationModel):
         context = ops.matmul(weights, memory.states)
         both = ops.concatenate([context, states], axis=-1)
         combined = ops.tanh(self.combined_dense(both))
-        return self.decoder_dropout[-1](combined, training=training), weights
+        return self.output_dropout(combined, training=training), weights

@@ -46,7 +46,7 @@ def trainer(name, *arguments, **keywords):
 
 
 results = {}
-for name in ("baseline", "repe"):
+for name in ("baseline", "repe", "recurrent"):
     one = trainer(name, name, {"dropout": 0.0})
     one._optimizer.epsilon = 1e-2  # as in test_trainer.py
     with np.load(folder / f"{name}.npz") as weights:
@@ -114,7 +114,7 @@ def expected(tmp_path_factory, text, settings):
     from reprt.training.trainer import Trainer
 
     folder, logs = tmp_path_factory.mktemp("tensorflow"), {}
-    for name in ("baseline", "repe"):
+    for name in ("baseline", "repe", "recurrent"):
         run, files = settings(name, {"dropout": 0.0}), RunFolder(folder / "runs" / name)
         files.open(run, text)
         trainer = Trainer(run, text, files, Lines())
@@ -129,7 +129,7 @@ def expected(tmp_path_factory, text, settings):
 @pytest.fixture(scope="module", params=[1, 2])
 def on_jax(request, expected, tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("jax")
-    for name in ("baseline", "repe"):
+    for name in ("baseline", "repe", "recurrent"):
         (folder / f"{name}.npz").write_bytes(
             (expected[0] / f"{name}.npz").read_bytes()
         )
