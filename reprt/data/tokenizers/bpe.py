@@ -61,8 +61,8 @@ class BPE(Tokenizer):
 
     >>> tokenizer = BPE(learn_model(["The houses", "the house"], 30))
     >>> [ids] = tokenizer.encode(["The house"])
-    >>> [tokenizer.vocabulary[index] for index in ids][::3]
-    ['[START]', 'house', '[END]']
+    >>> [tokenizer.vocabulary[index] for index in ids]  # "▁" is a space
+    ['[START]', '▁The', '▁house', '[END]']
     >>> tokenizer.decode([ids])
     ['The house']
     """
