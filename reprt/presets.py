@@ -32,8 +32,8 @@ BASE = TransformerConfig(
     shared_embedding=True,
 )
 
-# Norms before sublayers and one before the output, GELU, learned positions, a vocabulary
-# for each side.
+# Norms before sublayers and one before the output, GELU, learned positions, a
+# vocabulary for each side.
 MODERN = dataclasses.replace(
     BASE,
     norm_place="before",
@@ -109,7 +109,9 @@ PRESETS: dict[str, Any] = {
     "recurrent": RECURRENT,
     # For two cores: as many parameters outside the tables as RePE has, within 3 %, ...
     "transformer-tiny": dataclasses.replace(BASE, **TINY, feed_forward_dim=544),
-    "transformer-modern-tiny": dataclasses.replace(MODERN, **TINY, feed_forward_dim=512),
+    "transformer-modern-tiny": dataclasses.replace(
+        MODERN, **TINY, feed_forward_dim=512
+    ),
     "decoder-only-tiny": dataclasses.replace(
         DECODER_ONLY, **{**TINY, "num_blocks": 5}, feed_forward_dim=480
     ),

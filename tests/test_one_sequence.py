@@ -1,4 +1,4 @@
-"""A decoder alone goes through every command, on a text of one vocabulary."""
+"""A decoder alone goes through every command, with one vocabulary and its tags."""
 
 import json
 
@@ -10,8 +10,14 @@ import tiny_run
 from reprt.cli import main
 from reprt.decoding import beam_search
 
+TAGGED = """
+[vocabulary]
+name = "bpe"
+shared = true
+tags = true
+"""
 RECIPE = f"""
-{tiny_run.TABLES}
+{tiny_run.TABLES.replace("[vocabulary]", TAGGED)}
 [objective]
 name = "translation_and_source"
 label_smoothing = 0.1
@@ -28,8 +34,6 @@ def test_it_is_trained_searched_evaluated_shown_and_exported(
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(beam_search, "EXTRA_TOKENS", 2)
     tiny_run.write_corpus(tmp_path, train=33, dev=3, test=1)
-    for file in tmp_path.glob("text/datasets/pt_to_en/pt.*"):
-        file.write_text(file.with_stem("en").read_text())
     (tmp_path / "tiny.toml").write_text(RECIPE)
     with eager.training():
         briefly = "--set", "training.epochs=1", "--set", "training.bleu=false"
@@ -44,10 +48,10 @@ def test_it_is_trained_searched_evaluated_shown_and_exported(
         assert found[kind]["per_token"] == pytest.approx(loss, rel=1e-5)
     assert main(["audit", str(run)]) == 0
     capsys.readouterr()
-    assert main(["attention", str(run), "the house"]) == 0
+    assert main(["attention", str(run), "a casa"]) == 0
     translated = capsys.readouterr().out.splitlines()[0]
     assert '"sequence":[[[' in (run / "attention.html").read_text()
 
     assert main(["export", str(run)]) == 0
     exported = tf.saved_model.load(str(run / "export" / "saved_model"))
-    assert exported(tf.constant(["the house"]))[0].numpy().decode() == translated
+    assert exported(tf.constant(["a casa"]))[0].numpy().decode() == translated

@@ -32,7 +32,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     Args:
         vocab_size: number of ids, padding (0) included.
         embedding_dim: width m of the embedding, even.
-        positional: `AddPositional`, `ConcatPositional` or a layer like them.
+        positional: `AddPositional`, `ConcatPositional` or a layer like them; None
+            where what follows knows the order by itself, and states are tokens.
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
@@ -107,7 +108,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens_shape = (*input_shape, self.embedding_dim)
         if not self.embedding.built:
             self.embedding.build(input_shape)
-        self.positional.build(tokens_shape)
+        if self.positional is not None:
+            self.positional.build(tokens_shape)
         if self.token_norm is not None:
             self.token_norm.build(tokens_shape)
         self.built = True
@@ -118,7 +120,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
-        states = self.positional(tokens, start=start)
+        states = self._placed(tokens, start)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
         return tokens, self.dropout_layer(states, training=training)
@@ -149,7 +151,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens, state = self.token_norm.step(tokens, position, state)
-        return tokens, self.positional(tokens, start=position), state
+        return tokens, self._placed(tokens, position), state
+
+    def _placed(self, tokens, start):
+        if self.positional is None:
+            return tokens
+        return self.positional(tokens, start=start)
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)
@@ -176,6 +183,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
 
     def compute_output_shape(self, ids_shape):
         tokens_shape = (*ids_shape, self.embedding_dim)
+        if self.positional is None:
+            return tokens_shape, tokens_shape
         return tokens_shape, self.positional.compute_output_shape(tokens_shape)
 
     def get_config(self):

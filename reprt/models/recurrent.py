@@ -156,8 +156,7 @@ class Recurrent(TranslationModel):
         return TokenAndPositionEmbedding(
             vocab_size,
             config.embedding_dim,
-            # A recurrence knows the order by itself.
-            positional=keras.layers.Identity(name="positional", **policy),
+            positional=None,  # a recurrence knows the order by itself
             scale="none",
             embedding=table,
             name=f"{side}_embedding",
@@ -252,7 +251,7 @@ class Recurrent(TranslationModel):
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
-        source_ids, target_ids = self._sides(inputs)
+        source_ids, target_ids = self._parts(inputs)
         memory = self.encode(source_ids, training=training)
         read = self._read(target_ids, memory, training)
         return self._combined(read, memory, training)[0]
