@@ -294,7 +294,7 @@ def beginning(content):
         (
             "source.vocab",
             lambda content: content + b"\xff\n",
-            "source.vocab to be UTF-8",
+            "source.vocab cannot be used: expected it to be UTF-8, received",
         ),
         (
             "target.vocab",
