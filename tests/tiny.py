@@ -1,5 +1,7 @@
 """Tiny models, the settings and the log of its run, a progress that remembers."""
 
+import numpy as np
+
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.presets import preset
 from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
@@ -14,6 +16,9 @@ TINY = {
 }
 VOCABULARY = WordPieceSettings(size=150)
 RECURRENT = {"num_layers": 2, "embedding_dim": 8, "hidden_dim": 6}
+# Two sentences of each side, the second one padded.
+SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
+TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
 # Few steps are taken, so the learning rate has to rise at once.
 USUAL = {"batching": {"size": 16}, "optimizer": {}, "schedule": {"warmup_steps": 4}}
 

@@ -1,12 +1,8 @@
-import numpy as np
 import pytest
 from formula import set_weights_by_formula
-from tiny import TINY
+from tiny import SOURCE, TARGET, TINY
 
 from reprt import models
-
-SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
-TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
-from conftest import SOURCE, TARGET
+from tiny import SOURCE, TARGET
 
 from reprt import models
 from reprt.analysis.audit import audit
