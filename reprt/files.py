@@ -117,14 +117,19 @@ def read_text(path: str | os.PathLike, universal_newlines: bool = True) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"Expected {path} to be UTF-8. Received: the byte "
-            f"0x{data[error.start]:02x} at offset {error.start}, in line {line}."
-        ) from None
+        raise not_utf8(path, data, error.start) from None
     if universal_newlines:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
+
+
+def not_utf8(path: str | os.PathLike, data, offset: int) -> ValueError:
+    """Returns the error that names the first byte of a file that is not UTF-8."""
+    line = data[:offset].count(b"\n") + 1
+    return ValueError(
+        f"Expected {path} to be UTF-8. Received: the byte 0x{data[offset]:02x} at "
+        f"offset {offset}, in line {line}."
+    )
 
 
 def sha256_of(path: str | os.PathLike) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 
 from reprt.constants import PAD_ID
 from reprt.data.encoding import EncodedSplit
-from reprt.data.rows import Rows
 
 POOL = 100  # batches sorted by length together
 
@@ -137,22 +136,32 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
     >>> labels.numpy().tolist()  # the inputs moved by one
     [[5, 3, 0], [5, 6, 3]]
     """
-    import tensorflow as tf
-
     if batch_size < 1:
         raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
     order = np.arange(len(split)) if order is None else np.asarray(order)
-    source, target = Rows.of(split.source).ragged, Rows.of(split.target).ragged
+    starts = range(skip * batch_size, len(order), batch_size)
+    return planned_batches(
+        split, [order[start : start + batch_size] for start in starts]
+    )
 
-    def batch(indices):
-        rows = tf.gather(target, indices)
-        inputs, labels = rows[:, :-1].to_tensor(), rows[:, 1:].to_tensor()
-        return (tf.gather(source, indices).to_tensor(), inputs), labels
 
-    dataset = tf.data.Dataset.from_tensor_slices(order[skip * batch_size :])
-    dataset = dataset.batch(batch_size)
+def planned_batches(split: EncodedSplit, plan: Sequence[np.ndarray]):
+    """Returns the batches of a plan, as `batches` does.
+
+    Args:
+        split: the sentences.
+        plan: the indices of each batch, such as `BatchPlan.batches` returns.
+    """
+    import tensorflow as tf
+
+    ids = tf.TensorSpec((None, None), tf.int32)
+    dataset = tf.data.Dataset.from_generator(
+        lambda: (arrays(split, chosen) for chosen in plan),
+        output_signature=((ids, ids), ids),
+    )
     # One worker keeps the order, and is far faster than any training step. There is
     # nothing to tune then, and a tuner that sleeps keeps the iterator's end waiting.
     options = tf.data.Options()
     options.autotune.enabled = False
-    return dataset.map(batch).prefetch(2).with_options(options)
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
+    return dataset.prefetch(2).with_options(options)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.rows import Rows, read_rows, write_rows
+from reprt.data.rows import Rows, read_rows, shards, write_rows
 from reprt.data.tokenizers.wordpiece import WordPiece, cached_vocabulary
 from reprt.progress import duration
 
@@ -25,10 +25,6 @@ class EncodedSplit:
 
     def __len__(self):
         return len(self.source)
-
-    def steps(self, batch_size: int) -> int:
-        """Returns the number of batches in one pass, the last one perhaps smaller."""
-        return -(-len(self) // batch_size)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -60,8 +56,10 @@ class EncodedCorpus:
     test_words: Sequence[str]
 
     def digest(self) -> str:
-        """Returns the sha256 of text and vocabularies together."""
-        parts = self.corpus, self.source_tokenizer, self.target_tokenizer
+        """Returns the sha256 of ids and vocabularies together."""
+        splits = self.train, self.dev, self.test
+        rows = [Rows.of(side) for s in splits for side in (s.source, s.target)]
+        parts = self.source_tokenizer, self.target_tokenizer, *rows
         return hashlib.sha256("".join(p.digest() for p in parts).encode()).hexdigest()
 
 
@@ -127,25 +125,35 @@ def encode(
 
 
 def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
-    """Returns the sentences' ids, from a file named by all that they depend on."""
-    sha = hashlib.sha256(f"{_IDS_VERSION} {tokenizer.digest()} {longest}\n".encode())
-    for sentence in sentences:
-        data = sentence.encode()
-        sha.update(b"%d:%b" % (len(data), data))
-    path = folder / f"{sha.hexdigest()}.ids"
-    try:
-        return read_rows(path)
-    except (FileNotFoundError, ValueError):  # not there yet, or damaged
-        chunks = tokenizer.encode_chunks(sentences, longest)
-        write_rows(_counted(chunks, len(sentences), progress), path)
-    return read_rows(path)
+    """Returns the sentences' ids, from files named by all that they depend on."""
+    found = []
+    for part in shards(len(sentences)):
+        few = sentences[part]
+        sha = hashlib.sha256(
+            f"{_IDS_VERSION} {tokenizer.digest()} {longest}\n".encode()
+        )
+        for sentence in few:
+            data = sentence.encode()
+            sha.update(b"%d:%b" % (len(data), data))
+        path = folder / f"{sha.hexdigest()}.ids"
+        try:
+            found.append(read_rows(path))
+            continue
+        except FileNotFoundError:
+            pass
+        except ValueError as error:
+            progress(f"{error} It is made again.")
+        chunks = tokenizer.encode_chunks(few, longest)
+        write_rows(_counted(chunks, part.start, len(sentences), progress), path)
+        found.append(read_rows(path))
+    return Rows.joined(found)
 
 
-def _counted(chunks: Iterable[Rows], total, progress) -> Iterator[Rows]:
+def _counted(chunks: Iterable[Rows], before, total, progress) -> Iterator[Rows]:
     """Passes the rows on, and tells how many have been used and when all will be."""
-    begun, done = time.monotonic(), 0
+    begun, done = time.monotonic(), before
     for rows in chunks:
         yield rows
         done += len(rows)
-        left = (time.monotonic() - begun) * (total - done) / done
+        left = (time.monotonic() - begun) * (total - done) / (done - before)
         progress(f"{done:,}/{total:,} sentences, {duration(left)} left")

@@ -53,7 +53,7 @@ def evaluate_run(
         translator,
         encoded,
         sentences.target,
-        run.batching.size,
+        run.evaluation_size,
         progress.show,
     )
     result = {

@@ -6,10 +6,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from reprt.data.batch_plan import BatchPlan
 from reprt.data.corpora.corpus import Corpus
 from reprt.jobs.corpus_runs import CorpusRuns
 from reprt.progress import Progress, duration
 from reprt.runs.run_folder import RunFolder
+from reprt.runs.run_settings import RunSettings
 from reprt.training import EVALUATION_COST
 
 
@@ -21,7 +25,7 @@ class Planned:
         pair: its pair of languages.
         run: its name.
         sentences: those of its training text.
-        epochs: how many it is to have.
+        epochs: how many it is to have; None if it is to have so many steps.
         done: how many it has.
         finished: whether its results are there.
         steps: those that are left, if its budget of time allows.
@@ -31,7 +35,7 @@ class Planned:
     pair: str
     run: str
     sentences: int
-    epochs: int
+    epochs: int | None
     done: int
     finished: bool
     steps: int
@@ -41,7 +45,8 @@ class Planned:
     def state(self) -> str:
         if self.finished:
             return "finished"
-        return f"{self.done} of {self.epochs} epochs" if self.done else "to do"
+        of = "" if self.epochs is None else f" of {self.epochs}"
+        return f"{self.done}{of} epochs" if self.done else "to do"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +105,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
     measured: dict[tuple, float] = {}  # seconds a step and word
 
     def seconds_a_step(work, run):
-        key = run.model.sizes, run.batching.size, run.training.precision
+        key = run.model.sizes, run.batching, run.training.precision
         words = _words(work.corpus)
         if key not in measured:
             progress.show(f"measuring steps of {run.name} on {work.corpus.pair}")
@@ -112,28 +117,27 @@ def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
         corpus = work.corpus
         for run in work.runs:
             files, training = RunFolder(work.folder / run.name), run.training
-            epoch = -(-len(corpus.train) // run.batching.size)
+            epoch, validation = (
+                _steps(work, run, split, progress) for split in ("train", "dev")
+            )
             log, finished = files.log(), files.metrics() is not None
             used = [row["train_seconds"] for row in log]
-            steps = 0 if finished else (training.epochs - len(log)) * epoch
+            done = len(log) * epoch
+            steps = training.steps or training.epochs * epoch
+            steps = 0 if finished else max(0, steps - done)
             seconds = 0.0
             if steps:
-                each = (
-                    statistics.mean(used) / epoch
-                    if used
-                    else seconds_a_step(work, run)
-                )
+                each = sum(used) / done if used else seconds_a_step(work, run)
                 budget = max(0.0, training.hours * 3600 - sum(used))
                 steps = min(steps, int(budget / each))
                 # The budget is one of training alone.
-                validation = -(-len(corpus.dev) // run.batching.size) / epoch
-                seconds = steps * each * (1 + EVALUATION_COST * validation)
+                seconds = steps * each * (1 + EVALUATION_COST * validation / epoch)
             planned.append(
                 Planned(
                     corpus.pair,
                     run.name,
                     len(corpus.train),
-                    training.epochs,
+                    None if training.steps else training.epochs,
                     len(log),
                     finished,
                     steps,
@@ -141,6 +145,14 @@ def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
                 )
             )
     return Plan(planned)
+
+
+def _steps(work: CorpusRuns, run: RunSettings, split: str, progress: Progress) -> int:
+    """Returns the steps of an epoch of a split; of tokens its ids have to be there."""
+    lengths = np.ones(len(getattr(work.corpus, split)))
+    if run.batching.name != "sentences":
+        lengths = getattr(work.encoded(progress), split).lengths
+    return BatchPlan(lengths, **dataclasses.asdict(run.batching)).steps
 
 
 def _measured(run, text, progress) -> float:

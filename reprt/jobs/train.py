@@ -122,7 +122,7 @@ def _results(trainer, progress: Progress):
         progress.show(f"{trainer.name}: {done}")
 
     begun = time.monotonic()
-    prefix = prefix_loss(model, text.dev, run.batching.size, show)
+    prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
     middle = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(

@@ -208,6 +208,13 @@ class Recipe:
                 f"{settings.max_length} positions of {where}, its 'max_length'. "
                 f"Received: {text.max_tokens}."
             )
+        batching = tables["batching"]
+        if batching.name == "tokens" and batching.size < text.max_tokens:
+            raise ValueError(
+                f"Expected 'size' in [batching] of {where} to be at least the "
+                f"'max_tokens' in [text], {text.max_tokens}, so that a batch has room "
+                f"for any sentence. Received: {batching.size}."
+            )
         return RunSettings(
             name=name,
             preset=preset_name,

@@ -90,6 +90,23 @@ class SentencesSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TokensSettings:
+    """Batches of so many tokens, of sentences of like length.
+
+    Args:
+        name: `"tokens"`.
+        size: the most tokens of a step on either side, over all replicas. Padding
+            counts: n sentences, the longest of which has l tokens, are n · l.
+    """
+
+    name: str = "tokens"
+    size: int = 4096
+
+    def __post_init__(self):
+        check_range("[batching]", 1, LARGEST_BATCH, size=self.size)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class AdamSettings:
     """Adam, with the paper's constants as defaults.
 
@@ -143,6 +160,8 @@ class TrainingSettings:
 
     Args:
         epochs: passes over the training text.
+        steps: updates of the weights, in the place of `epochs`, of which the last may
+            then be part of one; None for as many as the epochs have.
         hours: the training ends here if the epochs have not; an unfinished epoch
             does not count.
         precision: `"float32"`, or `"mixed_bfloat16"` for products of matrices in
@@ -157,6 +176,7 @@ class TrainingSettings:
     """
 
     epochs: int = 10
+    steps: int | None = None
     hours: float = 12.0
     precision: str = "float32"
     seed: int = 0
@@ -166,7 +186,8 @@ class TrainingSettings:
     bleu: bool = True
 
     def __post_init__(self):
-        check_range("[training]", 1, MOST, epochs=self.epochs)
+        steps = 1 if self.steps is None else self.steps
+        check_range("[training]", 1, MOST, epochs=self.epochs, steps=steps)
         check_range("[training]", TINY, math.inf, hours=self.hours)
         minutes = self.checkpoint_minutes
         check_range("[training]", 0, math.inf, checkpoint_minutes=minutes)
@@ -199,7 +220,7 @@ TABLES: Mapping[str, tuple[type, ...]] = {
     "text": (TextSettings,),
     "training": (TrainingSettings,),
     "vocabulary": (WordPieceSettings,),
-    "batching": (SentencesSettings,),
+    "batching": (SentencesSettings, TokensSettings),
     "optimizer": (AdamSettings,),
     "schedule": (InverseSqrtSettings,),
 }
@@ -255,13 +276,19 @@ class RunSettings:
     text: TextSettings
     training: TrainingSettings
     vocabulary: WordPieceSettings = WordPieceSettings()
-    batching: SentencesSettings = SentencesSettings()
+    batching: SentencesSettings | TokensSettings = SentencesSettings()
     optimizer: AdamSettings = AdamSettings()
     schedule: InverseSqrtSettings = InverseSqrtSettings()
 
     @property
     def schedule_dim(self) -> int:
         return self.schedule.dim or self.model.embedding_dim
+
+    @property
+    def evaluation_size(self) -> int:
+        """Sentences a batch, where what is measured does not depend on the training."""
+        tokens = isinstance(self.batching, TokensSettings)
+        return SentencesSettings.size if tokens else self.batching.size
 
     @property
     def identity(self) -> "RunSettings":

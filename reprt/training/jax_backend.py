@@ -11,6 +11,7 @@ from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from reprt.compilation import length_with_room
+from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays
 from reprt.data.encoding import EncodedSplit
 from reprt.files import cache
@@ -32,7 +33,7 @@ class OnJax:
     """Where and how a `Trainer` takes its steps: by functions of all state.
 
     JAX compiles anew for each shape. So batches are padded to one of a few lengths, the
-    same for both sides, and to the same number of rows. The losses do not depend on
+    same for both sides, and to few numbers of rows. The losses do not depend on
     that, except with `padding_in_statistics=True`, where there is more padding to be
     counted than on TensorFlow.
 
@@ -100,36 +101,44 @@ class OnJax:
                 variable.assign(jnp.copy(value))
 
     def batches(
-        self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0
+        self,
+        split: EncodedSplit,
+        plan: BatchPlan,
+        epoch: int | None = None,
+        skip: int = 0,
     ) -> Iterator[tuple[int, tuple]]:
-        """Yields what `train` and `evaluate` take; see `reprt.data.batching.batches`.
+        """Yields what `train` and `evaluate` take, all but the first few of an epoch.
 
-        Rows of padding fill up the last batch.
+        Rows of padding fill up batches that could have more.
+
+        Args:
+            split: the sentences.
+            plan: of the split.
+            epoch: as `BatchPlan.batches` takes it.
+            skip: number of batches to leave out at the start.
         """
-        order = np.arange(len(split)) if order is None else np.asarray(order)
-        rows = self._rows(batch_size)
-        for start in range(skip * batch_size, len(order), batch_size):
-            chosen = order[start : start + batch_size]
+        for chosen in plan.batches(epoch)[skip:]:
+            rows = self._rows(plan, plan.lengths[chosen].max())
             inputs, labels = arrays(split, chosen, rows, self._length)
             yield len(chosen), self._shared((*inputs, labels))
 
-    def warm_up(self, split: EncodedSplit, batch_size: int):
-        """Compiles a step for each length there is, before the clock runs.
+    def warm_up(self, plan: BatchPlan):
+        """Compiles a step for each shape there is, before the clock runs.
 
         It takes steps; `load` undoes them.
         """
-        lengths = {self._length(length) for length in np.unique(split.lengths)}
-        rows = self._rows(batch_size)
-        for length in sorted(lengths):
-            side = np.zeros((rows, length), "int32")
+        lengths = np.unique(plan.lengths)
+        for shape in sorted({(self._rows(plan, n), self._length(n)) for n in lengths}):
+            side = np.zeros(shape, "int32")
             self.train((0, self._shared((side, side, side))))
 
     def _length(self, length: int) -> int:
         return length_with_room(length, self._longest)
 
-    def _rows(self, batch_size: int) -> int:
+    def _rows(self, plan: BatchPlan, longest: int) -> int:
         """As many on each device."""
-        return -(-batch_size // jax.device_count()) * jax.device_count()
+        rows = length_with_room(plan.most(longest), plan.size)
+        return -(-rows // jax.device_count()) * jax.device_count()
 
     def train(self, batch):
         """Takes a step; returns what `read` makes numbers of."""

@@ -6,7 +6,8 @@ import zlib
 
 import tensorflow as tf
 
-from reprt.data.batching import batches
+from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import planned_batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.packing import GROUPS, pack
 from reprt.training.objective import Objective
@@ -100,7 +101,7 @@ class OnTensorFlow:
                 f"checkpoint. They need one --out and one text. This one has: {what}"
             )
 
-    def warm_up(self, split: EncodedSplit, batch_size: int):
+    def warm_up(self, plan: BatchPlan):
         """Does what has to be done once; here the first step does it."""
 
     @tf.function
@@ -121,7 +122,7 @@ class OnTensorFlow:
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
         """Makes the steps of an objective and optimizer, for batches as of a split."""
-        element_spec = self.batches(split, 1).element_spec
+        element_spec = shared(planned_batches(split, []), self._strategy).element_spec
         self._steps = Steps(objective, optimizer, self._strategy, element_spec)
 
     def load(self):
@@ -130,9 +131,23 @@ class OnTensorFlow:
     def store(self):
         """Sets the variables to what training has made of them."""
 
-    def batches(self, split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
-        """Returns what `train` and `evaluate` take; see `data.pipeline.batches`."""
-        return shared(batches(split, batch_size, order, skip), self._strategy)
+    def batches(
+        self,
+        split: EncodedSplit,
+        plan: BatchPlan,
+        epoch: int | None = None,
+        skip: int = 0,
+    ):
+        """Returns what `train` and `evaluate` take, all but the first few of an epoch.
+
+        Args:
+            split: the sentences.
+            plan: of the split.
+            epoch: as `BatchPlan.batches` takes it.
+            skip: number of batches to leave out at the start.
+        """
+        few = plan.batches(epoch)[skip:]
+        return shared(planned_batches(split, few), self._strategy)
 
     def train(self, batch):
         """Takes a step; returns what `read` makes numbers of."""

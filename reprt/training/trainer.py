@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 from reprt import termination
-from reprt.data.batching import bucketed_order, training_order
+from reprt.data.batch_plan import BatchPlan
 from reprt.data.encoding import EncodedCorpus, EncodedSplit
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
@@ -70,6 +70,7 @@ class Tally:
 class State:
     """Where a training stands, apart from its variables."""
 
+    step: int = 0  # finished steps
     epoch: int = 0  # finished epochs
     step_in_epoch: int = 0
     seconds_in_epoch: float = 0.0
@@ -78,8 +79,15 @@ class State:
     out_of_time: bool = False
 
     @classmethod
-    def from_json(cls, saved, where: str = "the checkpoint's state") -> "State":
+    def from_json(
+        cls, saved, where: str = "the checkpoint's state", steps_per_epoch: int = 0
+    ) -> "State":
         """Returns what `dataclasses.asdict` made a table of.
+
+        Args:
+            saved: the table.
+            where: how it is called in messages.
+            steps_per_epoch: by which an older table's step is told.
 
         Raises:
             ValueError: if it is not a state.
@@ -89,7 +97,10 @@ class State:
         check(tally, dict, f"'tally' in {where}")
         tally = from_settings(Tally, tally, f"'tally' in {where}")
         state = from_settings(cls, {**saved, "tally": tally}, where)
+        if "step" not in saved:
+            state.step = state.epoch * steps_per_epoch + state.step_in_epoch
         check_range(where, len(state.rows), len(state.rows), epoch=state.epoch)
+        check_range(where, state.step_in_epoch, math.inf, step=state.step)
         check_range(where, 0, math.inf, seconds_in_epoch=state.seconds_in_epoch)
         return state
 
@@ -156,15 +167,24 @@ class Trainer:
                 settings.optimizer, settings.schedule, settings.model.embedding_dim
             )
             self._optimizer.build(self.model.trainable_variables)
+        self._plan, self._validation = (
+            BatchPlan(
+                split.lengths,
+                seed=settings.training.seed,
+                **dataclasses.asdict(settings.batching),
+            )
+            for split in (text.train, text.dev)
+        )
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         where = f"the state of the newest checkpoint in {folder.checkpoints}"
-        self.state = State() if saved is None else State.from_json(saved, where)
-        last, done = self.steps_per_epoch - 1, self.state.step_in_epoch
+        self.state = State()
+        if saved is not None:
+            self.state = State.from_json(saved, where, self._plan.steps)
+        last, done = self._plan.steps - 1, self.state.step_in_epoch
         check_range(where, 0, last, step_in_epoch=done)
         self._backend.check_same(
-            f"epoch {self.state.epoch}, step {self.state.step_in_epoch}, text "
-            f"{text.digest()}, {settings.identity}"
+            f"step {self.state.step}, text {text.digest()}, {settings.identity}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.
@@ -194,12 +214,22 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        epochs = self.settings.training.epochs
-        return self.state.out_of_time or self.state.epoch >= epochs
+        return self.state.out_of_time or not self.steps_left
 
     @property
     def steps_per_epoch(self) -> int:
-        return self.text.train.steps(self.settings.batching.size)
+        """Returns the steps of the present epoch, which `training.steps` may cut."""
+        before = self.state.step - self.state.step_in_epoch
+        most = self.settings.training.steps or math.inf
+        return int(min(self._plan.steps, most - before))
+
+    @property
+    def steps_left(self) -> int:
+        training, state = self.settings.training, self.state
+        if training.steps is not None:
+            return max(0, training.steps - state.step)
+        epochs = training.epochs - state.epoch
+        return max(0, epochs * self._plan.steps - state.step_in_epoch)
 
     @property
     def seconds_per_step(self) -> float:
@@ -209,17 +239,16 @@ class Trainer:
     @property
     def seconds_left(self) -> float:
         """Returns the expected time to the end of the training."""
-        left = self.settings.training.epochs - self.state.epoch
-        evaluation = self.text.dev.steps(self.settings.batching.size)
-        steps = left * (self.steps_per_epoch + EVALUATION_COST * evaluation)
-        expected = (steps - self.state.step_in_epoch) * self._seconds_per_step
+        epochs = -(-self.steps_left // self._plan.steps)
+        steps = self.steps_left + epochs * EVALUATION_COST * self._validation.steps
+        expected = steps * self._seconds_per_step
         return 0.0 if self.finished else min(expected, self._seconds_of_budget_left())
 
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
         variables = list(self._variables.values())
         before = [variable.numpy() for variable in variables]
-        self._backend.warm_up(self.text.train, self.settings.batching.size)
+        self._backend.warm_up(self._plan)
         few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
         for batch in few:
@@ -247,6 +276,7 @@ class Trainer:
         begun, every = time.monotonic(), self._steps_between_readings
         for batch in self._training_batches():
             unread.append(self._backend.train(batch))
+            state.step += 1
             state.step_in_epoch += 1
             done = state.step_in_epoch == self.steps_per_epoch
             at_once = termination.asked() and not several_workers()
@@ -315,33 +345,29 @@ class Trainer:
             return
         save_checkpoint(
             self.folder.checkpoints,
-            self.state.epoch * self.steps_per_epoch + self.state.step_in_epoch,
+            self.state.step,
             self._variables,
             dataclasses.asdict(self.state),
         )
 
-    def evaluate(self, split: EncodedSplit) -> Tally:
-        """Returns the sums of the teacher-forced loss over a split."""
+    def evaluate(self) -> Tally:
+        """Returns the sums of the teacher-forced loss over the validation split."""
         tally = Tally()
-        batches = self._backend.batches(split, self.settings.batching.size)
+        batches = self._backend.batches(self.text.dev, self._validation)
         sums = [self._backend.evaluate(batch) for batch in batches]
         for numbers in self._backend.read(sums):
             tally.add(*numbers)
         return tally
 
     def _training_batches(self):
-        batching, state, train = self.settings.batching, self.state, self.text.train
-        seed = self.settings.training.seed
-        if batching.by_length:
-            order = bucketed_order(train.lengths, batching.size, seed, state.epoch)
-        else:
-            order = training_order(len(train), seed, state.epoch)
-        return self._backend.batches(train, batching.size, order, state.step_in_epoch)
+        return self._backend.batches(
+            self.text.train, self._plan, self.state.epoch, self.state.step_in_epoch
+        )
 
     def _end_epoch(self):
         state = self.state
         begun = time.monotonic()
-        validation = self.evaluate(self.text.dev)
+        validation = self.evaluate()
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
@@ -368,10 +394,15 @@ class Trainer:
                     tf.summary.scalar(name, value)
             self._tensorboard.flush()
         self._progress.say(
-            f"{self.name}: epoch {state.epoch}/{self.settings.training.epochs}, "
+            f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
+
+    @property
+    def _of_epochs(self):
+        training = self.settings.training
+        return f"/{training.epochs}" if training.steps is None else ""
 
     def _checkpoint_is_due(self):
         minutes = (time.monotonic() - self._checkpoint_time) / 60
@@ -387,7 +418,7 @@ class Trainer:
         state, tally = self.state, self.state.tally
         steps_left = self.steps_per_epoch - state.step_in_epoch
         self._progress.show(
-            f"{self.name}: epoch {state.epoch + 1}/{self.settings.training.epochs}, "
+            f"{self.name}: epoch {state.epoch + 1}{self._of_epochs}, "
             f"step {state.step_in_epoch}/{self.steps_per_epoch}, "
             f"loss {tally.means('train')['train_loss']:.3f}, "
             f"{tally.tokens / state.seconds_in_epoch:.0f} tokens/s, epoch ends in "

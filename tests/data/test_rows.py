@@ -4,7 +4,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from reprt.data.rows import Rows, read_rows, write_rows
+from reprt.data.rows import Rows, read_rows, shards, write_rows
 
 ARRAYS = [np.array(row, "int32") for row in ([5, 6, 7], [], [8], [9, 10])]
 
@@ -31,7 +31,6 @@ def test_rows_are_read_as_a_list_of_arrays_is(rows):
 
 def test_rows_stay_rows(rows):
     assert Rows.of(rows) is rows
-    assert rows.ragged.to_list() == [row.tolist() for row in ARRAYS]
     assert same(pickle.loads(pickle.dumps(rows)), ARRAYS)
 
 
@@ -63,6 +62,28 @@ def test_a_damaged_file_is_told_by_its_name(rows, tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(ValueError, match=f"{path} does not have the sha256"):
         read_rows(path)
+
+
+def test_rows_of_several_files_are_read_as_those_of_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("reprt.data.rows.SHARD", 2)
+    rows, parts = Rows.of([*ARRAYS, *ARRAYS[1:]]), []
+    for number, part in enumerate(shards(len(rows))):
+        write_rows([Rows.of(rows[part])], tmp_path / f"{number}")
+        parts.append(read_rows(tmp_path / f"{number}"))
+    joined = Rows.joined(parts)
+    assert len(parts) == 4 and same(joined, rows) and same(joined[::-1], rows[::-1])
+    assert joined.lengths.tolist() == rows.lengths.tolist()
+    assert joined.ids.tolist() == rows.ids.tolist()
+    # The same for all, and for no others.
+    assert joined.digest() == rows.digest() != Rows.of(rows[:-1]).digest()
+    moved = Rows(rows.ids, sorted(rows.lengths))
+    assert moved.digest() != rows.digest()
+
+
+def test_what_is_read_is_mapped_and_not_copied(rows, tmp_path):
+    write_rows([rows], tmp_path / "rows")
+    row = read_rows(tmp_path / "rows")[0]
+    assert not row.flags.owndata and not row.flags.writeable
 
 
 def test_what_ends_early_leaves_the_file_as_it_was(rows, tmp_path):

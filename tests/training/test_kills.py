@@ -53,9 +53,8 @@ class Arithmetic:
     def compile(self, objective, optimizer, split):
         self._variables = [*objective.model.variables, *optimizer.variables]
 
-    def batches(self, split, size, order=None, skip=0):
-        order = np.arange(len(split)) if order is None else order
-        return [order[at : at + size] for at in range(skip * size, len(order), size)]
+    def batches(self, split, plan, epoch=None, skip=0):
+        return plan.batches(epoch)[skip:]
 
     def train(self, rows):
         for variable in self._variables:

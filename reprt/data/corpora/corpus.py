@@ -1,9 +1,13 @@
 """What every source of text delivers: three splits of aligned sentences and a name."""
 
 import dataclasses
+import functools
 import hashlib
+import itertools
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+from reprt.data.corpora.lines import Lines
 
 # Accents, spaces, controls and what else is not seen: no word is made of these alone.
 _UNSEEN = {"Mn", "Zs", "Zl", "Zp", "Cc", "Cf"}
@@ -31,23 +35,33 @@ class Split:
             raise ValueError("A split needs at least one pair of sentences, got none.")
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]], where: object) -> "Split":
+    def of(
+        cls, source: Sequence[str], target: Sequence[str], where: object
+    ) -> "Split":
         """Returns the pairs that have a word on both sides.
 
         Args:
-            pairs: sentences beside their translations.
+            source, target: sentences and their translations; `Lines` stay in their
+                file.
             where: what holds them, for the message.
 
         Raises:
             ValueError: if there is none.
         """
-        kept = [pair for pair in pairs if all(map(_has_a_word, pair))]
-        if not kept:
+        kept = [all(map(_has_a_word, pair)) for pair in zip(source, target)]
+        if not any(kept):
             raise ValueError(
                 "Expected at least one line with text on both sides. Received: none in "
                 f"{where}."
             )
-        return cls(*map(list, zip(*kept)))
+        return cls(
+            *(
+                side.chosen(kept)
+                if isinstance(side, Lines)
+                else list(itertools.compress(side, kept))
+                for side in (source, target)
+            )
+        )
 
     def __len__(self):
         return len(self.source)
@@ -84,10 +98,17 @@ class Corpus:
 
     def digest(self) -> str:
         """Returns the sha256 of all sentences, so that a run can name its text."""
+        return self._sha256
+
+    @functools.cached_property
+    def _sha256(self) -> str:
         sha = hashlib.sha256()
         for split in (self.train, self.dev, self.test):
             for side in (split.source, split.target):
-                sha.update("\n".join(side).encode())
+                between = b""
+                for sentence in side:
+                    sha.update(between + sentence.encode())
+                    between = b"\n"
                 sha.update(b"\0")
         return sha.hexdigest()
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.corpora.lines import Lines
 from reprt.files import read_text
 
 SPLITS = ("train", "dev", "test")
@@ -245,7 +246,7 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
         for batch in builder.as_dataset(split=name).batch(1024).as_numpy_iterator():
             for language, side in zip(sides, sentences):
                 side.extend(sentence.decode() for sentence in batch[language])
-        splits.append(Split.of(zip(*sentences), f"{folder}, {name}"))
+        splits.append(Split.of(*sentences, f"{folder}, {name}"))
     return _label(known, splits, Path(folder), "TFDS")
 
 
@@ -290,19 +291,17 @@ def _read_split(source: Path, target: Path) -> Split:
             f"{target}. Line i of one is translated by line i of the other, so one of "
             "them has lost or gained a line."
         )
-    return Split.of(zip(*lines), f"{source} and {target}")
+    return Split.of(*lines, f"{source} and {target}")
 
 
-def _read_lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> Lines:
     try:
-        text = read_text(path)
+        return Lines.read(path)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files "
             "each, a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
         ) from None
-    # Not `splitlines`, which also breaks at characters that occur within sentences.
-    return text.split("\n")
 
 
 def _label(pair, splits: list[Split], origin: Path, found_in, form="") -> Corpus:

@@ -1,0 +1,104 @@
+"""A batch plan: which sentences make each batch of an epoch."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from reprt.data.batching import bucketed_order, training_order
+from reprt.data.rows import Rows
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BatchPlan:
+    """The batches of every epoch: a function of text, settings, seed and epoch alone.
+
+    A training that was interrupted can therefore go on in the middle of an epoch. All
+    epochs have the same number of batches.
+
+    With `name="tokens"` the sentences are sorted by length, those of one length in an
+    order that chance gives them anew each epoch. A batch takes as many as it may, and
+    the batches come in an order of chance. Padding counts: n sentences, the longest
+    side of which has l tokens, are n · l tokens, as in fairseq and OpenNMT.
+
+    Args:
+        lengths: of each sentence, such as `EncodedSplit.lengths`.
+        size: the most sentences or tokens of a batch.
+        name: `"sentences"` or `"tokens"`.
+        by_length: of sentences, whether those of like length share a batch.
+        seed: the training's seed.
+
+    Raises:
+        ValueError: if a sentence has more tokens than a batch may have.
+
+    Example:
+
+    >>> plan = BatchPlan(np.array([3, 1, 4, 1, 5]), size=6, name="tokens")
+    >>> [batch.tolist() for batch in plan.batches()]
+    [[1, 3], [0], [2], [4]]
+    >>> [batch.tolist() for batch in plan.batches(epoch=0)]
+    [[4], [3, 1], [2], [0]]
+    """
+
+    lengths: np.ndarray
+    size: int
+    name: str = "sentences"
+    by_length: bool = False
+    seed: int = 0
+
+    def __post_init__(self):
+        longest = self.lengths.max(initial=0)
+        if self.name == "tokens" and longest > self.size:
+            raise ValueError(
+                "Expected batches of as many tokens as the longest sentence has, "
+                f"{longest}, or more. Received: size={self.size}. Make the batches "
+                "larger, or 'max_tokens' in [text] smaller."
+            )
+
+    def batches(self, epoch: int | None = None) -> Rows:
+        """Returns the indices of each batch of an epoch.
+
+        Args:
+            epoch: its number; None for what is measured and not trained on. Its
+                batches are in the order of the text, or of tokens, of the lengths.
+        """
+        count = len(self.lengths)
+        if epoch is None:
+            order = np.arange(count)
+        elif self.by_length:
+            order = bucketed_order(self.lengths, self.size, self.seed, epoch)
+        else:
+            order = training_order(count, self.seed, epoch)
+        if self.name == "sentences":
+            return Rows(order, self._counts)
+        order = order[np.argsort(self.lengths[order], kind="stable")]
+        by_length = Rows(order, self._counts)
+        if epoch is None:
+            return by_length
+        # Of another stream than the order of the sentences.
+        mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(self.steps)
+        return Rows.of([by_length[number] for number in mixed])
+
+    @property
+    def steps(self) -> int:
+        """The number of batches of an epoch."""
+        return len(self._counts)
+
+    def most(self, length: int) -> int:
+        """Returns the most sentences of a batch whose longest has that length."""
+        return self.size if self.name == "sentences" else self.size // length
+
+    @functools.cached_property
+    def _counts(self) -> list[int]:
+        """The number of sentences of each batch, before batches are mixed."""
+        if self.name == "sentences":
+            return np.diff(
+                [*range(0, len(self.lengths), self.size), len(self.lengths)]
+            ).tolist()
+        lengths, counts, start = np.sort(self.lengths), [], 0
+        while start < len(lengths):
+            few = lengths[start : start + self.most(lengths[start])]
+            fits = few * np.arange(1, len(few) + 1) <= self.size
+            counts.append(np.count_nonzero(fits))  # those are the first
+            start += counts[-1]
+        return counts
