@@ -59,6 +59,9 @@ def told(tmp_path, capsys):
         ("training", f"epochs = {DEEP[59_950:60_050]}", "to be nested less deep"),
         ("training", "epochs = true", "'epochs' in [training] of [models.repe] to be"),
         ("training", "hours = '1'", "to be of type float"),
+        ("training", "steps = 0", "'steps' in [training] to be from 1"),
+        ("batching", "name = 'tokens'\nsize = 127", "the 'max_tokens' in [text], 128"),
+        ("batching", "name = 'tokens'\nby_length = true", "Unknown key 'by_length'"),
         ("models.repe", "num_blocks = 60000\nkey_dim = 60000", "to have at most 8,589"),
         ("models.repe", "dropout_places = [1]", "item 0 of 'dropout_places'"),
         ("models.repe", "dropout_places = 'embeddings'", "of type tuple[str, ...]"),
@@ -143,6 +146,7 @@ VALUES = st.recursive(
 KEYS = st.sampled_from(
     """training.epochs training.seed training.hours training.precision text.pair
     text.source text.max_tokens vocabulary.size batching.size batching.by_length
+    batching.name training.steps
     optimizer.name optimizer.beta_1 schedule.dim trials.seeds trials.schedules
     trials.pairs models.repe models.repe.num_blocks models.repe.epsilon models.x
     models.repe.dropout_places models.repe.preset models.repe.training embedded.model

@@ -9,6 +9,7 @@ import toy_family
 from fake_runs import row
 
 from reprt.cli import main
+from reprt.data.batch_plan import BatchPlan
 from reprt.data.corpora import ted
 from reprt.jobs.corpus_runs import find_runs
 from reprt.jobs.plan import Plan, Planned, make_plan
@@ -124,6 +125,21 @@ def test_what_is_under_way_is_planned_by_its_own_epochs(work, tmp_path, capsys):
     assert baseline.seconds == pytest.approx(90 + 3 * 4)
     assert (repe.steps, repe.seconds) == (3, pytest.approx(30 + 4))
     assert "Together 12 steps, about 0.0 hours" in str(plan)
+
+
+def test_steps_and_batches_of_tokens_are_planned(place, tmp_path, monkeypatch):
+    monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
+    overrides = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
+    overrides += ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
+    recipe = load_recipe(place / "tiny.toml", overrides)
+    work = find_runs(recipe, ["repe"], tmp_path, Progress())
+    folder = RunFolder(work[0].folder / "repe")
+    folder.path.mkdir(parents=True)
+    folder.write_log([row(1, 5.0, 6.0, 30.0)])
+    (run,) = make_plan(work).runs
+    lengths = work[0].encoded(Progress()).train.lengths
+    epoch = BatchPlan(lengths, 40, "tokens").steps
+    assert 5 < epoch < 33 and run.steps == 50 - epoch and run.state == "1 epochs"
 
 
 def test_no_run_costs_more_than_its_budget(place, tmp_path):

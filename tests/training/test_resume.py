@@ -1,5 +1,7 @@
 """The same command after `kill -9`, against a run that nobody interrupted."""
 
+import dataclasses
+import json
 import pathlib
 import signal
 import subprocess
@@ -12,9 +14,12 @@ import pytest
 import tiny_run
 from tiny import losses
 
+from reprt import termination
 from reprt.cli import main
 from reprt.runs.checkpoint import CheckpointError
 from reprt.runs.run_folder import RunFolder
+from reprt.termination import Terminated
+from reprt.training import trainer as training
 
 RECIPE = f"""
 [vocabulary]
@@ -100,6 +105,61 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp
     ):
         for name in set(this.files) - {"state"}:  # Adam's moments among them
             np.testing.assert_array_equal(this[name], that[name])
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_an_epoch_of_batches_of_tokens_goes_on_in_its_middle(
+    trainer, variables, assert_same, monkeypatch
+):
+    asked = {"batching": {"name": "tokens", "size": 100}, "checkpoint_minutes": 0}
+    alone = trainer("alone", **asked)
+    while not alone.finished:
+        alone.train_epoch()
+    steps = alone.steps_per_epoch
+    for stop in (2, steps + 3):  # in the middle of each epoch
+        run = trainer("run", **asked)
+        train = run._backend.train
+
+        def killed(batch):
+            if run.state.step == stop:
+                raise KeyboardInterrupt
+            return train(batch)
+
+        monkeypatch.setattr(run._backend, "train", killed)
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                run.train_epoch()
+        newest = max(run.folder.checkpoints.iterdir()).name
+        assert newest == f"step-{stop:08d}.npz"
+    run = trainer("run", **asked)
+    assert (run.state.step, run.state.epoch) == (steps + 3, 1)
+    run.train_epoch()
+    assert run.finished and run.state.step == 2 * steps > 2 * 4
+    assert_same(variables(run), variables(alone))
+    assert losses(run.folder) == losses(alone.folder)
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_state_of_before_steps_were_counted_goes_on(
+    trainer, variables, assert_same, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "READ_SECONDS", 0.0)
+        patch.setattr(termination, "asked", lambda: run.state.step == 5)
+        run = trainer("run")
+        run.train_epoch()
+        with pytest.raises(Terminated):
+            run.train_epoch()
+    newest = run.folder.checkpoints / "step-00000005.npz"  # of 3 steps an epoch
+    with np.load(newest) as saved:
+        arrays = dict(saved)
+    state = json.loads(str(arrays["state"]))
+    del state["step"]
+    np.savez(newest, **{**arrays, "state": np.array(json.dumps(state))})
+    again = trainer("run")
+    assert dataclasses.asdict(again.state) == dataclasses.asdict(run.state)
+    again.train_epoch()
+    assert (again.folder.checkpoints / "step-00000006.npz").exists() and again.finished
 
 
 def test_epochs_that_ended_after_the_checkpoint_are_done_again(trainer):

@@ -239,6 +239,21 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_a_training_of_so_many_steps_ends_within_an_epoch(trainer):
+    ours = trainer("run", steps=4, epochs=1)  # of 3 an epoch
+    assert (ours.steps_left, ours.steps_per_epoch) == (4, 3)
+    ours.train_epoch()
+    assert not ours.finished and (ours.steps_left, ours.steps_per_epoch) == (1, 1)
+    ours.train_epoch()
+    assert ours.finished and ours.state.step == 4 and ours.seconds_left == 0
+    one, other = ours.folder.log()
+    assert (one["step"], other["step"]) == (3, 4)
+    assert other["train_tokens"] < one["train_tokens"]
+    assert ours._progress.said[-1].startswith("repe: epoch 2, training loss")
+    assert trainer("run", steps=4, epochs=1).finished
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_out_of_time_only_finished_epochs_count(trainer):
     ours = trainer("run", epochs=3)
     ours.train_epoch()
