@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from reprt.data.batching import bucketed_order, training_order
+from reprt.data.batching import bucketed_order, sizes, training_order
 from reprt.data.rows import Rows
 
 
@@ -55,13 +55,19 @@ class BatchPlan:
                 "larger, or 'max_tokens' in [text] smaller."
             )
 
-    def batches(self, epoch: int | None = None) -> Rows:
+    def batches(self, epoch: int | None = None, skip: int = 0) -> Rows:
         """Returns the indices of each batch of an epoch.
 
         Args:
             epoch: its number; None for what is measured and not trained on. Its
                 batches are in the order of the text, or of tokens, of the lengths.
+            skip: number of batches to leave out at the start.
         """
+        order, counts = self._epoch(epoch)
+        return Rows(order[counts[:skip].sum() :], counts[skip:])
+
+    def _epoch(self, epoch: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """The sentences of an epoch in their order, and how many make each batch."""
         count = len(self.lengths)
         if epoch is None:
             order = np.arange(count)
@@ -70,14 +76,14 @@ class BatchPlan:
         else:
             order = training_order(count, self.seed, epoch)
         if self.name == "sentences":
-            return Rows(order, self._counts)
+            return order, self._counts
         order = order[np.argsort(self.lengths[order], kind="stable")]
-        by_length = Rows(order, self._counts)
         if epoch is None:
-            return by_length
+            return order, self._counts
+        by_length = Rows(order, self._counts)
         # Of another stream than the order of the sentences.
         mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(self.steps)
-        return Rows.of([by_length[number] for number in mixed])
+        return np.concatenate([by_length[each] for each in mixed]), self._counts[mixed]
 
     @property
     def steps(self) -> int:
@@ -89,16 +95,14 @@ class BatchPlan:
         return self.size if self.name == "sentences" else self.size // length
 
     @functools.cached_property
-    def _counts(self) -> list[int]:
+    def _counts(self) -> np.ndarray:
         """The number of sentences of each batch, before batches are mixed."""
         if self.name == "sentences":
-            return np.diff(
-                [*range(0, len(self.lengths), self.size), len(self.lengths)]
-            ).tolist()
+            return sizes(len(self.lengths), self.size)
         lengths, counts, start = np.sort(self.lengths), [], 0
         while start < len(lengths):
             few = lengths[start : start + self.most(lengths[start])]
             fits = few * np.arange(1, len(few) + 1) <= self.size
-            counts.append(np.count_nonzero(fits))  # those are the first
+            counts.append(int(np.count_nonzero(fits)))  # those are the first
             start += counts[-1]
-        return counts
+        return np.array(counts, int)

@@ -6,6 +6,7 @@ import numpy as np
 
 from reprt.constants import PAD_ID
 from reprt.data.encoding import EncodedSplit
+from reprt.data.rows import Rows
 
 POOL = 100  # batches sorted by length together
 
@@ -84,6 +85,19 @@ def bucketed_order(
     return np.concatenate([mixed.ravel(), order[full:]])
 
 
+def sizes(count: int, batch_size: int) -> np.ndarray:
+    """Returns the sizes of the batches of so many sentences; the last may be smaller.
+
+    Example:
+
+    >>> sizes(7, batch_size=3).tolist()
+    [3, 3, 1]
+    """
+    found = np.full(-(-count // batch_size), batch_size)
+    found[-1:] -= -count % batch_size
+    return found
+
+
 def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
     """Returns chosen sentences for teacher forcing, as NumPy arrays padded with 0.
 
@@ -139,29 +153,33 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
     if batch_size < 1:
         raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
     order = np.arange(len(split)) if order is None else np.asarray(order)
-    starts = range(skip * batch_size, len(order), batch_size)
-    return planned_batches(
-        split, [order[start : start + batch_size] for start in starts]
-    )
+    order = order[skip * batch_size :]
+    return planned_batches(split, Rows(order, sizes(len(order), batch_size)))
 
 
-def planned_batches(split: EncodedSplit, plan: Sequence[np.ndarray]):
+def planned_batches(split: EncodedSplit, plan: Rows):
     """Returns the batches of a plan, as `batches` does.
 
     Args:
-        split: the sentences.
+        split: the sentences. TensorFlow keeps them as long as the process lives.
         plan: the indices of each batch, such as `BatchPlan.batches` returns.
     """
     import tensorflow as tf
 
-    ids = tf.TensorSpec((None, None), tf.int32)
-    dataset = tf.data.Dataset.from_generator(
-        lambda: (arrays(split, chosen) for chosen in plan),
-        output_signature=((ids, ids), ids),
+    def gather(chosen):
+        (source, inputs), labels = arrays(split, chosen)
+        return source, inputs, labels
+
+    def batch(indices):
+        sides = tf.numpy_function(gather, [indices], [tf.int32] * 3)
+        source, inputs, labels = (tf.ensure_shape(each, (None, None)) for each in sides)
+        return (source, inputs), labels
+
+    dataset = tf.data.Dataset.from_tensor_slices(
+        tf.RaggedTensor.from_row_splits(plan.ids, plan.splits)
     )
     # One worker keeps the order, and is far faster than any training step. There is
     # nothing to tune then, and a tuner that sleeps keeps the iterator's end waiting.
     options = tf.data.Options()
     options.autotune.enabled = False
-    dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
-    return dataset.prefetch(2).with_options(options)
+    return dataset.map(batch).prefetch(2).with_options(options)

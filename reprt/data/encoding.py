@@ -57,10 +57,10 @@ class EncodedCorpus:
 
     def digest(self) -> str:
         """Returns the sha256 of ids and vocabularies together."""
-        splits = self.train, self.dev, self.test
-        rows = [Rows.of(side) for s in splits for side in (s.source, s.target)]
-        parts = self.source_tokenizer, self.target_tokenizer, *rows
-        return hashlib.sha256("".join(p.digest() for p in parts).encode()).hexdigest()
+        digests = [self.source_tokenizer.digest(), self.target_tokenizer.digest()]
+        for split in (self.train, self.dev, self.test):
+            digests += [Rows.of(side).digest() for side in (split.source, split.target)]
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def encode(

@@ -286,7 +286,7 @@ class RunSettings:
 
     @property
     def evaluation_size(self) -> int:
-        """Sentences a batch, where what is measured does not depend on the training."""
+        """Sentences a batch of what is measured once the model is trained."""
         tokens = isinstance(self.batching, TokensSettings)
         return SentencesSettings.size if tokens else self.batching.size
 

@@ -117,7 +117,7 @@ class OnJax:
             epoch: as `BatchPlan.batches` takes it.
             skip: number of batches to leave out at the start.
         """
-        for chosen in plan.batches(epoch)[skip:]:
+        for chosen in plan.batches(epoch, skip):
             rows = self._rows(plan, plan.lengths[chosen].max())
             inputs, labels = arrays(split, chosen, rows, self._length)
             yield len(chosen), self._shared((*inputs, labels))

@@ -7,7 +7,7 @@ import zlib
 import tensorflow as tf
 
 from reprt.data.batch_plan import BatchPlan
-from reprt.data.batching import planned_batches
+from reprt.data.batching import batches, planned_batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.packing import GROUPS, pack
 from reprt.training.objective import Objective
@@ -122,7 +122,7 @@ class OnTensorFlow:
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
         """Makes the steps of an objective and optimizer, for batches as of a split."""
-        element_spec = shared(planned_batches(split, []), self._strategy).element_spec
+        element_spec = shared(batches(split, 1), self._strategy).element_spec
         self._steps = Steps(objective, optimizer, self._strategy, element_spec)
 
     def load(self):
@@ -146,8 +146,8 @@ class OnTensorFlow:
             epoch: as `BatchPlan.batches` takes it.
             skip: number of batches to leave out at the start.
         """
-        few = plan.batches(epoch)[skip:]
-        return shared(planned_batches(split, few), self._strategy)
+        left = plan.batches(epoch, skip)
+        return shared(planned_batches(split, left), self._strategy)
 
     def train(self, batch):
         """Takes a step; returns what `read` makes numbers of."""

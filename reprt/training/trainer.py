@@ -11,7 +11,7 @@ import keras
 
 from reprt import termination
 from reprt.data.batch_plan import BatchPlan
-from reprt.data.encoding import EncodedCorpus, EncodedSplit
+from reprt.data.encoding import EncodedCorpus
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration

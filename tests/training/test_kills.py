@@ -54,7 +54,7 @@ class Arithmetic:
         self._variables = [*objective.model.variables, *optimizer.variables]
 
     def batches(self, split, plan, epoch=None, skip=0):
-        return plan.batches(epoch)[skip:]
+        return plan.batches(epoch, skip)
 
     def train(self, rows):
         for variable in self._variables:
