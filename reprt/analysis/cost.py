@@ -80,13 +80,13 @@ class Cost:
 COUNTED = tuple(each.name for each in dataclasses.fields(Cost))[:-1]
 
 
-def training_cost(model, split, epochs: int, seconds: float | None = None) -> Cost:
+def training_cost(model, split, epochs: float, seconds: float | None = None) -> Cost:
     """Returns what it costs to train a model for so many epochs.
 
     Args:
         model: a `TranslationModel` with its weights made.
         split: the training text, a `reprt.data.encoding.EncodedSplit`.
-        epochs: how many.
+        epochs: how many; a part of one counts as that part of its tokens.
         seconds: what they took.
     """
     sources, targets = split.tokens
@@ -94,9 +94,8 @@ def training_cost(model, split, epochs: int, seconds: float | None = None) -> Co
     return Cost(
         model.count_params(),
         parameters_without_tables(model),
-        epochs * int(sources.sum()),
-        epochs * int(targets.sum()),
-        epochs * FLOPS * PASSES * products,
+        *(round(epochs * int(tokens.sum())) for tokens in (sources, targets)),
+        round(epochs * FLOPS * PASSES * products),
         seconds,
     )
 

@@ -1,9 +1,11 @@
 """What runs cost, or would cost."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
 from reprt.analysis.cost import Cost, training_cost
+from reprt.data.batch_plan import BatchPlan
 from reprt.jobs.corpus_runs import CorpusRuns, find_runs, text_of_run
 from reprt.models.registry import make
 from reprt.progress import Progress
@@ -59,12 +61,19 @@ def cost_of_recipe(recipe: Recipe) -> str:
         text = work.encoded(progress)
         known: dict[tuple, Cost] = {}  # trials differ by seeds, and cost the same
         for run in work.runs:
-            key = run.model, run.training.epochs
-            if key not in known:
-                known[key] = _cost(run, text, run.training.epochs)
-            title = f"{run.training.epochs} epochs on {work.corpus.name}"
+            epochs = _epochs(run, text)
+            if (key := (run.model, epochs)) not in known:
+                known[key] = _cost(run, text, epochs)
+            title = f"{epochs:g} epochs on {work.corpus.name}"
             found.setdefault(title, {})[run.name] = known[key]
     return _page(found)
+
+
+def _epochs(run, text) -> float:
+    if run.training.steps is None:
+        return run.training.epochs
+    plan = BatchPlan(text.train.lengths, **dataclasses.asdict(run.batching))
+    return run.training.steps / plan.steps
 
 
 def _cost(run, text, epochs, seconds=None) -> Cost:

@@ -106,7 +106,7 @@ def _results(trainer, progress: Progress):
     # A training that ran out of time ended within an epoch, which does not count.
     model = trainer.folder.load_model() if state.epoch else None
     metrics = {
-        **training_cost(trainer.model, text.train, state.epoch).results,
+        **training_cost(trainer.model, text.train, trainer.epochs_done).results,
         "epochs": state.epoch,
         "out_of_time": state.out_of_time,
         "total_train_seconds": sum(row["train_seconds"] for row in state.rows),

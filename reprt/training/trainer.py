@@ -245,6 +245,11 @@ class Trainer:
         return training.steps or training.epochs * self._plan.steps
 
     @property
+    def epochs_done(self) -> float:
+        """Returns the logged epochs; `training.steps` may end within the last."""
+        return min(self.state.epoch, self.state.step / self._plan.steps)
+
+    @property
     def seconds_per_step(self) -> float:
         """Returns a running mean; 0 before the first step."""
         return self._seconds_per_step
