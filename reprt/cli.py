@@ -225,7 +225,7 @@ def _train_parser(commands):
         "--text",
         type=_name,
         metavar="SOURCE",
-        help="auto, ted, embedded, or the path of a folder or archive",
+        help="auto, ted, embedded, wmt14, or the path of a folder or archive",
     )
     parser.add_argument(
         "--only",

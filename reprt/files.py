@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from io import BufferedReader
@@ -83,6 +84,18 @@ def lock_file(path: Path) -> BinaryIO:
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         return open(path, "ab", opener=no_link)
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Holds a lock on a file while the context lasts; waits for who else holds it."""
+    with lock_file(path) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Waiting for the process that holds {lock.name}.", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def no_link(path: str, flags: int) -> int:

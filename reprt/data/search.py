@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from reprt.data.corpora import embedded, ted
+from reprt.data.corpora import embedded, ted, wmt14
 from reprt.data.corpora.archive import unpack
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
@@ -36,9 +36,10 @@ def find(text: str, pair: str) -> Corpus:
 
     Args:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
-            the search alone; `"embedded"` for the built-in text; else the path of a
-            folder or archive laid out as the official one, or of a file that `reprt
-            prepare` made.
+            the search alone; `"embedded"` for the built-in text; `"wmt14"` for that of
+            WMT'14, downloaded if it is not in the cache; else the path of a folder or
+            archive laid out as the official one, or of a file that `reprt prepare`
+            made.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, named alike. The built-in text is
             Portuguese-English whatever the pair.
@@ -48,7 +49,7 @@ def find(text: str, pair: str) -> Corpus:
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
-            the search for `"ted"` fails.
+            the search for `"ted"` or the download of `"wmt14"` fails.
         ValueError: if the pair is unknown.
 
     Example:
@@ -63,8 +64,13 @@ def find(text: str, pair: str) -> Corpus:
         if corpus.pair != pair:
             _announce(f"The built-in text is {corpus.pair}, whereas {pair} was wanted.")
         return corpus
+    if text == "wmt14":
+        try:
+            return wmt14.load(pair)
+        except (OSError, ValueError) as error:
+            raise TextUnavailable(f"No text of WMT'14: {error}") from error
     if text not in ("auto", "ted"):
-        setting = "the text (none of 'auto', 'ted', 'embedded', hence a path)"
+        setting = "the text (none of 'auto', 'ted', 'embedded', 'wmt14', hence a path)"
         return _given(text, pair, setting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")

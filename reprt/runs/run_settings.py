@@ -45,7 +45,8 @@ class TextSettings:
 
     Args:
         pair: one of the 14 pairs, by TFDS's name, or another that is laid out alike.
-        source: where the text comes from: `"auto"`, `"ted"`, `"embedded"` or a path.
+        source: where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or
+            a path.
         max_tokens: longest input of either side, in tokens.
     """
 

@@ -113,3 +113,16 @@ def test_unpacking_twice_at_once(tmp_path, monkeypatch):
 
     assert one == other and (one / "b" / "c").read_bytes() == bytes(5)
     assert list((tmp_path / "new").iterdir()) == [one]
+
+
+def test_unpacks_what_is_asked_for_past_what_is_not_safe(tmp_path):
+    link = LINK("link", linkname="/etc/passwd")
+    members = [link, _member("./a/b", size=5), _member("../evil"), _member("c")]
+    archive = _archive(tmp_path / "a.tgz", *members)
+
+    folder = unpack(archive, tmp_path / "folder", only=["a/b"])
+
+    assert [path.name for path in folder.rglob("*")] == ["a", "b"]
+    with pytest.raises(ArchiveError, match="is refused.* has no d and no e"):
+        unpack(archive, tmp_path / "other", only=["e", "c", "d"])
+    assert not (tmp_path / "other").exists()

@@ -6,6 +6,7 @@ import os
 import shutil
 import tarfile
 import zlib
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -32,7 +33,11 @@ class ArchiveError(ValueError):
     """The archive is damaged, is no tar archive, or is not safe to unpack."""
 
 
-def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> Path:
+def unpack(
+    archive: str | os.PathLike,
+    folder: str | os.PathLike,
+    only: Collection[str] | None = None,
+) -> Path:
     """Unpacks a tar archive, compressed or not, into a folder of its own.
 
     The folder appears only when all of the archive is in it. One that exists already
@@ -41,21 +46,23 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> Path:
     Args:
         archive: the archive.
         folder: the folder to create; missing parents are created, too.
+        only: names of the members to unpack; None for all. The others are read past,
+            whatever they are.
 
     Returns:
         `folder`.
 
     Raises:
         ArchiveError: if the archive is damaged, is no tar archive, has a member that
-            is no plain file or folder or would be written outside `folder`, or holds
-            far more than its size lets expect. Nothing is left behind then.
+            is no plain file or folder or would be written outside `folder`, holds far
+            more than its size lets expect, or lacks one of `only`. Nothing is left behind then.
     """
     folder = Path(folder)
     if folder.is_dir():
         return folder
     try:
         with opened(archive) as file, whole_folder(folder) as unfinished:
-            _extract(file, unfinished)
+            _extract(file, unfinished, only)
     except OSError:
         # Another process may have been faster; its folder is as good.
         if not folder.is_dir():
@@ -63,10 +70,10 @@ def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> Path:
     return folder
 
 
-def _extract(file: BinaryIO, folder: Path):
+def _extract(file: BinaryIO, folder: Path, only: Collection[str] | None):
     try:
         with tarfile.open(fileobj=file, tarinfo=_Member) as tar:
-            for member in _checked(tar, os.fstat(file.fileno()).st_size):
+            for member in _checked(tar, os.fstat(file.fileno()).st_size, only):
                 _write(tar, member, folder / member.name)
     except ArchiveError as error:
         raise ArchiveError(
@@ -95,8 +102,10 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def _checked(tar: tarfile.TarFile, size: int) -> list[tarfile.TarInfo]:
-    """Returns the members, all of which may be written.
+def _checked(
+    tar: tarfile.TarFile, size: int, only: Collection[str] | None
+) -> list[tarfile.TarInfo]:
+    """Returns the members to be written, all of which may be.
 
     tarfile's own filter follows links, and is led outside by chains of them.
     """
@@ -104,6 +113,8 @@ def _checked(tar: tarfile.TarFile, size: int) -> list[tarfile.TarInfo]:
     total, most = 0, max(SMALL, MOST_TIMES * size)
     for member in tar:
         path = PurePosixPath(member.name)
+        if only is not None and str(path) not in only:
+            continue
         if not (member.isdir() or member.isreg()) or member.issparse():
             raise ArchiveError(f"{member.name!r} is no plain file or folder")
         if path.is_absolute() or ".." in path.parts:
@@ -127,6 +138,9 @@ def _checked(tar: tarfile.TarFile, size: int) -> list[tarfile.TarInfo]:
         raise tarfile.ReadError("it has no end")
     while end.read(_CHUNK):
         pass
+    there = {str(PurePosixPath(member.name)) for member in members}
+    if missing := sorted(set(only or ()) - there):
+        raise ArchiveError(f"it has no {' and no '.join(missing)}")
     return members
 
 

@@ -48,7 +48,7 @@ class Split:
         Raises:
             ValueError: if there is none.
         """
-        kept = [all(map(_has_a_word, pair)) for pair in zip(source, target)]
+        kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
         if not any(kept):
             raise ValueError(
                 "Expected at least one line with text on both sides. Received: none in "
@@ -113,7 +113,7 @@ class Corpus:
         return sha.hexdigest()
 
 
-def _has_a_word(sentence: str) -> bool:
+def has_a_word(sentence: str) -> bool:
     """Whether a tokenizer that drops accents would leave anything of a sentence."""
     return any(
         unicodedata.category(sign) not in _UNSEEN and sign not in _FILLERS

@@ -1,15 +1,13 @@
 """Downloads that resume, and are checked before they count."""
 
-import fcntl
 import functools
 import http.client
 import os
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from reprt.files import lock_file, no_link
+from reprt.files import held, no_link
 from reprt.progress import byte_line
 
 TIMEOUT = 20
@@ -22,18 +20,20 @@ class DownloadError(OSError):
     """The address cannot be reached, or what it delivered is not what was expected."""
 
 
-def download(url: str, path: str | os.PathLike, size: int, sha256: str) -> Path:
-    """Downloads a file whose size and sha256 are known, resuming where it stopped.
+def download(
+    url: str, path: str | os.PathLike, size: int | None, known_hash: str
+) -> Path:
+    """Downloads a file whose hash is known, resuming where it stopped.
 
-    Bytes gather in `<path>.part`. Only when all are there and their sha256 is right
+    Bytes gather in `<path>.part`. Only when all are there and their hash is right
     does the file get its name, so that a file at `path` can be trusted. If the right
     file is there already, nothing is downloaded.
 
     Args:
         url: the address, http or https.
         path: where the file shall be; missing folders are created.
-        size: the expected number of bytes.
-        sha256: the expected sha256, in hexadecimal digits.
+        size: the expected number of bytes; None for what the server says.
+        known_hash: the expected sha256 in hexadecimal digits, or an MD5 as `md5:...`.
 
     Returns:
         `path`.
@@ -48,15 +48,10 @@ def download(url: str, path: str | os.PathLike, size: int, sha256: str) -> Path:
     pooch.get_logger().setLevel("WARNING")
     path = Path(path)
     # One process at a time downloads; the others then find the file there.
-    with lock_file(Path(f"{path}.lock")) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"Waiting for the process that holds {lock.name}.", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with held(Path(f"{path}.lock")):
         receive = functools.partial(_receive, Path(f"{path}.part"), size)
         try:
-            pooch.retrieve(url, sha256, path.name, path.parent, downloader=receive)
+            pooch.retrieve(url, known_hash, path.name, path.parent, downloader=receive)
         except ValueError as error:
             raise DownloadError(
                 f"{url} did not deliver the expected file. {error}"
@@ -64,13 +59,12 @@ def download(url: str, path: str | os.PathLike, size: int, sha256: str) -> Path:
     return path
 
 
-def _receive(part: Path, size: int, url: str, file: str, _):
+def _receive(part: Path, size: int | None, url: str, file: str, _):
     """Completes `part` and gives it to pooch as `file`, to compare its hash."""
     there = part.stat().st_size if part.exists() else 0
     if there != size:
-        with _request(url, there if there < size else 0) as response:
-            _check_promise(url, response, size)
-            _append(url, response, part, size)
+        with _request(url, 0 if size and there > size else there) as response:
+            _append(url, response, part, _promised(url, response, size))
     part.replace(file)
 
 
@@ -95,15 +89,20 @@ def _request(url: str, start: int) -> http.client.HTTPResponse:
         ) from error
 
 
-def _check_promise(url: str, response: http.client.HTTPResponse, size: int):
+def _promised(url: str, response: http.client.HTTPResponse, size: int | None) -> int:
     """Refuses a file of another size before it overwrites what is already there."""
     total = response.headers.get("Content-Range", "").rpartition("/")[2]
     promised = total or response.headers.get("Content-Length", "")
+    if size is None:
+        if not promised.isdigit():
+            raise DownloadError(f"{url} does not say how many bytes it delivers.")
+        return int(promised)
     if promised.isdigit() and int(promised) != size:
         raise DownloadError(
             f"{url} does not deliver the expected file. Expected {size} bytes. "
             f"Received: {promised} bytes of {response.headers.get_content_type()}."
         )
+    return size
 
 
 def _append(url: str, response: http.client.HTTPResponse, part: Path, size: int):
