@@ -12,6 +12,7 @@ import threading
 import pytest
 import tiny_run
 
+from reprt.cli import main
 from reprt.data.corpora import download, embedded, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
@@ -94,7 +95,7 @@ def archives(pairs):
 
 @pytest.fixture
 def server(archives, monkeypatch, tmp_path):
-    """The parts come from a server of this machine, and go into a cache of their own."""
+    """The parts come from a server on this machine and go into a cache of their own."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path))
     monkeypatch.setattr(download, "TIMEOUT", 5)
@@ -247,6 +248,26 @@ def test_a_text_that_was_cut_is_not_gone_on_with(server):
 
     with pytest.raises(TextUnavailable, match="train.fr to have .* Remove "):
         find("wmt14", "en_to_fr")
+
+
+TINY = """
+text.max_tokens=24 vocabulary.size=300 batching.size=400 schedule.warmup_steps=4
+training.steps=3 training.keep_every=2 training.bleu=false models.base.num_blocks=1
+models.base.embedding_dim=8 models.base.num_heads=2 models.base.key_dim=4
+models.base.value_dim=4 models.base.feed_forward_dim=16
+"""
+
+
+def test_one_command_downloads_and_trains(server, tmp_path, eagerly):
+    recipe = tiny_run.REPOSITORY / "experiments" / "wmt14_en_fr.toml"
+    sets = [f"--set={each}" for each in TINY.split()]
+    out = tmp_path / "out"
+
+    assert main(["train", str(recipe), "--out", str(out), *sets]) == 0
+
+    manifest = json.loads((out / "base" / "manifest.json").read_text())
+    assert manifest["text"] == "WMT14 en_to_fr"
+    assert "WMT14 en_to_fr" in (out / "report.md").read_text()
 
 
 def test_another_pair_is_refused():

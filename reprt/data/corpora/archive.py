@@ -55,7 +55,8 @@ def unpack(
     Raises:
         ArchiveError: if the archive is damaged, is no tar archive, has a member that
             is no plain file or folder or would be written outside `folder`, holds far
-            more than its size lets expect, or lacks one of `only`. Nothing is left behind then.
+            more than its size lets expect, or lacks one of `only`. Nothing is left
+            behind then.
     """
     folder = Path(folder)
     if folder.is_dir():
@@ -73,7 +74,8 @@ def unpack(
 def _extract(file: BinaryIO, folder: Path, only: Collection[str] | None):
     try:
         with tarfile.open(fileobj=file, tarinfo=_Member) as tar:
-            for member in _checked(tar, os.fstat(file.fileno()).st_size, only):
+            size = os.fstat(file.fileno()).st_size
+            for member in _checked(tar, size, only):
                 _write(tar, member, folder / member.name)
     except ArchiveError as error:
         raise ArchiveError(
