@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypedDict
 
@@ -169,8 +169,8 @@ def load(pair: str) -> Corpus:
 
 def place() -> Path:
     """Returns the folder of the text: other archives or rules, another folder."""
-    identity = [RULES, LONGEST, MOST_TIMES]
-    identity += [part.known_hash for part in (*TRAIN, DEV, TEST)]
+    hashes = [part.known_hash for part in (*TRAIN, DEV, TEST)]
+    identity = RULES, LONGEST, MOST_TIMES, hashes
     sha256 = hashlib.sha256(repr(identity).encode()).hexdigest()
     return cache() / "wmt14" / sha256[:16]
 
@@ -241,7 +241,7 @@ def _join(folder: Path):
             shutil.rmtree(members)
 
 
-def _append(part: Part, folder: Path, files: list[BinaryIO]) -> Joined:
+def _append(part: Part, folder: Path, files: Sequence[BinaryIO]) -> Joined:
     """Appends one part; each line but the first of a file begins with its break."""
     hashes = [hashlib.sha256() for _ in files]
     begun = [os.fstat(file.fileno()).st_size for file in files]
