@@ -37,7 +37,7 @@ class BatchPlan:
     >>> [batch.tolist() for batch in plan.batches()]
     [[1, 3], [0], [2], [4]]
     >>> [batch.tolist() for batch in plan.batches(epoch=0)]
-    [[4], [3, 1], [2], [0]]
+    [[4], [0], [2], [3, 1]]
     """
 
     lengths: np.ndarray
