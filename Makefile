@@ -4,7 +4,7 @@
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests
-#   make test-all          and those of several workers, Ray, the benchmarks, many kills
+#   make test-all          and the long ones: whole jobs, several processes, many kills
 #   make check             lint, types and the direction of imports
 #   make notebooks         execute the notebooks, into docs/notebooks
 #   make docs              build the documentation site, into build/site

@@ -85,6 +85,7 @@ def assert_whole(run, out, capsys):
     assert exported(tf.constant(["a casa"]))[0].numpy().decode() == translated
 
 
+@pytest.mark.long
 def test_the_recurrent_family_goes_through_all(tmp_path, monkeypatch, eagerly, capsys):
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=16, dev=5, test=6)

@@ -28,6 +28,7 @@ preset = "decoder-only"
 """
 
 
+@pytest.mark.long
 def test_it_is_trained_searched_evaluated_shown_and_exported(
     tmp_path, monkeypatch, capsys
 ):

@@ -94,7 +94,8 @@ def training_cost(model, split, epochs: float, seconds: float | None = None) -> 
     return Cost(
         model.count_params(),
         parameters_without_tables(model),
-        *(round(epochs * int(tokens.sum())) for tokens in (sources, targets)),
+        round(epochs * int(sources.sum())),
+        round(epochs * int(targets.sum())),
         round(epochs * FLOPS * PASSES * products),
         seconds,
     )

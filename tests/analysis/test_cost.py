@@ -172,6 +172,7 @@ def test_the_page_has_the_numbers_that_are_counted():
         assert number in page, number
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size, budget", [("tiny", "repe"), ("small", "baseline")])
 def test_small_presets_have_the_papers_budgets(size, budget):
     def outside_tables(name):

@@ -372,6 +372,7 @@ def searched(weights):
     return results
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatch):
     if importlib.util.find_spec(backend) is None:

@@ -67,6 +67,7 @@ def planned(error):
     return {f"{pair} {run}": tuple(cells) for pair, run, *cells, _ in found}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
 def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert train("--plan") == 0

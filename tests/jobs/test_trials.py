@@ -29,6 +29,7 @@ schedule.warmup_steps = 1
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
 def test_trials_are_trained_one_after_the_other_and_compared(
     tmp_path, monkeypatch, capsys

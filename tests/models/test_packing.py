@@ -144,6 +144,7 @@ def fitted(model, batch, packed, **options):
     return [*history["loss"], *history["token_accuracy"], *evaluated]
 
 
+@pytest.mark.long
 def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(tiny, tmp_path):
     batch = random_batch(10, 9)  # XLA compiles for every shape
     padded, packed = (tiny("repe", num_blocks=1, dropout=0.0) for _ in range(2))

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import Lines
+from tiny import VOCABULARY, Lines
 
 from reprt.data import pack
 from reprt.data.prepared import write_prepared
@@ -40,10 +40,10 @@ logical = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, logical)
 
 import test_distribution as test
-from tiny import settings
+from tiny import VOCABULARY, settings
 from reprt.data.prepared import read_prepared
 
-text = read_prepared(folder / "text.npz").encoded(150, 24)
+text = read_prepared(folder / "text.npz").encoded(VOCABULARY, 24)
 test.train(folder, "repe", text, settings)
 test.fit(folder, settings)
 tf.config.run_functions_eagerly(True)
@@ -148,7 +148,7 @@ def fit(folder, settings):
 def runs(tmp_path_factory, text, settings):
     """What one and two replicas make of the same work."""
     one, two = (tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2))
-    write_prepared(text, 150, 24, two / "text.npz")
+    write_prepared(text, VOCABULARY, 24, two / "text.npz")
     here = pathlib.Path(__file__).parent
     arguments = [str(two), str(here), str(here.parent)]
     process = subprocess.Popen([sys.executable, "-c", TWO_REPLICAS, *arguments])

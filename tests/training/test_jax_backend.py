@@ -117,10 +117,10 @@ def expected(tmp_path_factory, text, settings):
     for name in ("baseline", "repe", "recurrent"):
         run, files = settings(name, {"dropout": 0.0}), RunFolder(folder / "runs" / name)
         files.open(run, text)
-        trainer = Trainer(run, text, files, Lines())
-        trainer._optimizer.epsilon = 1e-2
-        np.savez(folder / f"{name}.npz", *trainer.model.get_weights())
         with eager.training():
+            trainer = Trainer(run, text, files, Lines())
+            trainer._optimizer.epsilon = 1e-2
+            np.savez(folder / f"{name}.npz", *trainer.model.get_weights())
             trainer.train_epoch()
         logs[name] = files.log()[0]
     return folder, logs

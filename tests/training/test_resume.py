@@ -107,6 +107,7 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp
             np.testing.assert_array_equal(this[name], that[name])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
 def test_an_epoch_of_batches_of_tokens_goes_on_in_its_middle(
     trainer, variables, assert_same, monkeypatch

@@ -142,6 +142,7 @@ def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
     assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
 def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
     trainer, variables, assert_same, monkeypatch
