@@ -22,7 +22,7 @@ from reprt.reading import read_json
 
 LANGUAGES = ("en", "fr")
 PAIRS = ("en_to_fr", "fr_to_en")
-# Moses' clean-corpus-n with its default ratio, and the length that fairseq gives it.
+# The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
 LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
 RULES = 1  # changes with whatever changes the text that comes of the archives
