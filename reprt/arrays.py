@@ -27,12 +27,12 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             raise ValueError("it is no whole archive of arrays")
         file.seek(0)
         try:
-            with zipfile.ZipFile(file) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-            if size > MEMORY:
-                raise ValueError(f"its arrays of {size:,} bytes do not fit in memory")
-            file.seek(0)
             with np.load(file, allow_pickle=False) as saved:
+                size = sum(member.file_size for member in saved.zip.infolist())
+                if size > MEMORY:
+                    raise ValueError(
+                        f"its arrays of {size:,} bytes do not fit in memory"
+                    )
                 arrays = {name: saved[name] for name in saved.files}
         except Exception as error:  # NumPy, zip and zlib have no common base of errors.
             raise ValueError(f"{type(error).__name__}: {error}") from error

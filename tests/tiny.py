@@ -31,6 +31,13 @@ class Lines:
         self.show, self.say = self.shown.append, self.said.append
 
 
+def to_the_end(trainer):
+    """Trains all that is left, and returns the trainer."""
+    while not trainer.finished:
+        trainer.train_epoch()
+    return trainer
+
+
 def losses(run):
     """The log of a run folder without the times, which no two runs share."""
     return [

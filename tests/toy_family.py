@@ -58,14 +58,6 @@ class Bag(TranslationModel):
         self.built = True
 
     @property
-    def longest_source(self):
-        return self.config.max_length
-
-    @property
-    def longest_target(self):
-        return self.config.max_length
-
-    @property
     def looks_ahead(self):
         return self.config.sees_all
 

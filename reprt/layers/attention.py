@@ -5,10 +5,9 @@ from numbers import Integral
 import keras
 from keras import ops
 
-from reprt.layers.masks import causal_mask
+from reprt.layers.masks import causal_mask, for_softmax
 
 HEADS_FIRST = (0, 2, 1, 3)
-FORBIDDEN = -1e9  # a score whose exponential is 0
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -253,11 +252,7 @@ class PMHA(keras.layers.Layer):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         scores = scores * self.key_dim**-0.5
-        # The softmax in float32 at least, whatever the dtype policy.
-        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
-        if mask is None:
-            return scores
-        return ops.where(ops.expand_dims(mask, 1), scores, FORBIDDEN)
+        return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
     def _attend(self, query, key, value, mask, training):
         """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""

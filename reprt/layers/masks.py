@@ -5,6 +5,8 @@ from keras import ops
 
 from reprt.constants import PAD_ID
 
+FORBIDDEN = -1e9  # a score whose exponential is 0
+
 
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
@@ -60,3 +62,14 @@ def causal_mask(length):
     """
     position = ops.arange(length)
     return ops.greater_equal(position[:, None], position[None, :])[None]
+
+
+def for_softmax(scores, mask):
+    """Returns scores in float32 at least, so low where a mask is False as to weigh 0.
+
+    Args:
+        scores: tensor of any dtype.
+        mask: boolean tensor that broadcasts with it, True to attend; or None.
+    """
+    scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
+    return scores if mask is None else ops.where(mask, scores, FORBIDDEN)

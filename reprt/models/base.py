@@ -51,8 +51,8 @@ class TranslationModel(keras.Model, abc.ABC):
         shared = getattr(config, "shared_embedding", False)
         if shared and source_vocab_size != target_vocab_size:
             raise ValueError(
-                "shared_embedding=True takes one vocabulary for both sides. Received: "
-                f"source_vocab_size={source_vocab_size}, "
+                "Expected one vocabulary for both sides, which one table embeds. "
+                f"Received: source_vocab_size={source_vocab_size}, "
                 f"target_vocab_size={target_vocab_size}."
             )
         super().__init__(**kwargs)
@@ -90,14 +90,14 @@ class TranslationModel(keras.Model, abc.ABC):
         return getattr(self.config, "scores_source", False)
 
     @property
-    @abc.abstractmethod
     def longest_source(self) -> int:
         """The most source tokens that the model can read."""
+        return self.config.max_length
 
     @property
-    @abc.abstractmethod
     def longest_target(self) -> int:
         """The most target tokens that the model can read or write."""
+        return self.config.max_length
 
     @abc.abstractmethod
     def states(self, inputs, training=None):
@@ -239,6 +239,13 @@ class TranslationModel(keras.Model, abc.ABC):
             "target_vocab_size": self.target_vocab_size,
             "config": as_table(self.config),
         }
+
+    def _projection_by(self, output, embedding):
+        """That of an output layer or, where it is None, of an embedding's table."""
+        dtype = self.compute_dtype
+        if output is None:
+            return ops.cast(ops.transpose(embedding.embedding.embeddings), dtype), None
+        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
     def _parts(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""

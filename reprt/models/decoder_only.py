@@ -84,13 +84,6 @@ class DecoderOnly(TranslationModel):
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, DecoderOnlyConfig):
             config = from_settings(DecoderOnlyConfig, config, "the model's config")
-        if source_vocab_size != target_vocab_size:
-            raise ValueError(
-                "Expected one vocabulary for both sides, for a decoder alone reads "
-                "them as one sequence: learn one on both languages. Received: "
-                f"source_vocab_size={source_vocab_size}, "
-                f"target_vocab_size={target_vocab_size}."
-            )
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
         sides = 2 if config.target_positions == "continue" else 1
@@ -118,16 +111,6 @@ class DecoderOnly(TranslationModel):
         self.decoder.build((None, None, self.config.embedding_dim))
         self.built = True
 
-    @property
-    def longest_source(self) -> int:
-        """How many tokens a source may have."""
-        return self.config.max_length
-
-    @property
-    def longest_target(self) -> int:
-        """How many tokens a target may have."""
-        return self.config.max_length
-
     def multiply_adds(self, sources, targets):
         """Returns the multiply-adds of the products of matrices for one pair.
 
@@ -142,8 +125,7 @@ class DecoderOnly(TranslationModel):
         return config.num_blocks * block + targets * width * self.target_vocab_size
 
     def projection(self):
-        table = self.embedding.embedding.embeddings
-        return ops.cast(ops.transpose(table), self.compute_dtype), None
+        return self._projection_by(None, self.embedding)
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""

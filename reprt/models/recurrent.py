@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers import TokenAndPositionEmbedding, padding_mask
-from reprt.layers.attention import FORBIDDEN
+from reprt.layers.masks import for_softmax
 from reprt.models.base import TranslationModel
 from reprt.settings import RecurrentConfig, from_settings
 
@@ -199,16 +199,6 @@ class Recurrent(TranslationModel):
             self.output_dense.build((None, None, m))
         self.built = True
 
-    @property
-    def longest_source(self) -> int:
-        """How many tokens a source may have."""
-        return self.config.max_length
-
-    @property
-    def longest_target(self) -> int:
-        """How many tokens a target may have."""
-        return self.config.max_length
-
     def multiply_adds(self, sources, targets):
         """Returns the multiply-adds of the matrix products of a pair's forward pass.
 
@@ -310,12 +300,7 @@ class Recurrent(TranslationModel):
         return logits, prefixes._replace(states=ops.stack(states, axis=1))
 
     def projection(self):
-        dtype = self.compute_dtype
-        if self.output_dense is None:
-            table = self.target_embedding.embedding.embeddings
-            return ops.cast(ops.transpose(table), dtype), None
-        output = self.output_dense
-        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
+        return self._projection_by(self.output_dense, self.target_embedding)
 
     def _read(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
@@ -333,9 +318,7 @@ class Recurrent(TranslationModel):
             queries = ops.expand_dims(self.query_dense(states), 2)
             hidden = ops.tanh(queries + ops.expand_dims(memory.keys, 1))
             scores = ops.squeeze(self.score_dense(hidden), -1)
-        # The softmax in float32 at least, whatever the dtype policy.
-        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
-        scores = ops.where(ops.expand_dims(memory.mask, 1), scores, FORBIDDEN)
+        scores = for_softmax(scores, ops.expand_dims(memory.mask, 1))
         weights = ops.cast(ops.softmax(scores, axis=-1), states.dtype)
         context = ops.matmul(weights, memory.states)
         both = ops.concatenate([context, states], axis=-1)

@@ -147,12 +147,7 @@ class Transformer(TranslationModel):
         self.built = True
 
     def projection(self):
-        dtype = self.compute_dtype
-        if self.output_dense is None:
-            table = self.target_embedding.embedding.embeddings
-            return ops.cast(ops.transpose(table), dtype), None
-        output = self.output_dense
-        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
+        return self._projection_by(self.output_dense, self.target_embedding)
 
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
@@ -243,16 +238,6 @@ class Transformer(TranslationModel):
     def looks_ahead(self) -> bool:
         """Whether the decoder's positions depend on later target tokens."""
         return not self.target_embedding.causal
-
-    @property
-    def longest_source(self) -> int:
-        """How many tokens a source may have."""
-        return self.config.max_length
-
-    @property
-    def longest_target(self) -> int:
-        """How many tokens a target may have."""
-        return self.config.max_length
 
     @property
     def padding_matters(self) -> bool:

@@ -19,7 +19,7 @@ def average_models(run: Path, last: int | None = None, out: Path | None = None) 
 
     Args:
         run: the run's folder, trained with `[training] keep_models`.
-        last: how many models, the newest; None for all that were kept.
+        last: how many of the newest models; None takes all that were kept.
         out: the folder that is made; None for `average` in the run's.
 
     Returns:

@@ -87,7 +87,7 @@ class State:
         Args:
             saved: the table.
             where: how it is called in messages.
-            steps_per_epoch: by which an older table's step is told.
+            steps_per_epoch: gives the step of an older table, which has none.
 
         Raises:
             ValueError: if it is not a state.
@@ -232,11 +232,7 @@ class Trainer:
 
     @property
     def steps_left(self) -> int:
-        training, state = self.settings.training, self.state
-        if training.steps is not None:
-            return max(0, training.steps - state.step)
-        epochs = training.epochs - state.epoch
-        return max(0, epochs * self._plan.steps - state.step_in_epoch)
+        return max(0, self.steps - self.state.step)
 
     @property
     def steps(self) -> int:

@@ -82,9 +82,7 @@ def train(folder, settings, text):
     with run.claimed() as mine:
         assert mine
         run.open(settings, text)
-        ours = trainer.Trainer(settings, text, run, tiny.Lines())
-        while not ours.finished:
-            ours.train_epoch()
+        ours = tiny.to_the_end(trainer.Trainer(settings, text, run, tiny.Lines()))
         run.write_metrics({"parameters": ours.model.count_params()})
 
 

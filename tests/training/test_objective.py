@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from keras import ops
-from tiny import Lines, losses
+from tiny import Lines, losses, to_the_end
 
 from reprt.data.encoding import EncodedSplit
 from reprt.runs.run_folder import RunFolder
@@ -27,12 +27,6 @@ class Fading(Objective):
         states = self.model.states(inputs, training=False)
         total, count = ops.sum(ops.square(states)), ops.sum(ops.ones_like(states))
         return [term._replace(weight=1.0 - share), Term(total, count, share)], sums
-
-
-def to_the_end(trainer):
-    while not trainer.finished:
-        trainer.train_epoch()
-    return trainer
 
 
 @pytest.mark.usefixtures("eagerly")

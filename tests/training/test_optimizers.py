@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny import losses
+from tiny import losses, to_the_end
 
 from reprt.optimizers import make_optimizer
 from reprt.runs.run_settings import (
@@ -102,12 +102,6 @@ def test_adamw_decays_matrices_and_tables_alone():
             w -= rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-9)
     for found, wanted in zip(weights, expected):
         np.testing.assert_allclose(ops.convert_to_numpy(found), wanted, rtol=1e-4)
-
-
-def to_the_end(trainer):
-    while not trainer.finished:
-        trainer.train_epoch()
-    return trainer
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tiny_run
-from tiny import losses
+from tiny import losses, to_the_end
 
 from reprt import termination
 from reprt.cli import main
@@ -113,9 +113,7 @@ def test_an_epoch_of_batches_of_tokens_goes_on_in_its_middle(
     trainer, variables, assert_same, monkeypatch
 ):
     asked = {"batching": {"name": "tokens", "size": 100}, "checkpoint_minutes": 0}
-    alone = trainer("alone", **asked)
-    while not alone.finished:
-        alone.train_epoch()
+    alone = to_the_end(trainer("alone", **asked))
     steps = alone.steps_per_epoch
     for stop in (2, steps + 3):  # in the middle of each epoch
         run = trainer("run", **asked)

@@ -5,6 +5,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiny import to_the_end
 
 from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
@@ -150,8 +151,7 @@ def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
     monkeypatch.setattr("reprt.training.trainer.CALIBRATION_STEPS", 1)
     alone = [trainer(f"alone-{name}", name) for name in NAMES]
     for each in alone:
-        while not each.finished:
-            each.train_epoch()
+        to_the_end(each)
 
     together = [
         trainer(f"together-{name}", name) for name in NAMES

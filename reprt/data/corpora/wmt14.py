@@ -139,7 +139,7 @@ def load(pair: str) -> Corpus:
         pair: `"en_to_fr"` or `"fr_to_en"`.
 
     Raises:
-        DownloadError: if an archive cannot be had; the next call resumes.
+        DownloadError: if a download fails; the next call resumes.
         ValueError: for another pair, or if an archive does not hold what it should.
 
     Example:
