@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import resource
+import sys
 import time
 from collections.abc import Callable
 
@@ -91,13 +93,21 @@ def _train(runs, text, progress, after_epoch):
             f"the results go to {trainers[0].folder.path.parent}"
         )
     errors = train_side_by_side(trainers, after_epoch)
+    alone = len(runs) == 1  # its memory is the process'
     for trainer in trainers:
         if trainer.finished and trainer.folder.writable:
             try:
-                trainer.folder.write_metrics(_results(trainer, progress))
+                memory = {"peak_memory_bytes": _peak_memory()} if alone else {}
+                trainer.folder.write_metrics(memory | _results(trainer, progress))
             except ArithmeticError as error:
                 errors.append(error)
     return errors
+
+
+def _peak_memory() -> int:
+    """The most bytes that this process has held so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _results(trainer, progress: Progress):
@@ -125,6 +135,8 @@ def _results(trainer, progress: Progress):
     begun = time.monotonic()
     prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
     middle = time.monotonic()
+    unseen = prefix_loss(model, text.test, run.evaluation_size, show)
+    begun_search = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(
         translator, text.test.source, text.test_words, text.corpus.test.target, show
@@ -140,10 +152,11 @@ def _results(trainer, progress: Progress):
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
         "val_prefix_seconds": middle - begun,
+        "test_prefix_loss_per_token": unseen.per_token,
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
         "test_scores": [dataclasses.asdict(score) for score in found.scores],
-        "test_seconds": time.monotonic() - middle,
+        "test_seconds": time.monotonic() - begun_search,
         "examples": [
             {"source": source, "reference": reference, "translation": translation}
             for source, reference, translation in list(examples)[:EXAMPLES]

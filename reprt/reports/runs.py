@@ -26,6 +26,13 @@ from reprt.schema import check
 
 NOT_RUN = "not run"
 SELECTION = "selection.toml"
+MEASURED = (
+    "parameters",
+    "peak_memory_bytes",
+    "val_prefix_loss_per_token",
+    "test_prefix_loss_per_token",
+    "test_bleu",
+)
 # Settings that are no departure from the paper, whatever they are.
 INDIFFERENT = {
     "text.pair",
@@ -140,7 +147,7 @@ class Run(Record):
             found["tokens_per_second"] = tokens / len(self.log) / self.seconds_an_epoch
         if self.cost:
             found |= dataclasses.asdict(self.cost)
-        for name in ("parameters", "val_prefix_loss_per_token", "test_bleu"):
+        for name in MEASURED:
             if name in self.results:
                 found[name] = self.results[name]
         for score in self.results.get("test_scores", ()):

@@ -67,5 +67,9 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())["prefix"]
     assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
     assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
+    assert main(["evaluate", str(out / "repe.0"), "--split", "test"]) == 0
+    test = json.loads((out / "repe.0" / "evaluation-test.json").read_text())["prefix"]
+    assert test["per_token"] == pytest.approx(metrics["test_prefix_loss_per_token"])
+    assert metrics["peak_memory_bytes"] > 100 * 2**20  # TensorFlow alone has more
     assert found["per_token"] != pytest.approx(found["mean_of_batches"])
     assert len(metrics["test_scores"]) == 4
