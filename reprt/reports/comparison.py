@@ -11,7 +11,7 @@ from reprt.reports.cost import cost_section
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
-from reprt.reports.runs import Run, Series, provenance_lines, read_runs
+from reprt.reports.runs import Run, Series, read_runs, starts_lines
 from reprt.reports.tables import csv_text, markdown
 
 HEAD = (
@@ -179,7 +179,7 @@ def _page(runs, finished, series, notes) -> str:
             "had other work to do. The commands, each with the number of times that a "
             "run was started by it:",
             "",
-            *_starts(finished),
+            *starts_lines(finished),
         ]
     )
 
@@ -210,15 +210,6 @@ def _table(title, group) -> list[str]:
 
 def _signed(number: float) -> str:
     return "–" if math.isnan(number) else f"{number:+.3f}"
-
-
-def _starts(runs) -> list[str]:
-    """Each way in which runs were started, once, with how many there were of it."""
-    counts: dict[str, int] = {}
-    for run in runs:
-        for line in provenance_lines(run, with_time=False):
-            counts[line] = counts.get(line, 0) + 1
-    return [f"- {count} × {line}" for line, count in sorted(counts.items())] + [""]
 
 
 def _draw(series: Sequence[Series], run: Run, path: Path):

@@ -1,5 +1,6 @@
 """Pages are written whole, and keep what a person has added to them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.files import read_text, whole_file
@@ -29,6 +30,36 @@ def new_figure(rows: int, columns: int, figsize, **options):
 
     figure = Figure(figsize=figsize, layout="constrained")
     return figure, figure.subplots(rows, columns, **options)
+
+
+def label_points(axis, points: Sequence[tuple[float, float, str, str]]):
+    """Writes a label beside the right edge for each point, and a line that leads to it.
+
+    Labels keep their order and a distance from each other, so that all can be read.
+
+    Args:
+        axis: with its points drawn and its scales set.
+        points: x, y, the label and its colour.
+    """
+    distance = 0.065  # of the axis' height
+    inside = axis.transData.transform
+    down = axis.transAxes.inverted().transform
+    placed = sorted((down(inside((x, y)))[1], x, y, *rest) for x, y, *rest in points)
+    heights = [each[0] for each in placed]
+    for index in range(1, len(heights)):
+        heights[index] = max(heights[index], heights[index - 1] + distance)
+    excess = max(0.0, heights[-1] - 1.0) if heights else 0.0
+    for height, (_, x, y, label, colour) in zip(heights, placed):
+        axis.annotate(
+            label,
+            (x, y),
+            xytext=(1.04, height - excess),
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=8,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.4, "lw": 0.8},
+        )
 
 
 def notes(folder: Path) -> list[str]:

@@ -20,12 +20,13 @@ from reprt.files import write_text
 from reprt.reading import read_csv, read_json, read_toml
 from reprt.reports.tables import csv_text
 from reprt.runs.records import Manifest, Metrics, epoch_of
-from reprt.runs.run_settings import flat
+from reprt.runs.run_settings import SHOWN_AS, flat
 from reprt.schema import check, shown
 
 RECIPE, RUNS, EPOCHS = "recipe.toml", "runs.csv", "epochs.csv"
 PROVENANCE, EXAMPLES = "provenance.json", "examples.csv"
 HEADER = "# What the runs have in common; what differs is in runs.csv.\n\n"
+OF_MODEL = ("preset", *SHOWN_AS)  # besides its architecture
 OF_RUN = ("looks_ahead", "origin")  # what may differ between manifests on one text
 SCORE = "test_scores."  # begins the columns of scores: test_scores.METRIC.TEXT
 
@@ -218,7 +219,7 @@ def _settings(
 ) -> dict[str, Any]:
     """A run's settings: those of its recipe and model, and its own."""
     model = {
-        key if key == "preset" else f"model.{key}": value
+        key if key in OF_MODEL else f"model.{key}": value
         for key, value in of_model.items()
     }
     tables = {k: v for k, v in recipe.items() if k not in ("page", "models")}
@@ -240,11 +241,11 @@ def _model(run: str) -> str:
 
 
 def _of_model(setting: str) -> bool:
-    return setting == "preset" or setting.startswith("model.")
+    return setting in OF_MODEL or setting.startswith("model.")
 
 
 def _is_setting(column: str) -> bool:
-    return column == "preset" or "." in column and not column.startswith(SCORE)
+    return column in OF_MODEL or "." in column and not column.startswith(SCORE)
 
 
 def _whence(run: Record, shared: dict[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def pages() -> Mapping[str, Page]:
     Example:
 
     >>> list(pages())
-    ['comparison', 'figure3', 'readings', 'report', 'table1']
+    ['comparison', 'families', 'figure3', 'readings', 'report', 'table1']
     """
     _load()
     return dict(sorted(_REGISTERED.items()))

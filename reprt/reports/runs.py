@@ -66,6 +66,15 @@ class Run(Record):
         return self.name.split(".")[0]
 
     @property
+    def label(self) -> str:
+        """What pages call the model."""
+        return self.settings.get("label") or self.model
+
+    @property
+    def colour(self) -> str:
+        return self.settings.get("colour") or "#777777"
+
+    @property
     def schedule(self) -> str:
         return ".".join(self.name.split(".")[1:-1])
 
@@ -170,6 +179,14 @@ class Series:
     @property
     def model(self) -> str:
         return self.runs[0].model
+
+    @property
+    def label(self) -> str:
+        return self.runs[0].label
+
+    @property
+    def colour(self) -> str:
+        return self.runs[0].colour
 
     @property
     def schedule(self) -> str:
@@ -344,3 +361,12 @@ def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
             f"{start['python']}, {versions}"
         )
     return lines
+
+
+def starts_lines(runs: Sequence[Run]) -> list[str]:
+    """Returns each way in which runs were started, once, with how often it was."""
+    counts: dict[str, int] = {}
+    for run in runs:
+        for line in provenance_lines(run, with_time=False):
+            counts[line] = counts.get(line, 0) + 1
+    return [f"- {count} × {line}" for line, count in sorted(counts.items())] + [""]

@@ -12,6 +12,7 @@ from reprt.presets import PRESETS, preset
 from reprt.reading import parse_toml, read_toml
 from reprt.runs.run_settings import (
     FORMAT,
+    SHOWN_AS,
     RunSettings,
     TextSettings,
     TranslationAndSourceSettings,
@@ -197,6 +198,8 @@ class Recipe:
                 f"Expected 'preset' in {where} to be one of {tuple(PRESETS)}. "
                 f"Received: {shown(preset_name)}."
             )
+        shown_as = {key: overrides.pop(key) for key in SHOWN_AS if key in overrides}
+        check(shown_as, dict[str, str], where)
         tables = {}
         for table in OWN_TABLES:
             own = overrides.pop(table, {})
@@ -238,6 +241,7 @@ class Recipe:
             model=settings,
             text=text,
             vocabulary=vocabulary,
+            **shown_as,
             **tables,
         )
 

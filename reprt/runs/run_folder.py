@@ -35,8 +35,12 @@ from reprt.models.saving import load_model
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
 from reprt.runs.records import Manifest, Metrics, read_log
-from reprt.runs.run_settings import RunSettings, flat
+from reprt.runs.run_settings import SHOWN_AS, RunSettings, flat
 from reprt.settings import as_table
+
+# What may change while a run stays the same: the text's place, for its sha256 is what
+# counts, and how pages show the model.
+INDIFFERENT = ("text.source", *SHOWN_AS)
 
 
 class RunFolderError(ValueError):
@@ -165,17 +169,18 @@ class RunFolder:
         manifest = self.manifest()
         saved |= {name: manifest.get(name) for name in identity}
         asked = flat(config) | identity
-        # The same text may be found in another place; its sha256 is what counts.
         differing = [
             f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
             for name in sorted(saved.keys() | asked.keys())
-            if saved.get(name) != asked.get(name) and name != "text.source"
+            if saved.get(name) != asked.get(name) and name not in INDIFFERENT
         ]
         if differing:
             raise RunFolderError(
                 f"{self.path} holds a run with other settings: {'; '.join(differing)}. "
                 "Choose another --out, or remove the folder."
             )
+        if any(saved.get(name) != asked.get(name) for name in SHOWN_AS):
+            self._write("config.toml", tomli_w.dumps(config))
 
     def add_start(
         self,

@@ -23,6 +23,7 @@ from reprt.settings import (
 FORMAT = 2
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 LOSS_SCALINGS = ("none", "dynamic")
+SHOWN_AS = ("label", "colour")  # what a model is called and drawn as
 MOST = 10**9
 LARGEST_BATCH = 2**20
 LARGEST_SEED = 2**32 - 1  # NumPy's
@@ -317,6 +318,8 @@ class RunTables(TypedDict):
     optimizer: NotRequired[dict]
     schedule: NotRequired[dict]
     objective: NotRequired[dict]
+    label: NotRequired[str]
+    colour: NotRequired[str]
 
 
 # The tables of a run besides its model. Where there are several members, the table's
@@ -368,6 +371,8 @@ class RunSettings:
         model: the architecture, of the settings class of the preset's family.
         text, training, vocabulary, batching, optimizer, schedule, objective: the
             tables.
+        label: what pages call the model; None for its name in the recipe.
+        colour: the model's in pictures, such as `"#0072b2"`; None for any.
     """
 
     name: str
@@ -380,8 +385,19 @@ class RunSettings:
     optimizer: AdamSettings = AdamSettings()
     schedule: InverseSqrtSettings | CosineSettings = InverseSqrtSettings()
     objective: TranslationSettings = TranslationSettings()
+    label: str | None = None
+    colour: str | None = None
 
     def __post_init__(self):
+        if self.label is not None and not self.label.strip():
+            raise ValueError(
+                f"Expected a 'label' with a letter in it. Received: {self.label!r}."
+            )
+        if self.colour and not re.fullmatch("#[0-9a-f]{6}", self.colour):
+            raise ValueError(
+                "Expected 'colour' to be # and six digits of 0-9 and a-f, such as "
+                f"'#0072b2'. Received: {self.colour!r}."
+            )
         half, scaling = self.training.precision, self.optimizer.loss_scaling
         if half == "mixed_float16" and scaling != "dynamic":
             raise ValueError(
@@ -412,6 +428,7 @@ class RunSettings:
         return dataclasses.replace(
             self,
             name="",
+            **dict.fromkeys(SHOWN_AS),
             schedule=dataclasses.replace(self.schedule, **resolved),
             text=dataclasses.replace(self.text, source=""),
         )
@@ -438,12 +455,14 @@ class RunSettings:
         for table in tables:
             check_known(table, tuple(RunTables.__annotations__), where)
         tables = migrated(tables, where)
+        shown_as: dict[str, Any] = {key: tables.get(key) for key in SHOWN_AS}
         try:
             for part in tables["name"].split("."):
                 check_name(part, "run")
             return cls(
                 name=tables["name"],
                 preset=tables["preset"],
+                **shown_as,
                 model=preset(tables["preset"], **tables["model"]),
                 **{
                     table: table_settings(table, tables.get(table, {}))

@@ -11,7 +11,7 @@ from reprt.jobs import job
 from reprt.reports import registry
 from reprt.reports.registry import page_named, page_on, pages, register
 
-PAGES = {"comparison", "figure3", "readings", "report", "table1"}
+PAGES = {"comparison", "families", "figure3", "readings", "report", "table1"}
 
 
 @pytest.fixture

@@ -1,0 +1,215 @@
+"""Systems of several families at equal size: loss and BLEU beside what they cost."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.files import write_text
+from reprt.reports.cost import cost_section, power
+from reprt.reports.escaping import in_markdown
+from reprt.reports.files import label_points, new_figure, notes, save_figure
+from reprt.reports.registry import register
+from reprt.reports.runs import NOT_RUN, Run, Series, read_texts, starts_lines
+from reprt.reports.tables import markdown
+
+CHOSEN_BY = "val_prefix_loss_per_token"
+LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
+HEAD = (
+    "model | looks ahead | seeds | prefix loss, test | − baseline's, by seed | BLEU | "
+    "chrF | FLOPs | seconds of training | peak memory, GiB"
+).split(" | ")
+
+
+@register(
+    "families",
+    help="several systems at equal size: loss and BLEU beside what they cost",
+    files="families.md and families.png",
+    folder="a folder with a folder of trials for each text",
+    several_texts=True,
+)
+def write_families(folder: Path, out: Path | None = None) -> Path:
+    """Writes `families.md` and `families.png` from trials on one text or several.
+
+    A model that was trained at several rates counts with one of them: the one with the
+    lowest prefix loss on the validation split, over the seeds that all its rates have.
+    The losses and translations of the page are those of the test split.
+
+    A file `notes.md` in the folder becomes part of the page.
+
+    Args:
+        folder: a folder with runs, or with a folder of them for each text.
+        out: where the files go; None for the same folder.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        RunFolderError: if there is no run.
+    """
+    texts, out = read_texts(folder), out or folder
+    lines = [
+        "# Systems of several families, at equal size",
+        "",
+        "The *prefix loss* is the cross-entropy, in nats per token, of a decoder that "
+        "is given only the tokens before each position, as in a translation. A model "
+        "was trained at several rates. The validation split chose among them; losses, "
+        "BLEU and chrF here are of the test split, with greedy search. A number with ± "
+        "is a mean over seeds and its standard deviation.",
+        "",
+        "![Prefix loss and BLEU beside the cost of the training](families.png)",
+        "",
+        *notes(folder),
+    ]
+    drawn = []
+    for runs in texts:
+        finished = [run for run in runs if CHOSEN_BY in run.numbers]
+        chosen = choose(finished)
+        drawn.append((runs[0].manifest["text"], chosen))
+        lines += _section(runs, finished, chosen)
+    write_text(out / "families.md", "\n".join(lines))
+    _draw([each for each in drawn if each[1]], out / "families.png")
+    return out / "families.md"
+
+
+def by_rate(runs: Sequence[Run]) -> dict[str, list[Series]]:
+    """Returns of each model a series for each of its rates."""
+    found: dict[str, dict[str, list[Run]]] = {}
+    for run in sorted(runs, key=lambda run: run.seed):
+        found.setdefault(run.model, {}).setdefault(run.schedule, []).append(run)
+    return {model: [*map(Series, rates.values())] for model, rates in found.items()}
+
+
+def choose(runs: Sequence[Run]) -> list[Series]:
+    """Returns each model at its best rate, the lowest loss on the test split first.
+
+    Args:
+        runs: finished runs on one text.
+    """
+    best = []
+    for rates in by_rate(runs).values():
+        common = set.intersection(*({r.seed for r in each.runs} for each in rates))
+        best.append(min(rates, key=lambda each: _loss_of_seeds(each, common)))
+    return sorted(best, key=lambda each: each.mean(LOSS))
+
+
+def _loss_of_seeds(series: Series, seeds) -> float:
+    losses = [r.numbers[CHOSEN_BY] for r in series.runs if r.seed in seeds]
+    return statistics.mean(losses) if losses else math.inf
+
+
+def paired(series: Series, other: Series, name: str) -> list[float]:
+    """Returns the differences of a number between runs of the same seed."""
+    others = {run.seed: run.numbers[name] for run in other.runs}
+    return [
+        run.numbers[name] - others[run.seed]
+        for run in series.runs
+        if run.seed in others
+    ]
+
+
+def _section(runs, finished, chosen) -> list[str]:
+    manifest = runs[0].manifest
+    unfinished = sorted({run.name for run in runs} - {run.name for run in finished})
+    pairs = manifest["sentence_pairs"]
+    return [
+        f"## {in_markdown(manifest['text'])}"
+        + ("" if manifest["official_text"] else ": not TED-HRLR"),
+        "",
+        f"{pairs['train']:,} training, {pairs['dev']:,} validation and "
+        f"{pairs['test']:,} test pairs.",
+        "",
+        *_table(chosen),
+        "",
+        *_rates(finished, chosen),
+        *([f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []),
+        *cost_section({each.label: each.cost for each in chosen}),
+        "### How it was run",
+        "",
+        *starts_lines(finished),
+    ]
+
+
+def _table(chosen) -> list[str]:
+    baseline = next((each for each in chosen if each.model == "baseline"), None)
+    rows = []
+    for each in chosen:
+        behind = "–"
+        if baseline not in (None, each):
+            differences = paired(each, baseline, LOSS)
+            if differences:
+                behind = f"{statistics.mean(differences):+.3f}"
+            if differences[1:]:
+                behind += f" ± {statistics.stdev(differences):.3f}"
+        seconds = [sum(run.seconds) for run in each.runs]
+        memory = each.values("peak_memory_bytes")
+        rows.append(
+            [
+                each.label,
+                "**yes**" if each.looks_ahead else "no",
+                str(len(each.runs)),
+                each.cell(LOSS, 3),
+                behind,
+                each.cell(BLEU, 1),
+                each.cell("test_chrf", 1),
+                power(each.mean("train_flops")),
+                f"{statistics.median(seconds):,.0f}",
+                f"{max(memory) / 2**30:.2f}" if memory else NOT_RUN,
+            ]
+        )
+    return markdown(HEAD, "ll" + "r" * 8, rows)
+
+
+def _rates(finished, chosen) -> list[str]:
+    """Which rates were tried, and what the validation split said of them."""
+    peaks = sorted({run.rate for run in finished})
+    rows = []
+    for each in chosen:
+        losses = {r.rate: r.cell(CHOSEN_BY, 3) for r in by_rate(finished)[each.model]}
+        marked = losses | {each.rate: f"**{losses[each.rate]}**"}
+        rows.append([each.label, *(marked.get(peak, NOT_RUN) for peak in peaks)])
+    head = ["prefix loss, validation", *peaks]
+    return [*markdown(head, "l" + "r" * len(peaks), rows), ""]
+
+
+def _draw(texts, path: Path):
+    """A row of pictures a text: loss and BLEU against the training's products."""
+    if not texts:
+        return
+    figure, rows = new_figure(
+        len(texts), 2, figsize=(12, 4.6 * len(texts)), squeeze=False
+    )
+    for (text, chosen), (losses, translations) in zip(texts, rows):
+        _draw_one(losses, chosen, LOSS, f"Prefix loss on the {text}: lower is better")
+        losses.set_yscale("log")
+        _draw_one(translations, chosen, BLEU, f"BLEU on the {text}: higher is better")
+    for axis in rows.flat:
+        axis.set_xlabel("floating-point operations of the training's products")
+        axis.grid(alpha=0.3, which="both")
+    for (_, chosen), (losses, translations) in zip(texts, rows):
+        _label(losses, chosen, LOSS)
+        _label(translations, chosen, BLEU)
+    save_figure(figure, path)
+
+
+def _draw_one(axis, chosen, name, title):
+    """One dot a run."""
+    for each in chosen:
+        runs = [run for run in each.runs if name in run.numbers]
+        axis.semilogx(
+            [run.numbers["train_flops"] for run in runs],
+            [run.numbers[name] for run in runs],
+            "o",
+            color=each.colour,
+            alpha=0.7,
+        )
+    axis.set_title(title, loc="left", fontsize=10)
+
+
+def _label(axis, chosen, name):
+    points = [
+        (each.mean("train_flops"), each.mean(name), each.label, each.colour)
+        for each in chosen
+        if each.values(name)
+    ]
+    label_points(axis, points)

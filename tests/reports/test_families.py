@@ -1,0 +1,119 @@
+"""Families side by side: the rate is chosen on one split, the numbers are another's."""
+
+import dataclasses
+
+import pytest
+from fake_runs import OFFICIAL, row
+
+from reprt.reports.families import choose, write_families
+from reprt.reports.files import label_points, new_figure
+from reprt.reports.freeze import freeze
+from reprt.reports.runs import read_runs
+from reprt.runs.recipe import load_recipe
+from reprt.runs.run_folder import RunFolder
+
+
+@pytest.fixture
+def trial(add):
+    """A function that writes a run of the losses on the two splits."""
+
+    def trial(name, validation, test, bleu=30.0, under="a", label=None, **changes):
+        schedule, seed = name.split(".")[1:]
+        metrics = {
+            "val_prefix_loss_per_token": validation,
+            "test_prefix_loss_per_token": test,
+            "test_bleu": bleu,
+            "peak_memory_bytes": 2**30,
+            "parameters_without_tables": 1000,
+            "train_source_tokens": 10,
+            "train_target_tokens": 10,
+            "train_flops": 10**9,
+        }
+        peak = {"high": 2e-3, "low": 1e-3}[schedule]
+        return add(
+            name,
+            [row(1, 4.0, validation)],
+            metrics,
+            under=under,
+            label=label,
+            schedule={"peak": peak},
+            training={"seed": int(seed)},
+            **changes,
+        )
+
+    return trial
+
+
+def rows(page, first):
+    return [line for line in page.splitlines() if line.startswith(f"| {first} |")]
+
+
+def test_the_validation_split_chooses_and_the_test_split_counts(trial):
+    trial("repe.high.0", 2.0, 9.0, label="RePE as published")
+    trial("repe.high.1", 2.5, 9.5, label="RePE as published")
+    trial("repe.low.0", 3.0, 1.0, label="RePE as published")
+    trial("baseline.high.0", 4.0, 5.0)
+    trial("baseline.low.0", 3.5, 6.0)
+    folder = trial("baseline.low.1", 99.0, 7.0)
+    page = write_families(folder).read_text()
+    assert rows(page, "RePE as published") == [
+        "| RePE as published | **yes** | 2 | 9.250 ± 0.354 | +2.750 ± 0.354 | "
+        "30.0 ± 0.0 | not run | 1.00e9 | 60 | 1.00 |",
+        "| RePE as published | 3.000 | **2.250 ± 0.354** |",
+        "| RePE as published | 1,234,567 | 1,000 | 10 | 10 | 1.20e5 | 1.00e9 | 0.017 "
+        "| 1.67e7 |",
+    ]
+    # The seed that only one rate has does not choose.
+    assert rows(page, "baseline")[0].startswith("| baseline | no | 2 | 6.500")
+    assert page.index("| baseline | no") < page.index("| RePE as published | **yes**")
+    assert (folder / "families.png").stat().st_size > 10_000
+
+
+def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):
+    trial("repe.high.0", 2.0, 2.5)
+    trial("repe.low.0", 3.0, 3.5)
+    words = {"official": False, "name": "another text"}
+    folder = trial("repe.high.0", 4.0, 4.5, under="b", text_fields=words)
+    page = write_families(folder).read_text()
+    assert "## another text: not TED-HRLR" in page and "## TED-HRLR pt" in page
+    frozen, unfinished = freeze(folder, tmp_path.with_name("frozen"))
+    assert (frozen / "families.md").read_text() == page and not unfinished
+
+
+def test_a_page_can_be_written_before_any_run_has_finished(add):
+    folder = add("repe.high.0", [row(1, 4.0, 3.0)], under="a")
+    assert "Not finished: repe.high.0." in write_families(folder).read_text()
+    assert choose([]) == [] and not (folder / "families.png").exists()
+
+
+def test_labels_follow_the_recipe_of_a_run_that_is_there(add, text, papers_settings):
+    folder = add("repe", label="an old name")
+    asked = papers_settings("repe", label="a new name", colour="#0072b2")
+    corpus = dataclasses.replace(text.corpus, **OFFICIAL)
+    RunFolder(folder / "repe").open(asked, dataclasses.replace(text, corpus=corpus))
+    (run,) = read_runs(folder)
+    assert (run.label, run.colour) == ("a new name", "#0072b2")
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ('label = " "', "'label' with a letter"),
+        ("label = 3", r"'label' in \[models.repe\] to be of type str"),
+        ('colour = "blue"', "'colour' to be # and six digits .* Received: 'blue'"),
+    ],
+)
+def test_mistakes_in_how_a_model_is_shown_are_named(tmp_path, line, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'[models.repe]\npreset = "repe"\n{line}\n')
+    with pytest.raises(ValueError, match=message):
+        load_recipe(path)
+
+
+def test_labels_of_points_that_lie_together_do_not_overlap():
+    figure, axis = new_figure(1, 1, figsize=(4, 4))
+    axis.set(xlim=(0, 1), ylim=(0, 1))
+    label_points(axis, [(0.5, 0.99, name, "#000000") for name in "abcde"])
+    heights = sorted(text.xyann[1] for text in axis.texts)
+    assert all(b - a > 0.06 for a, b in zip(heights, heights[1:]))
+    assert heights[-1] <= 1.0
