@@ -15,6 +15,7 @@ from reprt.reports.tables import markdown
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
+TERA = 1e12
 HEAD = (
     "model | looks ahead | seeds | prefix loss, test | − baseline's, by seed | BLEU | "
     "chrF | FLOPs | seconds of training | peak memory, GiB"
@@ -113,11 +114,11 @@ def _section(runs, finished, chosen) -> list[str]:
     unfinished = sorted({run.name for run in runs} - {run.name for run in finished})
     pairs = manifest["sentence_pairs"]
     return [
-        f"## {in_markdown(manifest['text'])}"
-        + ("" if manifest["official_text"] else ": not TED-HRLR"),
+        f"## {in_markdown(manifest['text'])}",
         "",
         f"{pairs['train']:,} training, {pairs['dev']:,} validation and "
-        f"{pairs['test']:,} test pairs.",
+        f"{pairs['test']:,} test pairs"
+        + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
         *_table(chosen),
         "",
@@ -176,17 +177,18 @@ def _draw(texts, path: Path):
     """A row of pictures a text: loss and BLEU against the training's products."""
     if not texts:
         return
+    from matplotlib.ticker import LogLocator
+
     figure, rows = new_figure(
-        len(texts), 2, figsize=(12, 4.6 * len(texts)), squeeze=False
+        len(texts), 2, figsize=(12, 4.2 * len(texts)), squeeze=False
     )
     for (text, chosen), (losses, translations) in zip(texts, rows):
-        _draw_one(losses, chosen, LOSS, f"Prefix loss on the {text}: lower is better")
+        _draw_one(losses, chosen, LOSS, f"Prefix loss, {text}: lower is better")
+        _draw_one(translations, chosen, BLEU, f"BLEU, {text}: higher is better")
         losses.set_yscale("log")
-        _draw_one(translations, chosen, BLEU, f"BLEU on the {text}: higher is better")
-    for axis in rows.flat:
-        axis.set_xlabel("floating-point operations of the training's products")
-        axis.grid(alpha=0.3, which="both")
-    for (_, chosen), (losses, translations) in zip(texts, rows):
+        losses.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        losses.yaxis.set_major_formatter("{x:g}")
+        losses.yaxis.set_minor_formatter("")
         _label(losses, chosen, LOSS)
         _label(translations, chosen, BLEU)
     save_figure(figure, path)
@@ -196,19 +198,21 @@ def _draw_one(axis, chosen, name, title):
     """One dot a run."""
     for each in chosen:
         runs = [run for run in each.runs if name in run.numbers]
-        axis.semilogx(
-            [run.numbers["train_flops"] for run in runs],
+        axis.plot(
+            [run.numbers["train_flops"] / TERA for run in runs],
             [run.numbers[name] for run in runs],
             "o",
             color=each.colour,
             alpha=0.7,
         )
     axis.set_title(title, loc="left", fontsize=10)
+    axis.set_xlabel("operations of the training's products, in 10¹²")
+    axis.grid(alpha=0.3, which="both")
 
 
 def _label(axis, chosen, name):
     points = [
-        (each.mean("train_flops"), each.mean(name), each.label, each.colour)
+        (each.mean("train_flops") / TERA, each.mean(name), each.label, each.colour)
         for each in chosen
         if each.values(name)
     ]

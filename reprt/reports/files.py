@@ -42,6 +42,7 @@ def label_points(axis, points: Sequence[tuple[float, float, str, str]]):
         points: x, y, the label and its colour.
     """
     distance = 0.065  # of the axis' height
+    axis.autoscale_view()
     inside = axis.transData.transform
     down = axis.transAxes.inverted().transform
     placed = sorted((down(inside((x, y)))[1], x, y, *rest) for x, y, *rest in points)

@@ -425,10 +425,11 @@ class RunSettings:
         resolved: dict[str, Any] = {}
         if self.schedule_dim is not None:
             resolved["dim"] = self.schedule_dim
+        unshown: dict[str, Any] = dict.fromkeys(SHOWN_AS)
         return dataclasses.replace(
             self,
             name="",
-            **dict.fromkeys(SHOWN_AS),
+            **unshown,
             schedule=dataclasses.replace(self.schedule, **resolved),
             text=dataclasses.replace(self.text, source=""),
         )
