@@ -21,6 +21,9 @@ class Result:
     seconds: float
 
 
+# What pages call its two models.
+LABELS = {"baseline": "baseline", "repe": "RePE as published"}
+
 # By pair: the baseline, then the proposed model. One trial each.
 TABLE_1: Mapping[str, Mapping[str, Result]] = {
     pair: {"baseline": Result(*baseline), "repe": Result(*repe)}

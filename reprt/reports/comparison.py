@@ -11,7 +11,7 @@ from reprt.reports.cost import cost_section
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
-from reprt.reports.runs import Run, Series, read_runs, starts_lines
+from reprt.reports.runs import Run, Series, drawn, read_runs, starts_lines
 from reprt.reports.tables import csv_text, markdown
 
 HEAD = (
@@ -37,14 +37,6 @@ COLUMNS = (
 )
 COSTS = (*COUNTED[1:], "train_seconds")  # of runs whose results tell
 PREFIX = "val_prefix_loss_per_token"
-HIGHLIGHTED = {
-    "baseline": "tab:brown",
-    "repe": "tab:blue",
-    "repe-padded": "tab:cyan",
-    "repe-prefix": "tab:green",
-    "concat-tokens": "tab:orange",
-    "baseline-cut": "tab:pink",
-}
 
 
 def is_comparison(folder: Path) -> bool:
@@ -164,14 +156,16 @@ def _page(runs, finished, series, notes) -> str:
             "what looking ahead is worth. BLEU is that of greedy search on the test "
             "split.",
             "",
-            "![Losses, BLEU and learning curves](comparison.png)",
+            "![Both losses and BLEU](comparison.png)",
             "",
             *notes,
             *(line for group in _groups(series) for line in _table(*group)),
             *(
                 [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
             ),
-            *cost_section({each.name: each.cost for each in series}),
+            *cost_section(
+                {f"{each.label}, {each.rate}": each.cost for each in series}
+            ),
             "## How it was run",
             "",
             "Each run is a row of [comparison.csv](./comparison.csv). Seconds an epoch "
@@ -193,7 +187,7 @@ def _table(title, group) -> list[str]:
         behind = prefix - _mean(baseline, PREFIX, math.nan) if baseline else math.nan
         rows.append(
             [
-                each.model,
+                each.label,
                 "**yes**" if each.looks_ahead else "no",
                 str(len(each.runs)),
                 f"{each.mean('parameters'):,.0f}",
@@ -213,14 +207,16 @@ def _signed(number: float) -> str:
 
 
 def _draw(series: Sequence[Series], run: Run, path: Path):
-    height = max(3.6, 1.2 + 0.26 * len(series))
-    figure, (losses, bleu, curves) = new_figure(
-        1, 3, figsize=(13, height), width_ratios=(2.2, 1.2, 2)
+    """The models with a colour, a row for each of their schedules."""
+    colours = drawn(series)
+    series = [each for each in series if each.model in colours]
+    height = 1.6 + 0.26 * len(series)
+    figure, (losses, bleu) = new_figure(
+        1, 2, figsize=(10, height), width_ratios=(2, 1), sharey=True
     )
-    labels = [f"{each.model}, schedule {each.rate}" for each in series]
     places = range(len(series), 0, -1)
     for place, each in zip(places, series):
-        colour = HIGHLIGHTED.get(each.model, "grey")
+        colour = colours[each.model]
         forced, prefix = (
             each.values(f"val_{kind}_per_token") for kind in ("loss", "prefix_loss")
         )
@@ -235,41 +231,22 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
         values = each.values("test_bleu")
         bleu.barh(place, _mean(each, "test_bleu", 0.0), color=colour, alpha=0.5)
         bleu.plot(values, [place] * len(values), ".", color=colour)
-    losses.plot([], [], "o", color="black", fillstyle="none", label="teacher-forced")
-    losses.plot([], [], "o", color="black", label="prefix: what search sees")
-    below = (0.5, -0.58 / height)  # as many inches, whatever the height
-    losses.legend(loc="upper center", bbox_to_anchor=below, ncols=2, fontsize=8)
-    losses.set_yticks(list(places), labels, fontsize=8)
-    losses.set_xlabel("validation loss, nats per token")
-    losses.set_title("a  losses; one dot a seed", loc="left", fontsize=10)
-    bleu.set_yticks(list(places), [])
-    edges = (0.4, len(series) + 0.6)
-    losses.set_ylim(edges)
-    bleu.set_ylim(edges)
-    bleu.set_xlabel("BLEU, test, greedy search")
-    bleu.set_title("b  translations", loc="left", fontsize=10)
-    widest = max(each.schedule_dim or 0 for each in series)
-    for each in series:
-        if each.model not in HIGHLIGHTED:
-            continue
-        epochs = zip(*([row["val_loss_per_token"] for row in r.log] for r in each.runs))
-        means = [statistics.mean(values) for values in epochs]
-        style = "-" if (each.schedule_dim or 0) == widest else ":"
-        curves.plot(
-            range(1, len(means) + 1),
-            means,
-            style,
-            marker=".",
-            color=HIGHLIGHTED[each.model],
-            label=f"{each.model}, {each.rate}",
-        )
-    curves.set_xlabel("epoch")
-    curves.xaxis.get_major_locator().set_params(integer=True)
-    curves.set_ylabel("teacher-forced validation loss")
-    curves.set_title("c  learning curves, means", loc="left", fontsize=10)
-    if curves.lines:
-        curves.legend(fontsize=7, ncols=2)
-    for axis in (losses, bleu, curves):
+    rates, title = {each.rate for each in series}, run.manifest["text"]
+    names = [f"{each.label}, {each.rate}" for each in series]
+    if len(rates) == 1:
+        names, title = [each.label for each in series], f"{title}, {rates.pop()}"
+    losses.set_yticks(list(places), names, fontsize=8)
+    losses.set_ylim(0.4, len(series) + 0.6)
+    losses.set_xlabel("validation loss, nats per token; one dot a seed")
+    losses.set_title(
+        "What looking ahead is worth: hollow with the whole\n"
+        "target given, filled with the words before alone",
+        loc="left",
+        fontsize=9,
+    )
+    bleu.set_xlabel("BLEU, test split, greedy search")
+    bleu.set_title("What search makes of it", loc="left", fontsize=9)
+    for axis in (losses, bleu):
         axis.grid(alpha=0.3)
-    figure.suptitle(run.manifest["text"])
+    figure.suptitle(title, fontsize=10)
     save_figure(figure, path)

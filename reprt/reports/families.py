@@ -16,6 +16,7 @@ from reprt.reports.tables import markdown
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
 TERA = 1e12
+OTHER = "#777777"  # of a model to which the recipe gives no colour
 HEAD = (
     "model | looks ahead | seeds | prefix loss, test | − baseline's, by seed | BLEU | "
     "chrF | FLOPs | seconds of training | peak memory, GiB"
@@ -202,7 +203,7 @@ def _draw_one(axis, chosen, name, title):
             [run.numbers["train_flops"] / TERA for run in runs],
             [run.numbers[name] for run in runs],
             "o",
-            color=each.colour,
+            color=each.colour or OTHER,
             alpha=0.7,
         )
     axis.set_title(title, loc="left", fontsize=10)
@@ -211,9 +212,9 @@ def _draw_one(axis, chosen, name, title):
 
 
 def _label(axis, chosen, name):
-    points = [
-        (each.mean("train_flops") / TERA, each.mean(name), each.label, each.colour)
-        for each in chosen
-        if each.values(name)
-    ]
+    points = []
+    for each in chosen:
+        if each.values(name):
+            place = each.mean("train_flops") / TERA, each.mean(name)
+            points.append((*place, each.label, each.colour or OTHER))
     label_points(axis, points)

@@ -14,7 +14,10 @@ from reprt.reports.registry import register
 from reprt.reports.runs import NOT_RUN, Run, by_settings, provenance_lines, read_runs
 from reprt.reports.tables import csv_text, epochs_table, markdown
 
-MODELS = {"baseline": ("baseline", "tab:brown"), "repe": ("RePE", "tab:blue")}
+MODELS = {
+    "baseline": (paper.LABELS["baseline"], "#000000"),
+    "repe": (paper.LABELS["repe"], "#d55e00"),
+}
 LOSSES = {"train_loss": ("training", "--", "o"), "val_loss": ("validation", "-", "s")}
 COLUMNS = "text source model loss epoch trials mean low high".split()
 CONFIDENCE = 0.95
@@ -174,7 +177,7 @@ def _page(trials: Trials, notes: Sequence[str]) -> str:
         for run in runs:
             departures = f" with {', '.join(run.departures)}" if run.departures else ""
             state = "" if run.metrics else ", under way"
-            lines.append(f"- **{run.name}**{departures}, seed {run.seed}{state}")
+            lines.append(f"- **{run.label}**{departures}, seed {run.seed}{state}")
             lines += [f"  - {line}" for line in provenance_lines(run)]
     return "\n".join([*lines, ""])
 
@@ -273,7 +276,8 @@ def _draw(trials: Trials, path: Path):
                 axis.bar(place, mean, yerr=deviation or None, color=colour, capsize=4)
             else:
                 axis.text(place, 0, NOT_RUN, ha="center", va="bottom")
-        axis.set_xticks(range(len(MODELS)), [name for name, _ in MODELS.values()])
+        names = [name for name, _ in MODELS.values()]
+        axis.set_xticks(range(len(MODELS)), names, fontsize=7)
         axis.set_title(title, loc="left", fontsize=9)
         axis.set_ylabel("seconds an epoch, mean and sd of trials")
     figure.suptitle(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprt import paper
 from reprt.files import write_text
-from reprt.reports.escaping import in_markdown
+from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import notes
 from reprt.reports.registry import register
 from reprt.reports.runs import Series, by_settings, provenance_lines, read_texts
@@ -14,8 +14,8 @@ from reprt.reports.tables import markdown
 
 LOSSES = ("train_loss", "val_loss")
 HEAD = (
-    "run | text | what departs from this package's defaults | seeds | training loss | "
-    "validation loss | training − paper | validation − paper | distance"
+    "model | text | what departs from this package's defaults | seeds | "
+    "training loss | validation loss | training − paper | validation − paper | distance"
 ).split(" | ")
 
 
@@ -78,7 +78,7 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
     for each in series:
         for run in each.runs:
             text = in_markdown(run.manifest["text"])
-            lines.append(f"- **{run.name}** on {text}")
+            lines.append(f"- **{run.label}**, run {code(run.name)}, on {text}")
             lines += [f"  - {line}" for line in provenance_lines(run)]
     page = (out or folder) / "readings.md"
     write_text(page, "\n".join([*lines, ""]))
@@ -99,7 +99,7 @@ def _table(model, result, series: Sequence[Series]) -> list[str]:
         differences = [each.mean(name) - getattr(result, name) for name in LOSSES]
         rows.append(
             [
-                each.name,
+                each.label,
                 in_markdown(each.runs[0].manifest["text"]),
                 ", ".join(each.departures) or "nothing",
                 str(len(each.runs)),

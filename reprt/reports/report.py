@@ -7,13 +7,18 @@ from reprt import paper
 from reprt.files import write_text
 from reprt.reports.cost import cost_section
 from reprt.reports.escaping import code, in_markdown
-from reprt.reports.files import new_figure, notes, save_figure
+from reprt.reports.files import label_points, new_figure, notes, save_figure
 from reprt.reports.registry import register
-from reprt.reports.runs import NOT_RUN, Run, provenance_lines, read_runs
+from reprt.reports.runs import (
+    NOT_RUN,
+    Run,
+    Series,
+    drawn,
+    provenance_lines,
+    read_runs,
+)
 from reprt.reports.tables import epochs_table, markdown
 from reprt.runs.run_settings import table_settings
-
-COLOURS = ("tab:blue", "tab:brown", "tab:green", "tab:purple", "tab:red", "tab:olive")
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | seconds an "
@@ -85,7 +90,7 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
             *_comparison(runs, official, name, pair),
             "",
             *_leak(runs),
-            *cost_section({run.name: run.cost for run in runs}),
+            *cost_section({run.label: run.cost for run in runs}),
             *notes,
             "## Epoch by epoch",
             "",
@@ -110,7 +115,7 @@ def _comparison(runs, official, name, pair) -> list[str]:
             result = published[run.preset]
             rows.append(
                 [
-                    run.name,
+                    run.label,
                     theirs,
                     f"{paper.PARAMETERS[run.preset]:,} (on pt_to_en)",
                     f"{result.epochs}",
@@ -121,14 +126,14 @@ def _comparison(runs, official, name, pair) -> list[str]:
                     "–",
                 ]
             )
-        rows.append([run.name, ours, *_our_cells(run, baseline)])
+        rows.append([run.label, ours, *_our_cells(run, baseline)])
         if result and official and run.metrics and run.log:
             last = run.log[-1]
             differences = [
                 f"{last['train_loss'] - result.train_loss:+.2f}",
                 f"{last['val_loss'] - result.val_loss:+.2f}",
             ]
-            rows.append([run.name, "ours − paper", "", "", *differences, "", "", ""])
+            rows.append([run.label, "ours − paper", "", "", *differences, "", "", ""])
     return markdown(HEAD, "llrrrrrrr", rows)
 
 
@@ -158,7 +163,7 @@ def _our_cells(run, baseline) -> list[str]:
 
 def _leak(runs) -> list[str]:
     """The warning without which a reader would take these losses at face value."""
-    leaking = [run.name for run in runs if run.looks_ahead]
+    leaking = [run.label for run in runs if run.looks_ahead]
     warning = [
         f"**Read the losses of {', '.join(leaking)} with care.** As published, the "
         "decoder's embeddings are normalised over the whole target sentence, so that "
@@ -175,7 +180,7 @@ def _leak(runs) -> list[str]:
     ]
     rows = [
         [
-            run.name,
+            run.label,
             f"{run.log[-1]['val_loss_per_token']:.3f}",
             f"{run.results['val_prefix_loss_per_token']:.3f}",
         ]
@@ -189,14 +194,14 @@ def _epochs(runs, official, name, pair) -> list[str]:
     ours = "ours" if official else name
     losses = (("train_loss", "training"), ("val_loss", "validation"))
     series: list[tuple[str, Sequence[float]]] = [
-        (f"{run.name}, {ours}, {label}", [row[key] for row in run.log])
+        (f"{run.label}, {ours}, {label}", [row[key] for row in run.log])
         for run in runs
         for key, label in losses
     ]
     if pair == "pt_to_en":
         theirs = "paper" if official else "paper, TED-HRLR (not comparable)"
         series += [
-            (f"{model}, {theirs}, {label}", paper.FIGURE_3A[model][key])
+            (f"{paper.LABELS[model]}, {theirs}, {label}", paper.FIGURE_3A[model][key])
             for model in paper.FIGURE_3A
             for key, label in losses
         ]
@@ -204,7 +209,7 @@ def _epochs(runs, official, name, pair) -> list[str]:
         [[label, *(f"{value:.2f}" for value in values)] for label, values in series]
     )
     tokens = [
-        f"{run.name} {run.log[-1]['train_loss_per_token']:.3f} / "
+        f"{run.label} {run.log[-1]['train_loss_per_token']:.3f} / "
         f"{run.log[-1]['val_loss_per_token']:.3f}"
         for run in runs
         if run.log
@@ -233,7 +238,7 @@ def _examples(runs, name) -> list[str]:
             f"  - reference: {in_markdown(example['reference'])}",
         ]
         lines += [
-            f"  - {run.name}: "
+            f"  - {run.label}: "
             + in_markdown(run.metrics["examples"][number]["translation"])
             for run in translated
         ]
@@ -252,7 +257,7 @@ def _provenance(runs) -> list[str]:
     lines = []
     for run in runs:
         lines.append(
-            f"- **{run.name}**: preset `{run.preset}`"
+            f"- **{run.label}**: run {code(run.name)}, preset `{run.preset}`"
             + (f" with {', '.join(run.departures)}" if run.departures else "")
             + f", seed {run.settings['training']['seed']}; "
             + f"{sum(run.seconds) / 60:.0f} minutes of training."
@@ -270,66 +275,44 @@ def _provenance(runs) -> list[str]:
 
 def _draw(runs: Sequence[Run], path: Path):
     manifest, pair = runs[0].manifest, runs[0].settings["text"]["pair"]
-    official = manifest["official_text"]
-    figure, (curves, bars, theirs) = new_figure(
-        1, 3, figsize=(13, 4.8), width_ratios=(3, 1.2, 1.2)
+    begun = [run for run in runs if run.log]
+    colours = drawn([Series([run]) for run in runs])
+    begun = [run for run in begun if run.model in colours]
+    figure, (curves, bars) = new_figure(1, 2, figsize=(11, 4), width_ratios=(2, 1))
+    for run in begun:
+        for key, style in (("train_loss", "--"), ("val_loss", "-")):
+            losses = [row[key] for row in run.log]
+            epochs = range(1, len(losses) + 1)
+            curves.plot(epochs, losses, style, color=colours[run.model], marker=".")
+    title = "Teacher-forced losses: validation, and training dashed"
+    if manifest["official_text"] and pair in paper.TABLE_1:
+        title += ";\nhollow, the paper's: validation square, training round"
+        _draw_the_papers(curves, pair, colours)
+    curves.set_title(title, loc="left", fontsize=9)
+    curves.set_xlabel("epoch")
+    curves.xaxis.get_major_locator().set_params(integer=True)
+    curves.set_ylabel("nats per token")
+    label_points(
+        curves,
+        [
+            (len(run.log), run.log[-1]["val_loss"], run.label, colours[run.model])
+            for run in begun
+        ],
     )
-    colours = dict(zip((run.name for run in runs), COLOURS * len(runs)))
-    _draw_curves(curves, runs, colours, pair, official)
-
-    names = [run.name for run in runs if run.log]
-    bars.bar(
-        names,
-        [run.seconds_an_epoch for run in runs if run.log],
-        color=[colours[name] for name in names],
-    )
+    places = range(len(begun), 0, -1)
+    seconds = [run.seconds_an_epoch for run in begun]
+    bars.barh(places, seconds, color=[colours[run.model] for run in begun], alpha=0.7)
+    bars.set_yticks(places, [run.label for run in begun], fontsize=8)
     hardware = manifest["starts"][-1]["hardware"] if manifest["starts"] else ""
-    bars.set_title(f"b  ours: {hardware}", loc="left", fontsize=10)
-    bars.set_ylabel("seconds an epoch (median of the epochs)")
-
-    published = paper.TABLE_1.get(pair, {})
-    if pair == "pt_to_en":
-        timed = paper.FIGURE_3B
-        what = "mean and sd over 10 trials"
-    else:
-        timed = {model: (result.seconds, 0.0) for model, result in published.items()}
-        what = "Table 1, one trial"
-    theirs.set_visible(bool(published))
-    theirs.bar(
-        list(timed),
-        [mean for mean, _ in timed.values()],
-        yerr=[spread for _, spread in timed.values()],
-        color=[colours.get(model, "grey") for model in timed],
-        alpha=0.6,
-        capsize=4,
-    )
-    theirs.set_title("b  paper: two A100", loc="left", fontsize=10)
-    theirs.set_ylabel(f"seconds an epoch ({what})")
-    for axis in (bars, theirs):
-        axis.tick_params(axis="x", rotation=30)
-    figure.suptitle(
-        manifest["text"] + ("" if official else ": not comparable with the paper")
-    )
+    bars.set_title(f"Seconds an epoch, median\n{hardware}", loc="left", fontsize=9)
+    for axis in (curves, bars):
+        axis.grid(alpha=0.3)
+    figure.suptitle(manifest["text"], fontsize=10)
     save_figure(figure, path)
 
 
-def _draw_curves(axis, runs, colours, pair, official):
-    for run in runs:
-        epochs = range(1, len(run.log) + 1)
-        for key, style, label in (
-            ("train_loss", "--", "training"),
-            ("val_loss", "-", "validation"),
-        ):
-            axis.plot(
-                epochs,
-                [row[key] for row in run.log],
-                style,
-                color=colours[run.name],
-                marker=".",
-                label=f"{run.name}, {label}",
-            )
-    other = "" if official else " (TED-HRLR, not comparable)"
-    for model, result in paper.TABLE_1.get(pair, {}).items():
+def _draw_the_papers(axis, pair, colours):
+    for model, result in paper.TABLE_1[pair].items():
         for key, marker in (("train_loss", "o"), ("val_loss", "s")):
             if pair == "pt_to_en":
                 points = dict(enumerate(paper.FIGURE_3A[model][key], start=1))
@@ -342,11 +325,4 @@ def _draw_curves(axis, runs, colours, pair, official):
                 color=colours.get(model, "grey"),
                 fillstyle="none",
                 alpha=0.6,
-                label=f"{model}, paper's {key.split('_')[0]}"
-                f"{'ing' if key == 'train_loss' else 'idation'}{other}",
             )
-    axis.set_xlabel("epoch")
-    axis.set_ylabel("loss, nats per token")
-    axis.set_title("a  teacher-forced losses", loc="left", fontsize=10)
-    axis.legend(fontsize=7, handlelength=4)
-    axis.grid(alpha=0.3)

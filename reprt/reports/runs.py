@@ -33,6 +33,8 @@ MEASURED = (
     "test_prefix_loss_per_token",
     "test_bleu",
 )
+# Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
+PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 # Settings that are no departure from the paper, whatever they are.
 INDIFFERENT = {
     "text.pair",
@@ -71,8 +73,9 @@ class Run(Record):
         return self.settings.get("label") or self.model
 
     @property
-    def colour(self) -> str:
-        return self.settings.get("colour") or "#777777"
+    def colour(self) -> str | None:
+        """The model's in pictures; None if its recipe gives none."""
+        return self.settings.get("colour")
 
     @property
     def schedule(self) -> str:
@@ -185,7 +188,7 @@ class Series:
         return self.runs[0].label
 
     @property
-    def colour(self) -> str:
+    def colour(self) -> str | None:
         return self.runs[0].colour
 
     @property
@@ -241,6 +244,17 @@ class Series:
         deviation = None if name == "parameters" else self.deviation(name)
         spread = "" if deviation is None else f" ± {deviation:,.{digits}f}"
         return f"{self.mean(name):,.{digits}f}{spread}"
+
+
+def drawn(series: Sequence[Series]) -> dict[str, str]:
+    """Returns the colours of the models that a picture shows, by their names.
+
+    They are those to which the recipe gives a colour. Where it gives none, they are the
+    first ones, as many as can be told apart.
+    """
+    given = {each.model: each.colour for each in series if each.colour}
+    models = dict.fromkeys(each.model for each in series)
+    return given or dict(zip(models, PALETTE))
 
 
 def by_settings(runs: Sequence[Run]) -> list[Series]:

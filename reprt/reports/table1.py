@@ -20,7 +20,7 @@ from reprt.reports.runs import (
 )
 from reprt.reports.tables import csv_text, latex, markdown
 
-MODELS = {"baseline": "baseline", "repe": "RePE"}
+MODELS = paper.LABELS
 # What the paper prints of each model, and with how many digits.
 PRINTED = {"epochs": 0, "train_loss": 2, "val_loss": 2, "seconds_an_epoch": 0}
 BEYOND = {
@@ -244,7 +244,7 @@ def _beyond_cells(rows, written: Callable[[str], str] = str) -> list[list[str]]:
     for row in rows:
         for each in row.series:
             cells = [each.cell(name, digits) for name, (_, digits) in BEYOND.items()]
-            name = f"{each.model}{'*' if each.departures else ''}"
+            name = f"{each.label}{'*' if each.departures else ''}"
             text = written(row.manifest["text"])
             found.append([text, name, str(len(each.runs)), *cells])
     return found
@@ -252,7 +252,7 @@ def _beyond_cells(rows, written: Callable[[str], str] = str) -> list[list[str]]:
 
 def _departures(rows) -> list[str]:
     found = dict.fromkeys(
-        f"- \\* {each.model} on {in_markdown(row.manifest['text'])}: "
+        f"- \\* {each.label} on {in_markdown(row.manifest['text'])}: "
         + ", ".join(each.departures)
         for row in rows
         for each in row.series
@@ -267,7 +267,7 @@ def _provenance(rows) -> list[str]:
         for each in row.series:
             seeds = ", ".join(str(run.seed) for run in each.runs)
             lines.append(
-                f"- **{each.model}** on {in_markdown(row.manifest['text'])}, "
+                f"- **{each.label}** on {in_markdown(row.manifest['text'])}, "
                 f"seed {seeds}:"
             )
             ways = [line for run in each.runs for line in provenance_lines(run)]

@@ -26,9 +26,9 @@ def test_means_are_over_the_trials_that_reached_the_epoch(add):
     assert float(first["low"]) == 4.0 and float(first["high"]) == 6.0
     # One trial tells nothing of the spread.
     assert (second["mean"], second["trials"], second["low"]) == ("3.00000", "1", "")
-    assert "baseline: 1, RePE: 2" in page
-    assert "| RePE, training, ours | 5.00 (4.00–6.00) | 3.00 |" in page
-    assert "repe.1**, seed 1, under way" in page
+    assert "baseline: 1, RePE as published: 2" in page
+    assert "| RePE as published, training, ours | 5.00 (4.00–6.00) | 3.00 |" in page
+    assert "repe**, seed 1, under way" in page
 
 
 def test_the_papers_means_are_beside_ours(add):
@@ -44,7 +44,7 @@ def test_the_papers_means_are_beside_ours(add):
 def test_what_was_not_run_says_so_in_numbers_and_picture(add):
     folder = add("repe.0", [row(1, 4.0, 3.0)], {})
     page = write_figure3(folder).read_text()
-    assert "Trials, which differ by their seeds: baseline: not run, RePE: 1." in page
+    assert "by their seeds: baseline: not run, RePE as published: 1." in page
     assert "| baseline, training, ours | not run |" in page
     assert "| baseline | not run | 4,297.8" in page
     svg = (folder / "figure3.svg").read_text()
@@ -58,7 +58,7 @@ def test_another_text_names_itself(add):
     page = write_figure3(folder).read_text()
     assert page.startswith("# Figure 3 on pt_to_en from mine (not TED)\n")
     assert "Not comparable with the paper" in page
-    assert "| RePE, training, ours, pt_to_en from mine (not TED) |" in page
+    assert "| RePE as published, training, ours, pt_to_en from mine (not TED) |" in page
     mine_again = points(folder, source="ours")
     assert {point["text"] for point in mine_again} == {mine["name"]}
 

@@ -11,7 +11,7 @@ from reprt.runs.run_folder import RunFolderError
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 HEAD = (
-    "| run | text | what departs from this package's defaults | seeds | training "
+    "| model | text | what departs from this package's defaults | seeds | training "
     "loss | validation loss | training − paper | validation − paper | distance |"
 )
 AZ = {"official": True, "name": "TED-HRLR az_to_en"}
@@ -44,13 +44,13 @@ def test_the_nearest_to_the_papers_losses_comes_first(read):
     assert [line for line in page.splitlines() if line.startswith("| ")] == [
         HEAD,
         "| paper | | | 1 | 4.34 | 4.23 | | | |",
-        "| baseline.m128 | TED-HRLR az_to_en | nothing | 1 | 4.440 | 4.230 | +0.100 | "
+        "| baseline | TED-HRLR az_to_en | nothing | 1 | 4.440 | 4.230 | +0.100 | "
         "+0.000 | 0.100 |",
         HEAD,
         "| paper | | | 1 | 4.32 | 4.22 | | | |",
-        "| repe-padded.m64 | TED-HRLR az_to_en | model.padding_in_statistics = True | "
+        "| repe-padded | TED-HRLR az_to_en | model.padding_in_statistics = True | "
         "2 | 4.320 ± 0.000 | 4.230 ± 0.042 | +0.000 | +0.010 | 0.010 |",
-        "| repe.m64 | TED-HRLR az_to_en | nothing | 1 | 3.920 | 3.920 | -0.400 | "
+        "| repe | TED-HRLR az_to_en | nothing | 1 | 3.920 | 3.920 | -0.400 | "
         "-0.300 | 0.500 |",
     ]
     assert "Not finished: repe-papers-table.m64.0." in page
@@ -60,7 +60,7 @@ def test_forms_of_the_text_are_readings_too(read):
     read("repe.m64.0", 4.0, 4.0)
     folder = read("repe.m64.0", 4.3, 4.2, form=", tokenised")
     page = write_readings(folder).read_text()
-    forms = [line.split(" | ")[1] for line in page.splitlines() if "m64 |" in line]
+    forms = [line.split(" | ")[1] for line in page.splitlines() if "| repe |" in line]
     assert forms == ["TED-HRLR az_to_en, tokenised", "TED-HRLR az_to_en"]
 
 

@@ -77,7 +77,8 @@ def test_a_variant_lists_its_departures_and_has_no_row_of_the_paper(
 ):
     add("repe", [row(1, 3.0, 2.0)], {})
     text = page(add("repe-variant", [row(1, 3.0, 2.0)], {}, **changes))
-    assert f"- **repe-variant**: preset `repe` with {departure}, seed 0;" in text
+    named = "- **repe-variant**: run `repe-variant`, preset `repe`"
+    assert f"{named} with {departure}, seed 0;" in text
     (line,) = lines(text, "| repe-variant |")
     assert line.startswith("| repe-variant | ours |")
     assert len(lines(text, "| repe |")) == 3
