@@ -30,6 +30,7 @@ default_role = "code"  # docstrings write `name`, as Markdown does
 nb_execution_mode = "off"
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"

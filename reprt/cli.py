@@ -132,7 +132,7 @@ def _run(arguments) -> int:
         raise
     except (ValueError, ArithmeticError, ImportError, OSError) as error:
         missing = isinstance(error, ImportError) and "pip install" not in str(error)
-        extras = ". The commands need what `pip install '.[train]'` brings."
+        extras = ". The commands need the packages of `pip install '.[train]'`."
         return _failed(f"{error}{extras if missing else ''}")
     except BaseException as error:
         if options.command is not _audit:
@@ -153,8 +153,8 @@ def _check_backend():
         )
     if importlib.util.find_spec(backend) is None:
         raise ValueError(
-            f"Expected the package of KERAS_BACKEND={backend} to be installed. There "
-            f"is none: pip install {backend}."
+            f"Expected the package of KERAS_BACKEND={backend} to be installed. It is "
+            f"missing: pip install {backend}."
         )
 
 
@@ -219,7 +219,7 @@ def _train_parser(commands):
         default=[],
         metavar="PAIR",
         help="these pairs, one after the other: of the 14, e.g. az_to_en, or others "
-        "that are laid out alike",
+        "with the same layout",
     )
     parser.add_argument(
         "--text",
@@ -303,7 +303,7 @@ def _page_parsers(commands):
             page.name,
             help=f"{page.help}, from result files",
             description=f"Writes {page.files} from the runs in a folder.{others} "
-            "Nothing is trained, and what was not run says so.",
+            "It trains nothing, and marks what was not run.",
         )
         parser.add_argument("folder", type=_path, help=page.folder)
         parser.set_defaults(command=_page, page=page.name)
@@ -384,7 +384,7 @@ def _cost_parser(commands):
         help="parameters, tokens, operations and hours of a training",
         description="Says what a run has cost, or what the runs of a recipe would: "
         "parameters, tokens, floating-point operations by two rules, hours and "
-        "operations a second. Nothing is trained.",
+        "operations a second. It trains nothing.",
     )
     parser.add_argument(
         "recipe",
@@ -431,7 +431,7 @@ def _average_parser(commands):
         help="average the last models of a run",
         description="Writes a run folder whose weights are the mean of those of the "
         "models that a run has kept, as [training] keep_models and keep_every of its "
-        "recipe say. Its manifest names them; other commands take it for any run's.",
+        "recipe say. Its manifest names them; other commands read it like any run.",
     )
     _add_run(parser)
     parser.add_argument(
@@ -519,7 +519,7 @@ def _search(options):
     # A single hypothesis is ranked among no others; --json prints its score.
     if penalty is not None and options.beam == 1 and not vars(options).get("json"):
         raise ValueError(
-            "Expected --length-penalty with a --beam of at least 2, for it ranks "
+            "Expected --length-penalty with a --beam of at least 2: it ranks "
             f"hypotheses. Received: {penalty} and {options.beam}."
         )
     return {
@@ -560,7 +560,7 @@ def _prepare(options) -> int:
 def _train(options) -> int:
     recipe = _recipe(options, options.pair)
     if options.cpus is not None and not options.ray:
-        raise ValueError("Expected --ray with --cpus, which is for its runs alone.")
+        raise ValueError("Expected --ray with --cpus, the cores of each of its runs.")
     if options.ray and options.plan:
         raise ValueError("Expected --plan or --ray. Received both.")
     if options.ray:
@@ -591,7 +591,7 @@ def _freeze(options) -> int:
 
     place, unfinished = freeze(options.runs, options.out)
     if unfinished:
-        they = "not finished, frozen as far as they are: " + ", ".join(unfinished)
+        they = "frozen before they had finished: " + ", ".join(unfinished)
         print(f"reprt: {they}", file=sys.stderr)
     print(place)
     return 0

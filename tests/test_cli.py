@@ -247,7 +247,7 @@ def test_sentences_are_translated_one_a_line(
     output = capsys.readouterr()
     assert output.out.split("\n") == [*(found.text for found in translations), ""]
     assert output.err.splitlines() == remarks(translations)
-    assert "reprt: line 3: 1 words or signs unknown to the vocabulary" in output.err
+    assert "reprt: line 3: the vocabulary lacks 1 words or signs" in output.err
 
 
 def test_arguments_that_are_not_utf8_are_translated_too(runs, translations, capsys):

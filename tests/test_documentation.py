@@ -97,7 +97,7 @@ def test_links_to_files(page):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in DOCS if blocks(page, "python") and page.stem != "mistakes"],
+    [page for page in DOCS if blocks(page, "python")],
     ids=name,
 )
 def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):

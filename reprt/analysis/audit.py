@@ -241,8 +241,8 @@ def audit(
 
     idle = 1 + np.flatnonzero(perturbation.max(1) <= tolerance["perturbation"])
     note = (
-        "Independent of the target, even of the tokens before: the logits at "
-        f"position{'s' * (len(idle) > 1)} {', '.join(map(str, idle))}."
+        f"The logits of position{'s' * (len(idle) > 1)} {', '.join(map(str, idle))} "
+        "do not depend on the target, not even on the tokens before."
     )
     return Audit(
         model.name,

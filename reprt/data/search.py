@@ -62,15 +62,15 @@ def find(text: str, pair: str) -> Corpus:
     if text == "embedded":
         corpus = embedded.load()
         if corpus.pair != pair:
-            _announce(f"The built-in text is {corpus.pair}, whereas {pair} was wanted.")
+            _announce(f"The built-in text is {corpus.pair}. You asked for {pair}.")
         return corpus
     if text == "wmt14":
         try:
             return wmt14.load(pair)
         except (OSError, ValueError) as error:
-            raise TextUnavailable(f"No text of WMT'14: {error}") from error
+            raise TextUnavailable(f"The text of WMT'14 is not available: {error}") from error
     if text not in ("auto", "ted"):
-        setting = "the text (none of 'auto', 'ted', 'embedded', 'wmt14', hence a path)"
+        setting = "a path (the names are 'auto', 'ted', 'embedded' and 'wmt14')"
         return _given(text, pair, setting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")
@@ -87,9 +87,9 @@ def find(text: str, pair: str) -> Corpus:
         raise TextUnavailable(report)
     corpus = embedded.load()
     _announce(
-        f"{report}\n\nUNTIL THEN THE BUILT-IN TEXT IS USED, WHICH IS NOT TED: "
-        f"{corpus.name}, from and to the languages of {corpus.pair}"
-        f"{'' if corpus.pair == pair else f', whereas {pair} was wanted'}. "
+        f"{report}\n\nTHE BUILT-IN TEXT IS USED INSTEAD. IT IS NOT TED: "
+        f"{corpus.name}, from and to the languages of {corpus.pair}."
+        f"{'' if corpus.pair == pair else f' You asked for {pair}.'} "
         "Its results do not reproduce the paper's."
     )
     return corpus
@@ -107,7 +107,7 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
     """Reads the text that the user names; there is no other that would do instead."""
     try:
         if path != path.encode(errors="replace").decode():
-            raise ValueError("its name should be UTF-8, for runs note it. Rename it.")
+            raise ValueError("its name is not UTF-8. Rename it.")
         place = in_home(path)
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
@@ -183,19 +183,19 @@ def _unpacked(archive: str, sha256: str) -> Path:
 def _report(pair: str, tried: list[str]) -> str:
     archive = ted.ARCHIVE
     ways = (
-        "1. Put the archive, or a folder unpacked from it, anywhere and name it: "
-        "REPRT_TED=PATH or --text PATH.",
+        "1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or "
+        "--text PATH.",
         f"2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at "
         f"{cache() / archive.name}.",
-        f"3. Be online and run this again, which downloads {archive.addresses[-1]} "
-        f"({archive.size:,} bytes, checked by sha256 {archive.sha256}).",
+        f"3. Run this again with a network. It downloads {archive.addresses[-1]} "
+        f"({archive.size:,} bytes) and checks its sha256 {archive.sha256}.",
     )
     return "\n".join(
         (
-            f"THE TED-HRLR TEXT OF {pair} COULD NOT BE HAD. Tried:",
+            f"THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:",
             *tried,
             "",
-            "Three ways to get it:",
+            "There are three ways to get it:",
             *ways,
         )
     )

@@ -331,7 +331,7 @@ class BeamSearch:
             if not (best := (ended + going)[: self.beam_size]):
                 raise ArithmeticError(
                     "Expected the model to give each word a probability. Received "
-                    "numbers that are not finite: are its weights?"
+                    "numbers that are not finite: are its weights finite?"
                 )
             yield rows[number], best
 

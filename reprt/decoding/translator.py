@@ -235,10 +235,10 @@ class Translator:
         notes = []
         if len(ids) > self.max_tokens:
             notes.append(
-                f"{len(ids)} tokens, of which the first {self.max_tokens} were read"
+                f"the first {self.max_tokens} of {len(ids)} tokens were read"
             )
         if unknown := int(np.sum(ids == UNKNOWN_ID)):
-            notes.append(f"{unknown} words or signs unknown to the vocabulary")
+            notes.append(f"the vocabulary lacks {unknown} words or signs")
         if not alternatives[0].ended:
             notes.append("the translation did not end within the limit")
         return Translation(text, alternatives, tuple(notes))

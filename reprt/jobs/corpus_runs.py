@@ -65,7 +65,7 @@ def find_runs(
     source = recipe.text.source
     if source == "embedded" and len(recipe.pairs) > 1:
         raise ValueError(
-            "Expected one pair with the embedded corpus, which has but one. Received: "
+            "Expected one pair with the embedded corpus, which has one. Received: "
             f"{', '.join(recipe.pairs)}. Choose by --pair."
         )
     if many and source == "auto":

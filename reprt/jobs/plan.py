@@ -85,8 +85,8 @@ class Plan:
             [
                 *lines,
                 f"Together {steps:,} steps, about {hours:.1f} hours, {each} (measured "
-                "here on a few steps, and on runs that are under way; what is done "
-                "once a run is trained, prefix loss and translations, is not counted)",
+                "here on a few steps, and on runs that have begun; without the prefix "
+                "loss and translations after each training)",
             ]
         )
 

@@ -61,7 +61,7 @@ def run_on_ray(
         import ray
     except ImportError as error:
         raise ImportError(
-            "Training on Ray needs it: pip install '.[train,cluster]'. Importing "
+            "--ray needs Ray: pip install '.[train,cluster]'. Importing "
             f"it failed with: {error}"
         ) from error
     if cpus < 1:

@@ -14,7 +14,7 @@ def check_ids(ids):
     if len(ids.shape) != 2 or "int" not in dtype:
         raise ValueError(
             "Expected ids to be an integer tensor of shape (batch, length), with "
-            f"{PAD_ID} for padding, as a tokenizer makes of text. Received: "
+            f"{PAD_ID} for padding, as a tokenizer returns. Received: "
             f"shape={tuple(ids.shape)}, dtype={dtype}."
         )
 

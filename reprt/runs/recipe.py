@@ -291,8 +291,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     tables = ("text", "vocabulary", *OWN_TABLES, "trials", "models", "embedded")
     if settings.pop("format", FORMAT) != FORMAT:
         raise ValueError(
-            f"Expected the recipe {path} to have format {FORMAT}, or none. Keys have "
-            "other places in other formats; freeze the runs again to have them moved."
+            f"Expected the recipe {path} to have format {FORMAT}, or none. Other "
+            "formats have keys in other places. Freeze the runs again to move them."
         )
     check({"page": "", **settings}["page"], str, f"'page' in {path}")
     for name, table in settings.items():

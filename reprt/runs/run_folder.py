@@ -230,8 +230,8 @@ class RunFolder:
             return RunSettings.from_tables(read_toml(path), str(path))
         except OSError as error:
             raise RunFolderError(
-                f"Expected {self.path} to be a run folder, such as `reprt train` makes "
-                f"one for each model. Received {self._what_it_is()}."
+                f"Expected {self.path} to be a run folder. `reprt train` makes one for "
+                f"each model. Received {self._what_it_is()}."
             ) from error
         except ValueError as error:
             raise RunFolderError(str(error)) from error
@@ -300,8 +300,8 @@ class RunFolder:
         settings = self.run().model
         if path is None and not self.model.exists():
             raise RunFolderError(
-                f"Expected {self.path} to hold model.keras, which it has from its "
-                "first finished epoch on. Train it further."
+                f"Expected {self.path} to hold model.keras. A run has it after its first "
+                "epoch. Train it further."
             )
         path = path or self.model
         model = self._read(load_model, path.relative_to(self.path))

@@ -142,7 +142,7 @@ BAD_TARS = {
 @pytest.mark.parametrize("compress", PLAIN.values(), ids=PLAIN)
 def test_damaged_tars_are_refused(tmp_path, name, compress):
     (tmp_path / "a").write_bytes(compress(BAD_TARS[name]))
-    with pytest.raises(ArchiveError, match="/a should be a whole tar .*Get it anew"):
+    with pytest.raises(ArchiveError, match="/a should be a whole tar .*Get it again"):
         unpack(tmp_path / "a", tmp_path / "new" / "folder")
     assert not list((tmp_path / "new").iterdir())
 

@@ -94,7 +94,7 @@ def _damaged():
 def test_damaged_archives_leave_nothing_behind(tmp_path, _, data):
     (tmp_path / "archive").write_bytes(data)
 
-    with pytest.raises(ArchiveError, match="should be a whole tar .*Get it anew"):
+    with pytest.raises(ArchiveError, match="should be a whole tar .*Get it again"):
         unpack(tmp_path / "archive", tmp_path / "new" / "folder")
     assert not list((tmp_path / "new").iterdir())
 

@@ -56,7 +56,7 @@ def test_what_is_exported_translates_as_the_command_does(run, briefly, capsys):
     search = ["--beam", "1", "--max-tokens", "4"]
     assert main(["translate", str(run), *SENTENCES[:2], *search]) == 0
     assert capsys.readouterr().out.splitlines() == expected[:2]
-    assert "1 words or signs unknown to the vocabulary" in translations[4].notes
+    assert "the vocabulary lacks 1 words or signs" in translations[4].notes
     assert any("the first 9 were read" in note for note in translations[5].notes)
     attended = translator.attention(SENTENCES[0])
     assert (attended.source[0], attended.target[0]) == ("<pt>", "<en>")

@@ -133,7 +133,7 @@ def test_what_the_vocabulary_does_not_know_is_said(translator, sentence, unknown
     found = translator(sentence)
     assert found.source == sentence and found.alternatives
     notes = [note for note in found.notes if "unknown" in note]
-    said = f"{unknown} words or signs unknown to the vocabulary"
+    said = f"the vocabulary lacks {unknown} words or signs"
     assert notes == ([said] if unknown else [])
     (ids,) = translator.source_tokenizer.encode([sentence])
     assert np.sum(ids == UNKNOWN_ID) == unknown
@@ -151,7 +151,7 @@ def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(repe):
     sentence = "o homem sabe que ele não sabe"
     (ids,) = full.source_tokenizer.encode([sentence])
     found = short(sentence)
-    assert found.notes[0] == f"{len(ids)} tokens, of which the first 9 were read"
+    assert found.notes[0] == f"the first 9 of {len(ids)} tokens were read"
     assert found.source == sentence
     # As in training: what is left is the beginning, without an end.
     read = naive.Reader(full.model)
@@ -161,7 +161,7 @@ def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(repe):
     assert not [note for note in full(sentence).notes if "tokens" in note]
     # The folder says how long: a run's own text is never longer.
     assert full.max_tokens == 128
-    assert full("a " * 127).notes[0] == "129 tokens, of which the first 128 were read"
+    assert full("a " * 127).notes[0] == "the first 128 of 129 tokens were read"
 
 
 def test_a_translation_that_does_not_end_is_said_to_be_cut(repe):

@@ -177,7 +177,7 @@ def test_the_command_names_what_is_not_finished_and_writes_the_page(live, capsys
     assert main(["freeze", str(live)]) == 0
     said, place = capsys.readouterr(), live.with_name(f"{live.name}-frozen")
     assert said.out.strip() == str(place)
-    assert "not finished, frozen as far as they are: repe-deep.text.0" in said.err
+    assert "frozen before they had finished: repe-deep.text.0" in said.err
     page = (place / "comparison.md").read_text()
     assert "What a person has to say." in page
     # The mean of one run: 6·N·D, the products, and two epochs of a minute.

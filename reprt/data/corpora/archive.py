@@ -87,7 +87,7 @@ def _extract(file: BinaryIO, folder: Path, only: Collection[str] | None):
         reason = str(error).partition("\n")[0].rstrip(":")
         raise ArchiveError(
             f"{file.name} should be a whole tar archive, compressed or not, but is "
-            f"damaged or something else ({reason}). Get it anew."
+            f"damaged or something else ({reason}). Get it again."
         ) from error
 
 

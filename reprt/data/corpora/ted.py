@@ -286,10 +286,10 @@ def _read_split(source: Path, target: Path) -> Split:
     lines = _read_lines(source), _read_lines(target)
     if len(lines[0]) != len(lines[1]):
         raise ValueError(
-            "Both sides need the same number of lines, counting what follows the last "
-            f"line break. Received: {len(lines[0])} in {source} and {len(lines[1])} in "
-            f"{target}. Line i of one is translated by line i of the other, so one of "
-            "them has lost or gained a line."
+            "Both sides need the same number of lines; what follows the last line break "
+            f"counts as one. Received: {len(lines[0])} in {source} and {len(lines[1])} "
+            f"in {target}. Line i of one translates line i of the other, so one of them "
+            "has lost or gained a line."
         )
     return Split.of(*lines, f"{source} and {target}")
 
@@ -299,8 +299,8 @@ def _read_lines(path: Path) -> Lines:
         return Lines.read(path)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path} is missing. All of {', '.join(SPLITS)} are needed, two files "
-            "each, a sentence a line, as in datasets/pt_to_en/pt.train and en.train."
+            f"{path} is missing. Each of {', '.join(SPLITS)} needs two files with a "
+            "sentence a line, as in datasets/pt_to_en/pt.train and en.train."
         ) from None
 
 

@@ -229,7 +229,7 @@ def _join(folder: Path):
             if os.fstat(file.fileno()).st_size < end:
                 raise ValueError(
                     f"Expected {file.name} to have {end:,} bytes or more, as "
-                    f"{record} says. Remove {folder}, to have it made again."
+                    f"{record} says. Remove {folder}; the command makes it again."
                 )
             file.truncate(end)
             file.seek(end)
