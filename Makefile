@@ -3,20 +3,20 @@
 #   make reproduce-pt-en   train RePE and the baseline side by side, and report
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
-#   make test              run the tests
-#   make test-all          and the long ones: whole jobs, several processes, many kills
+#   make test              run the tests, without the long ones
+#   make test-all          run all tests
 #   make check             lint, types and the direction of imports
-#   make notebooks         execute the notebooks, into docs/notebooks
+#   make notebooks         execute the notebooks into docs/notebooks
 #   make docs              build the documentation site, into build/site
 #   make rendered          write the executed notebooks into notebooks/rendered
-#   make linkcheck         try the site's links to elsewhere; it takes the network
-#   make bench             our speed and memory in training beside those of others
-#   make bench-decoding    our speed in translating beside that of others
+#   make linkcheck         try the site's links to other sites; it needs a network
+#   make bench             compare speed and memory in training with other packages
+#   make bench-decoding    compare speed in translating with other packages
 #
-# PAIR=az_to_en       another of the 14 pairs, or one that is laid out alike
-# PAIRS="A B"         of Table 1, these pairs alone, in this order
+# PAIR=az_to_en       another of the 14 pairs, or one with the same layout
+# PAIRS="A B"         these pairs of Table 1 alone, in this order
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
-# REPRT_TED=FOLDER    where the official text lies, looked at first
+# REPRT_TED=FOLDER    the place of the official text, searched first
 # PYTHON=python3.12   the interpreter to make the environment with
 # ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2", or pytest
 
@@ -25,7 +25,7 @@ PAIR ?= pt_to_en
 TEXT ?= auto
 VENV := .venv
 export REPRT_TED
-# Without this TensorFlow greets with pages of notes.
+# Without this TensorFlow prints pages of notes.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/*.md)))
@@ -59,7 +59,7 @@ check: $(VENV)/test
 
 notebooks: $(EXECUTED)
 
-# The kernel is Python's own, but leaves TensorFlow's notes on the terminal.
+# Python's own kernel, which leaves TensorFlow's notes on the terminal.
 docs/notebooks/%.ipynb: notebooks/%.md $(VENV)/docs $(shell find reprt -name '*.py')
 	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupytext --quiet --to ipynb --execute \
 		--run-path notebooks --output $@ $<
@@ -105,7 +105,7 @@ $(VENV)/docs: $(VENV)/train
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train,docs]'
 	touch $@
 
-# What is compared lives apart, each peer with its own packages.
+# Each peer of the comparison has its own packages.
 .bench/%/ready: experiments/benchmark/requirements/%.txt setup.cfg
 	$(PYTHON) -m venv .bench/$*
 	.bench/$*/bin/python -m pip install --quiet --requirement $<

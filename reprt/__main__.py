@@ -7,7 +7,7 @@ import sys
 def main() -> int:
     """Runs the command of this process and returns its exit status."""
     try:
-        # Imported here, for that takes long enough to be interrupted.
+        # Imported here, because Ctrl-C may come while it loads.
         from reprt import termination
 
         termination.listen()

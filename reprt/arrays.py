@@ -21,7 +21,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         OSError: if it cannot be read.
         ValueError: if it is damaged or something else.
     """
-    # Opened here, for NumPy leaves a damaged file open.
+    # Opened here, because NumPy leaves a damaged file open.
     with opened(path) as file:
         if not zipfile.is_zipfile(file):
             raise ValueError("it is no whole archive of arrays")

@@ -137,7 +137,7 @@ def _run(arguments) -> int:
     except BaseException as error:
         if options.command is not _audit:
             raise
-        # Whatever else ends someone's model, its status would be taken for the verdict.
+        # An exit of someone's model would be taken for the verdict.
         return _failed(f"The audit of {options.model} failed: {_in_short(error)}")
 
 
@@ -612,7 +612,7 @@ def _translate(options) -> int:
 
         translator = Translator.load(options.run, **search)
         typed = not (options.sentences or options.file) and sys.stdin.isatty()
-        # Whoever types wants an answer to each line.
+        # A user who types gets an answer to each line.
         found = translator.stream(map(_decoded, lines), 1 if typed else AHEAD)
         for number, each in enumerate(found, 1):
             for note in each.notes if not options.json else ():

@@ -23,7 +23,7 @@ def compiled(function: Callable, model, signature=None) -> Callable:
         model: the model that it calls.
         signature: shape and dtype of each argument, such as `[IDS]`, if no more than
             that is known of all calls; None if shapes and structures are found out by
-            calling. It spares TensorFlow the graphs, and the warnings, on the way.
+            calling. It saves TensorFlow extra graphs and warnings.
     """
     match keras.backend.backend():
         case "tensorflow":
@@ -62,8 +62,8 @@ def shapes_are_dear() -> bool:
 def length_with_room(length: int, most: int) -> int:
     """Returns the length that so long a sequence is best padded to.
 
-    Where shapes are dear it is one of a few: the next power of two, or the middle
-    between two of them. Elsewhere it stays.
+    On JAX it is one of a few: the next power of two, or the middle between two of them.
+    Elsewhere it stays.
 
     Args:
         length: the sequence's own.

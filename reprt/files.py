@@ -1,8 +1,7 @@
 """Files: written as a whole or not at all, read if they end; the folder of those kept.
 
-What is being written has a name of this package's own until it is whole. Its process
-holds a lock on it, so others see whether that process lives, and remove what a killed
-one has left.
+A file that is being written has a temporary name. Its process holds a lock on it, so
+others see whether that process lives, and remove what a killed one has left.
 """
 
 import contextlib
@@ -88,7 +87,7 @@ def lock_file(path: Path) -> BinaryIO:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Holds a lock on a file while the context lasts; waits for who else holds it."""
+    """Holds a lock on a file while the context lasts; waits for another holder."""
     with lock_file(path) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -225,7 +224,7 @@ def _remove(path: Path):
 
 
 def _sync(path: Path):
-    """Has the disk keep a file, or what a folder lists, should the power fail."""
+    """Makes the disk keep a file, or what a folder lists, if the power fails."""
     with contextlib.suppress(OSError):  # which not all disks can for folders
         descriptor = os.open(path, os.O_RDONLY)
         try:

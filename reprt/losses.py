@@ -78,7 +78,7 @@ class MaskedCrossentropy(keras.losses.Loss):
     def sum_and_count(self, y_true, y_pred):
         """Returns the total loss and the number of real tokens, two scalars.
 
-        Whoever adds up batches or replicas adds these, and divides once.
+        Add these over batches or replicas, and divide once.
 
         Args:
             y_true: integer labels `(batch, length)`, 0 for padding.

@@ -1,7 +1,7 @@
 """SIGTERM, by which schedulers and machines ask a process to end.
 
-A process that listens unwinds, as for Ctrl-C, and leaves nothing half-written. Whatever
-has first to be saved puts it off.
+A process that listens unwinds, as for Ctrl-C, and leaves nothing half-written. Code
+that has to save first puts it off.
 """
 
 import contextlib
@@ -34,10 +34,10 @@ _request = _Request()
 
 
 def listen():
-    """Lets SIGTERM raise `Terminated`, wherever the main thread is.
+    """Lets SIGTERM raise `Terminated` in the main thread.
 
-    Where Python ignores all that is raised, as in what its garbage collector calls,
-    SIGTERM and SIGINT are put off for a moment.
+    Python ignores exceptions at some places, such as calls from its garbage collector.
+    SIGTERM and SIGINT are put off there for a moment.
     """
     signal.signal(signal.SIGTERM, _note)
     sys.unraisablehook = functools.partial(_ignored, sys.unraisablehook)
@@ -46,7 +46,7 @@ def listen():
 def _ignored(usual, unraisable):
     signals = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}
     if again := signals.get(unraisable.exc_type):
-        _request.asked = False  # for it is to raise once more
+        _request.asked = False  # because it raises once more
         threading.Timer(MOMENT, os.kill, (os.getpid(), again)).start()
     else:
         usual(unraisable)

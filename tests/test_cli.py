@@ -148,7 +148,7 @@ def told(capsys):
         (["--set", "training.epoch=1"], "nearest known one is 'epochs'"),
         (["--set", "trainig.epochs=1"], "nearest known one is 'training'"),
         (["--set", "epochs"], "Expected an override such as training.epochs=2"),
-        (["--text", "2024"], "2024, given as the text"),  # a name, not a number
+        (["--text", "2024"], "2024, given as a path"),  # a name, not a number
         (["--text", "/no/such/folder"], "there is no such folder or archive"),
     ],
 )

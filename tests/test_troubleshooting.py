@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: its messages are the package's, and each mistake gets one."""
+"""The messages of docs/troubleshooting.md are those that a user gets."""
 
 import ast
 import re

@@ -75,7 +75,7 @@ def write_corpus(folder, **counts):
 def trained(base):
     """The folder of a recipe, of its text, and of what the command made of them.
 
-    Whoever uses it leaves it as it is.
+    A test that uses it must not change it.
 
     Args:
         base: the folder of all temporary folders, `tmp_path_factory.getbasetemp()`.

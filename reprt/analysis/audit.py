@@ -39,7 +39,7 @@ class Audit:
 
     Attributes:
         name: the model's name.
-        largest_logit: the largest |logit|, which changes are to be held against.
+        largest_logit: the largest |logit|, the scale of all changes.
         perturbation: `[t, u]` is the largest change of the logits at position t when
             token u alone is replaced.
         truncation: `[t]` is the largest change of the logits at position t when the
@@ -132,20 +132,18 @@ def audit(
 
         depends(t, u) = logits[t] change with target token u, for u > t
 
-    Asked in three ways, on one pair of random sentences without padding and outside
-    training: each token is replaced by others; the target is cut after each position,
-    which is what search sees; and the logits are differentiated with respect to what
-    the model's `keras.layers.Embedding` layers looked up for the target (TensorFlow
-    backend only).
+    It uses three methods on one pair of random sentences, without padding and outside
+    training. It replaces each token by others. It cuts the target after each position,
+    as search does. It differentiates the logits with respect to what the model's
+    `keras.layers.Embedding` layers looked up for the target (TensorFlow backend only).
 
     Rounding does not count: changes up to 1e-5 of the largest |logit| and derivatives
     up to 1e-6 of the largest one. Cut targets are computed in another order, so that
     truncation allows for changes up to 1e-4 of the largest |logit|, 1e-2 in float16 or
     on a GPU and 8e-2 in bfloat16.
 
-    What this cannot see: a dependence behind weights that are zero, as some are
-    before training, and one that other sentences would show, or longer ones. Audit a
-    trained model.
+    It misses a dependence behind weights that are zero, as some are before training,
+    and one that only other or longer sentences show. Audit a trained model.
 
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
@@ -210,7 +208,7 @@ def audit(
             f"{target_vocab_size}; give a smaller `length`, at least 3."
         )
     target, others = ids[:targets], ids[targets:][:REPLACEMENTS]
-    # No id of the target's where possible: its lookups are told apart by their ids.
+    # No id of the target, where possible, because its lookups are found by their ids.
     ids = _real_ids(source_vocab_size, 1 + targets)
     source = generator.choice(
         ids if np.isin(ids, target).all() else np.setdiff1d(ids, target), sources
@@ -383,7 +381,7 @@ def _truncation(model, source, target):
 def _cut_rounding(model):
     kinds = {layer.compute_dtype for layer in model._flatten_layers()}
     if not all(name.startswith("cpu") for name in keras.distribution.list_devices()):
-        # What GPUs make of float32 in products, unless told otherwise.
+        # What GPUs make of float32 in products, by default.
         kinds.add("tensorfloat32")
     return max(CUT.get(kind, CUT_FLOAT32) for kind in kinds)
 

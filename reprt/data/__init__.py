@@ -4,7 +4,7 @@ __all__ = ["pack"]
 
 
 def __getattr__(name):
-    # Keras is loaded for who packs, and not for who reads a recipe.
+    # Packing loads Keras, and reading a recipe does not.
     if name == "pack":
         from reprt.data.packing import pack
 

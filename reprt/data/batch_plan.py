@@ -16,16 +16,16 @@ class BatchPlan:
     A training that was interrupted can therefore go on in the middle of an epoch. All
     epochs have the same number of batches.
 
-    With `name="tokens"` the sentences are sorted by length, those of one length in an
-    order that chance gives them anew each epoch. A batch takes as many as it may, and
-    the batches come in an order of chance. Padding counts: n sentences, the longest
-    side of which has l tokens, are n · l tokens, as in fairseq and OpenNMT.
+    With `name="tokens"` the sentences are sorted by length, and each epoch shuffles
+    those of one length. A batch takes as many sentences as fit, and the batches come in
+    random order. Padding counts: n sentences whose longest side has l tokens are n · l
+    tokens, as in fairseq and OpenNMT.
 
     Args:
         lengths: of each sentence, such as `EncodedSplit.lengths`.
         size: the most sentences or tokens of a batch.
         name: `"sentences"` or `"tokens"`.
-        by_length: of sentences, whether those of like length share a batch.
+        by_length: whether sentences of similar length share a batch.
         seed: the training's seed.
 
     Raises:
@@ -81,7 +81,7 @@ class BatchPlan:
         if epoch is None:
             return order, self._counts
         by_length = Rows(order, self._counts)
-        # Of another stream than the order of the sentences.
+        # A different stream from the order of the sentences.
         mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(self.steps)
         return np.concatenate([by_length[each] for each in mixed]), self._counts[mixed]
 

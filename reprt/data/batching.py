@@ -64,10 +64,10 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
 def bucketed_order(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int
 ) -> np.ndarray:
-    """Returns an order of one epoch in which like lengths share a batch.
+    """Returns an order of one epoch in which similar lengths share a batch.
 
-    This saves padding, and changes training: sentences no longer meet by chance alone.
-    As with `training_order` the order is a function of the arguments alone.
+    This saves padding, and changes training: batches are no longer random. As with
+    `training_order` the order is a function of the arguments alone.
 
     Args:
         lengths: the length of each sentence, such as `EncodedSplit.lengths`.

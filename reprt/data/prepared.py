@@ -159,7 +159,7 @@ def _corpus(arrays: Mapping[str, np.ndarray], origin: str) -> PreparedCorpus:
             _rows(arrays, f"{split}_source", count, len(source), longest),
             _rows(arrays, f"{split}_target", count, len(target), longest + 1),
         )
-    # Whoever edits the label does not make another text of it.
+    # An edited label does not make another text.
     official = ted.is_official(
         ted.any_pair(fields["pair"]), fields["train"], fields["dev"]
     )

@@ -68,7 +68,7 @@ class Rows(Sequence[np.ndarray]):
         return np.diff(self.splits)
 
     def digest(self) -> str:
-        """Returns the sha256 of the shards' sha256s, be they in files or in memory."""
+        """Returns the sha256 of the shards' sha256s, in files or in memory."""
         hashes = self._hashes or [
             _sha256_of_file(Rows.of(self[part])) for part in shards(len(self))
         ]
@@ -122,7 +122,7 @@ def read_rows(path: Path) -> Rows:
             left -= len(block)
         if size < 0 or sha.digest() != file.read():
             raise ValueError(f"{path} does not have the sha256 that it ends with.")
-        # A plain array of the same memory, for slices of it are made faster.
+        # A plain array of the same memory, because its slices are faster.
         numbers = np.asarray(np.memmap(file, "int32", "r", shape=(size // 4,)))
     ids, lengths = np.split(numbers[:-1], [-numbers[-1]])
     return Rows(ids, lengths, [sha.digest()])

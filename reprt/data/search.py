@@ -1,8 +1,8 @@
 """The search for the text to train on: given, prepared, cached, downloaded or built in.
 
 The transcripts of TED-HRLR may not be distributed with the package (CC BY-NC-ND), so
-they are looked for where they may be. That the package falls back on its built-in text
-is said aloud, and written into the name of the corpus.
+this module searches for them. It announces when it falls back on the built-in text, and
+the name of the corpus says so.
 """
 
 import functools
@@ -68,7 +68,8 @@ def find(text: str, pair: str) -> Corpus:
         try:
             return wmt14.load(pair)
         except (OSError, ValueError) as error:
-            raise TextUnavailable(f"The text of WMT'14 is not available: {error}") from error
+            message = f"The text of WMT'14 is not available: {error}"
+            raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
         setting = "a path (the names are 'auto', 'ted', 'embedded' and 'wmt14')"
         return _given(text, pair, setting)
@@ -104,7 +105,7 @@ def _sources() -> list[tuple[str, Callable[[str], Corpus]]]:
 
 
 def _given(path: str, pair: str, setting: str) -> Corpus:
-    """Reads the text that the user names; there is no other that would do instead."""
+    """Reads the text that the user names, and no other."""
     try:
         if path != path.encode(errors="replace").decode():
             raise ValueError("its name is not UTF-8. Rename it.")

@@ -60,18 +60,18 @@ class _Beams(NamedTuple):
 class BeamSearch:
     """Searches for the most likely translations; with one beam, greedily.
 
-    Each step extends `beam_size` hypotheses of every sentence by a token. One that
-    ends among the best `beam_size` extensions is put aside, and a sentence is done as
-    soon as that many have been. Hypotheses are ranked by
+    Each step extends `beam_size` hypotheses of every sentence by a token. A hypothesis
+    that ends among the best `beam_size` extensions is put aside. A sentence is done
+    when `beam_size` hypotheses have ended. Hypotheses are ranked by
 
         log P(Y | X) / ((5 + |Y|) / 6)^length_penalty
 
-    with |Y| counting the end. A model that cannot look ahead is decoded with a cache,
-    in which each step costs one token. RePE as published cannot: each new token
-    changes the mean and variance of the target, and with them every earlier position,
-    so that each step decodes the whole prefix again.
+    with |Y| counting the end. A model that cannot look ahead decodes with a cache, and
+    each step costs one token. In RePE as published each new token changes the mean and
+    variance of the target, and with them every earlier position. Its steps decode the
+    whole prefix again.
 
-    Results do not depend on what else is in the batch, nor on padding, except with
+    Results do not depend on the rest of the batch or on padding, except with
     `padding_in_statistics=True`: give such a model sources of one length.
 
     Args:

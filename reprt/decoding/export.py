@@ -41,7 +41,7 @@ class ExportedTranslator(tf.Module):
         words = tf.strings.regex_full_match(sentences, SOMETHING)
         given = tf.boolean_mask(sentences, words)
         if self._model.padding_matters:
-            # One by one, for there must be no padding that could count.
+            # One by one, so that no padding counts.
             found = tf.map_fn(lambda one: self._translated(one[None])[0], given)
         else:
             found = self._translated(given)

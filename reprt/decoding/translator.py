@@ -178,7 +178,7 @@ class Translator:
         source: Sequence[np.ndarray],
         progress: Callable[[str], None] = lambda text: None,
     ) -> list[list[Hypothesis]]:
-        """Searches for the translations of ids, those of like length together.
+        """Searches for the translations of ids, those of similar length together.
 
         Args:
             source: each sentence's ids.
@@ -244,7 +244,7 @@ class Translator:
         return Translation(text, alternatives, tuple(notes))
 
     def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
-        """The hypotheses of several sentences as text; all at once, being faster so."""
+        """The hypotheses of several sentences as text; all at once for speed."""
         flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
         words = iter(self.target_tokenizer.decode([each.ids for each in flat]))
         return [

@@ -56,7 +56,7 @@ def find_runs(
         progress: where it is said.
 
     Raises:
-        TextUnavailable: if none can be had.
+        TextUnavailable: if no pair has one.
         ValueError: if the recipe asks for a page that is not there.
     """
     page = page_named(recipe.page, f"the recipe {recipe.name!r}")

@@ -18,8 +18,7 @@ from reprt.runs.run_folder import RunFolder, RunFolderError
 def cost_of_run(path: Path, source: str | None = None) -> str:
     """Returns what the finished epochs of a run have cost, as a page.
 
-    Where its results do not tell, since it has none yet or is of an earlier version,
-    its text is counted.
+    It counts the text of a run without results, or with those of an earlier version.
 
     Args:
         path: the run's folder.

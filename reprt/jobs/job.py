@@ -24,9 +24,8 @@ def run_job(
 ) -> Path:
     """Trains a recipe's models and writes its page.
 
-    What has been done before is not done again: finished runs are kept as they are,
-    interrupted ones go on from their last checkpoint. A pair whose text is missing
-    is left out and named, if there are others.
+    Finished runs stay as they are. Interrupted ones go on from their last checkpoint. A
+    pair whose text is missing is left out and named, if there are others.
 
     Args:
         recipe: the recipe.
@@ -56,8 +55,8 @@ def run_job(
             return work[-1].folder
         errors = []
         for each in work:
-            # Trials are too many to be trained side by side, and their times are not
-            # what they are about.
+            # Trials are too many to train side by side, and nobody compares their
+            # times.
             trials = [[run] for run in each.runs]
             for runs in trials if recipe.trials.seeds else [each.runs]:
                 part = dataclasses.replace(each, runs=runs)

@@ -92,11 +92,11 @@ class Plan:
 
 
 def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
-    """Finds out what is left to do, and measures a few steps of what was not begun.
+    """Finds out what is left to do, and measures a few steps of other runs.
 
-    A step's time is taken from the epochs that a run has had. Of models that have had
-    none a few steps are measured, once for models of the same size, and for other
-    texts scaled by the words of a sentence.
+    A step's time is taken from the epochs that a run has had. A model that has had none
+    takes a few steps, once for each size of model. Other texts scale their time by the
+    words of a sentence.
 
     Args:
         texts: the runs on each text.

@@ -1,9 +1,9 @@
 """Many runs at once, one a device, on this machine or on many: Ray hands them out.
 
-Ray is what does it because one mechanism covers both: it gives each run a device of its
-own, on one machine as on a hundred, starts it again where a process or machine is lost,
-and runs by itself, within Slurm or in a cloud. Runs share nothing but the folder of the
-results, which has to be the same on all machines.
+Ray gives each run its own device, on one machine or a hundred. It restarts a run whose
+process or machine is lost. It runs by itself, within Slurm or in a cloud, and needs no
+administrator. Runs share the folder of the results alone, which has to be the same on
+all machines.
 """
 
 import dataclasses

@@ -28,7 +28,7 @@ class PMHA(keras.layers.Layer):
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
     `key_mask`; one attached to the query stays attached to the output. A query that
-    may attend nowhere gets numbers without meaning, but finite ones.
+    may attend nowhere gets finite numbers without meaning.
 
     Packing: tokens of several sentences may come packed, `(1, packed, width)`, with
     the `PackedHeads` that tell them apart. They take the place of masks.
@@ -184,7 +184,7 @@ class PMHA(keras.layers.Layer):
             The pair `(keys, values)`, `(batch, heads, sources, key_dim)` and
             `(batch, heads, sources, value_dim)`.
         """
-        # Copies, for Keras warns of its masks being lost where a projection meets one.
+        # Copies, because Keras warns when a projection loses one of its masks.
         keys = self.key_dense(ops.copy(key))
         values = self.value_dense(ops.copy(value))
         return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
@@ -210,7 +210,7 @@ class PMHA(keras.layers.Layer):
     def attend_after(self, query, keys, values, memory, memory_mask, seen):
         """Attends to the beginning of the own sequence, and to what followed it.
 
-        All hypotheses of a sentence share its beginning, of which there is but one.
+        All hypotheses of a sentence share one beginning.
 
         Args:
             query: tensor `(hypotheses, 1, width)`, a token of each; the hypotheses of

@@ -223,8 +223,8 @@ class DecoderBlock(Block):
             return attended, written
 
         def attend_to_memory(x):
-            # All hypotheses of a sentence attend to its memory at once, which is there
-            # but once.
+            # All hypotheses of a sentence attend to its memory at once, which exists
+            # once.
             keys, values = cache.memory
             sentences, width = ops.shape(keys)[0], x.shape[-1]
             attended, _ = self.cross_attention.attend(

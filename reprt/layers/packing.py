@@ -9,11 +9,11 @@ from keras import ops
 class Packing(NamedTuple):
     """Where the tokens of one side of a padded batch stand once they are packed.
 
-    What is done to each token by itself (projections, feed-forward, norms, logits)
-    needs no padding, so it runs on packed tokens, `(1, packed, features)`: the real
-    ones of all sentences, one after the other. Attention has to know which of them
-    belong together: for it alone the sentences are laid out in a few groups of like
-    length, each padded to its own longest, on both sides in the same order.
+    Work on single tokens (projections, feed-forward, norms, logits) needs no padding.
+    It runs on packed tokens, `(1, packed, features)`: the real ones of all sentences,
+    one after the other. Attention has to know which of them belong together. For it
+    alone the sentences are laid out in a few groups of similar length, each padded to
+    its own longest, on both sides in the same order.
 
     `reprt.data.pack` makes packings, and the models take them with their ids.
 
@@ -92,7 +92,7 @@ class PackedHeads(NamedTuple):
         @ops.custom_gradient
         def split(rows):
             groups = self._cut(ops.take(rows, self.slots, axis=0), heads)
-            # What reaches slots of padding is zero, for nothing attends to them.
+            # Slots of padding get zeros, because nothing attends to them.
             return groups, lambda *upstream: self._joined(keras.tree.flatten(upstream))
 
         return split(ops.reshape(x, (-1, width)))

@@ -37,18 +37,18 @@ class DecoderOnly(TranslationModel):
 
     One table E embeds both sides and makes the logits. Attention is causal from the
     first source token on, so that every token is scored given those before it, those
-    of the source as well (`both_states`). What tells the model that the target begins
-    is its first token: give the two sides first tokens of their own, such as tags of
-    their languages.
+    of the source as well (`both_states`). The target's first token tells the model that
+    the target begins: give the two sides different first tokens, such as tags of their
+    languages.
 
     Masking: padding masks are made here from the ids. Padding after the source is
     masked, and has no position: those of the target go on from the source's last real
     token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
     tokens do not depend on padding.
 
-    Packing: it takes none. Training works on the padding of both sides, in a sequence
-    as long as the longest source and the longest target of a batch together;
-    `batching.by_length` leaves little of it.
+    Packing: it takes no packed sentences. Training works on the padding of both sides,
+    in a sequence as long as the longest source and the longest target of a batch
+    together; `batching.by_length` leaves little of it.
 
     Args:
         source_vocab_size: number of ids, padding (0) included.

@@ -53,8 +53,8 @@ class CachedPrefixes(NamedTuple):
 class RecomputedPrefixes(NamedTuple):
     """Prefixes in which each token changes all the positions before it.
 
-    So it is with statistics over the whole sequence: there is nothing to keep but the
-    words themselves, and each step decodes the whole prefix again.
+    Statistics over the whole sequence have this effect. Only the tokens are kept, and
+    each step decodes the whole prefix again.
 
     Attributes:
         ids: `(hypotheses, capacity)` integers, the tokens, then zeros.

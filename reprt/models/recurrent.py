@@ -81,7 +81,7 @@ class Recurrent(TranslationModel):
 
     Masking: masks are made here from the ids. No attention goes to padding, and the
     encoder's states stay as they are on it. Logits on real tokens do not depend on
-    padding, nor on later target tokens.
+    padding or on later target tokens.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.

@@ -49,9 +49,9 @@ class Transformer(TranslationModel):
     arguments. Logits on real tokens do not depend on padding, except with
     `padding_in_statistics=True`.
 
-    Packing: with the packings that `reprt.data.pack` adds to the inputs, all that is
-    done to each token by itself is done to real tokens only. The logits are then
-    packed too, and so are the labels that `reprt.data.pack` returns.
+    Packing: with the packings that `reprt.data.pack` adds to the inputs, work on single
+    tokens skips padding. The logits are then packed too, and so are the labels that
+    `reprt.data.pack` returns.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.

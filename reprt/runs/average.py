@@ -14,8 +14,8 @@ def average_models(run: Path, last: int | None = None, out: Path | None = None) 
         w = (w_1 + ... + w_n) / n    for each weight, added up in float64
 
     The folder has the settings, vocabularies and manifest of the run; `average` in
-    the manifest says of which models the mean was taken. Other commands take it for
-    any run's.
+    the manifest says of which models the mean was taken. Other commands read it like
+    any run.
 
     Args:
         run: the run's folder, trained with `[training] keep_models`.

@@ -93,7 +93,7 @@ class RunFolder:
         """Keeps the run to this process while the context lasts.
 
         Yields:
-            Whether it could be had: False while another process works on the run.
+            False while another process works on the run, else True.
         """
         if not self.writable:
             yield True
@@ -212,7 +212,7 @@ class RunFolder:
         """
         manifest = self._read(read_json, "manifest.json", Manifest)
         if "looks_ahead" not in manifest:
-            # So it was when models did not say: of the paper's two and their variants.
+            # Older manifests lack it; their models are the paper's two and variants.
             model = self.settings()["model"]
             normed = model.get("embedding_norm") == "token_norm"
             of_all = model.get("decoder_statistics") == "sequence"

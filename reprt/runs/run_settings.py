@@ -45,7 +45,7 @@ class TextSettings:
     """The text.
 
     Args:
-        pair: one of the 14 pairs, by TFDS's name, or another that is laid out alike.
+        pair: one of the 14 pairs, by TFDS's name, or another with the same layout.
         source: where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or
             a path.
         max_tokens: longest input of either side, in tokens.
@@ -66,8 +66,8 @@ class SentencesSettings:
     Args:
         name: `"sentences"`.
         size: sentences a step, over all replicas.
-        by_length: whether sentences of like length share a batch. It is faster, but
-            not what was published: batches are then not drawn at random.
+        by_length: whether sentences of similar length share a batch. It is faster, and
+            not as published: batches are then not random.
     """
 
     name: str = "sentences"
@@ -80,7 +80,7 @@ class SentencesSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokensSettings:
-    """Batches of so many tokens, of sentences of like length.
+    """Batches of so many tokens, from sentences of similar length.
 
     Args:
         name: `"tokens"`.
@@ -224,8 +224,8 @@ class TrainingSettings:
         keep_every: steps from one model that is kept to the next; None for those of an
             epoch.
         tensorboard: whether to log for TensorBoard as well.
-        bleu: whether the trained model is made to search: the prefix loss, and BLEU on
-            the test split.
+        bleu: whether the prefix loss, and BLEU on the test split, are computed after
+            training.
     """
 
     epochs: int = 10
@@ -421,7 +421,7 @@ class RunSettings:
 
     @property
     def identity(self) -> "RunSettings":
-        """What is done, whatever it is called and wherever its text was found."""
+        """The settings that change what is computed; names and places do not."""
         resolved: dict[str, Any] = {}
         if self.schedule_dim is not None:
             resolved["dim"] = self.schedule_dim

@@ -44,7 +44,7 @@ class OnJax:
         self._distribution = data_parallel()
         self._everywhere = None  # where a step's results are: JAX's own choice
         if self._distribution is not None:
-            # Each time, for Keras forgets it when it clears its session.
+            # Each time, because Keras forgets it when it clears its session.
             keras.distribution.set_distribution(self._distribution)
             mesh = self._distribution.device_mesh.backend_mesh
             self._everywhere = NamedSharding(mesh, PartitionSpec())
@@ -85,7 +85,7 @@ class OnJax:
 
     def load(self):
         """Takes the variables for what they are now."""
-        # Copies, for a step overwrites what it is given.
+        # Copies, because a step overwrites its arguments.
         self._state = [
             [
                 jax.device_put(jnp.copy(variable.value), self._everywhere)

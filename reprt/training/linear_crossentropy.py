@@ -11,17 +11,16 @@ CHUNKS = 8
 def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
     """Total cross-entropy of `states @ kernel + bias`, and how many are right.
 
-    The same numbers as `MaskedCrossentropy.sum_and_count` and `correct_tokens` on the
-    logits, but those are the largest tensors of a training step by far. Here the
-    tokens are taken in a few chunks: each chunk's logits give its loss and, at
-    once, its gradients, and are gone before the next chunk's are made. It costs no
-    more arithmetic than a loss and its gradients do anyway; without gradients, use the
-    logits.
+    The numbers are those of `MaskedCrossentropy.sum_and_count` and `correct_tokens` on
+    the logits. Logits are by far the largest tensors of a training step, so the tokens
+    are taken in a few chunks. Each chunk's logits give its loss and its gradients at
+    once, and are gone before the next chunk's are made. This costs no more arithmetic
+    than a loss and its gradients; without gradients, use the logits.
 
         loss = Σ −q · log p,  p = softmax(h W + b),  q = (1 − ε) onehot(y) + ε / V
         dh = (p − q) Wᵀ,  dW = hᵀ (p − q),  db = Σ (p − q)
 
-    Labels q are smoothed by ε, alike over all V ids; what is logged is ε = 0.
+    Labels q are smoothed by ε over all V ids; logs have the loss at ε = 0.
 
     Masking: tokens whose label is 0 add nothing.
 

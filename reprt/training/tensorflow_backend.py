@@ -235,7 +235,7 @@ class Steps:
                 inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
             )
             loss = self._optimizer.scale_loss(loss)
-        # Dense, for the embeddings' sparse gradients would move only some rows.
+        # Dense, because sparse gradients of embeddings would move only some rows.
         gradients = map(tf.convert_to_tensor, tape.gradient(loss, self._weights))
         gradients = self._finite_for_all(list(gradients), replica)
         self._optimizer.apply(gradients, self._weights)
@@ -263,8 +263,8 @@ class Steps:
     def _seed_dropout(self, replica):
         """Makes the dropout a function of the seed, the step and the replica alone.
 
-        Left to themselves, Keras' seeds are the same on all replicas, and a checkpoint
-        holds those of the first.
+        Otherwise Keras' seeds are the same on all replicas, and a checkpoint holds
+        those of the first.
         """
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)

@@ -216,7 +216,7 @@ def test_a_text_is_a_file_or_a_folder(tmp_path, monkeypatch, capsys, name, kind,
     make(name)
     assert main(["train", RECIPE, "--text", name]) == 2
     said = capsys.readouterr().err
-    assert f"{name}, given as the text" in said and f"Received {kind}: '" in said
+    assert f"{name}, given as a path" in said and f"Received {kind}: '" in said
 
 
 def test_a_device_is_no_text(capsys):

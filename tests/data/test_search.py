@@ -182,7 +182,7 @@ def test_official_by_the_counts(tmp_path, monkeypatch):
     assert corpus.official and corpus.name == "TED-HRLR gl_to_en"
 
 
-@pytest.mark.parametrize("setting", ["REPRT_TED", "the text"])
+@pytest.mark.parametrize("setting", ["REPRT_TED", "a path"])
 @pytest.mark.parametrize(
     "name, pair, message",
     [
@@ -203,11 +203,11 @@ def test_a_wrong_explicit_path_is_an_error(
         find("auto" if setting == "REPRT_TED" else path, pair)
 
 
-@pytest.mark.parametrize("setting", ["REPRT_TED", "the text"])
+@pytest.mark.parametrize("setting", ["REPRT_TED", "a path"])
 @pytest.mark.parametrize(
     "path, message",
     [
-        ("m\udcffne", "its name should be UTF-8, .*Rename it"),
+        ("m\udcffne", "its name is not UTF-8. Rename it"),
         ("~nobody-of-this-name/text", "There is no home folder for ~nobody"),
     ],
 )
@@ -269,7 +269,7 @@ def test_the_notice_says_that_the_built_in_text_is_another_pair(capsys, built_in
     assert find("auto", "gl_to_en") is built_in
     said = " ".join(capsys.readouterr().err.replace("\n| ", " ").split())
     assert "the languages of pt_to_en. You asked for gl_to_en." in said
-    assert said.count("whereas") == 1
+    assert said.count("You asked for") == 1
 
     assert find("embedded", "gl_to_en") is built_in
     said = capsys.readouterr().err

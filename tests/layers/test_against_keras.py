@@ -1,4 +1,4 @@
-"""The paper's attentions are Keras' own, wherever both speak of the same thing."""
+"""The paper's attentions are Keras' own, for the cases that both have."""
 
 import keras
 import numpy as np

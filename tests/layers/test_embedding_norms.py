@@ -1,4 +1,4 @@
-"""Whoever enters the registry of norms says truly whether later tokens are seen."""
+"""Each norm of the registry says truly whether it sees later tokens."""
 
 import numpy as np
 import pytest

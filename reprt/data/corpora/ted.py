@@ -113,7 +113,7 @@ class Archive:
         name: its file name.
         size: its size in bytes.
         sha256: its sha256, in hexadecimal digits.
-        addresses: where it is, or was, to be had.
+        addresses: where it is, or was.
     """
 
     name: str
@@ -286,10 +286,10 @@ def _read_split(source: Path, target: Path) -> Split:
     lines = _read_lines(source), _read_lines(target)
     if len(lines[0]) != len(lines[1]):
         raise ValueError(
-            "Both sides need the same number of lines; what follows the last line break "
-            f"counts as one. Received: {len(lines[0])} in {source} and {len(lines[1])} "
-            f"in {target}. Line i of one translates line i of the other, so one of them "
-            "has lost or gained a line."
+            "Both sides need the same number of lines; what follows the last line "
+            f"break counts as one. Received: {len(lines[0])} in {source} and "
+            f"{len(lines[1])} in {target}. Line i of one translates line i of the "
+            "other, so one of them has lost or gained a line."
         )
     return Split.of(*lines, f"{source} and {target}")
 
