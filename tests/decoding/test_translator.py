@@ -283,7 +283,7 @@ def beginning(content):
 @pytest.mark.parametrize(
     "name, change, message",
     [
-        ("model.keras", None, "{} to hold model.keras, which it has from its first"),
+        ("model.keras", None, "{} to hold model.keras. A run has it after its first"),
         ("model.keras", half, "{}/model.keras cannot be read as a Keras model"),
         ("model.keras", scrambled, "{}/model.keras cannot be read as a Keras model"),
         ("model.keras", lambda _: b"", "{}/model.keras cannot be read as a Keras"),
