@@ -49,17 +49,26 @@ def label_points(axis, points: Sequence[tuple[float, float, str, str]]):
     heights = [each[0] for each in placed]
     for index in range(1, len(heights)):
         heights[index] = max(heights[index], heights[index - 1] + distance)
-    excess = max(0.0, heights[-1] - 1.0) if heights else 0.0
+    highest = 0.98
+    for index in reversed(range(len(heights))):
+        heights[index] = min(heights[index], highest)
+        highest = heights[index] - distance
     for height, (_, x, y, label, colour) in zip(heights, placed):
         axis.annotate(
             label,
             (x, y),
-            xytext=(1.04, height - excess),
+            xytext=(1.04, height),
             textcoords="axes fraction",
             color=colour,
             fontsize=8,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.4, "lw": 0.8},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "alpha": 0.4,
+                "lw": 0.8,
+                "relpos": (0, 0.5),
+            },
         )
 
 
