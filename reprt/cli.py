@@ -211,22 +211,7 @@ def _train_parser(commands):
         description="Trains the models of a recipe side by side, or goes on where it "
         "was interrupted, and writes report.md and report.png.",
     )
-    parser.add_argument("recipe", type=_path, help="a file as those in experiments/")
-    parser.add_argument(
-        "--pair",
-        type=_name,
-        nargs="+",
-        default=[],
-        metavar="PAIR",
-        help="these pairs, one after the other: of the 14, e.g. az_to_en, or others "
-        "with the same layout",
-    )
-    parser.add_argument(
-        "--text",
-        type=_name,
-        metavar="SOURCE",
-        help="auto, ted, embedded, wmt14, or the path of a folder or archive",
-    )
+    _add_recipe(parser)
     parser.add_argument(
         "--only",
         type=_name,
@@ -234,14 +219,6 @@ def _train_parser(commands):
         default=[],
         metavar="MODEL",
         help="train these models only",
-    )
-    parser.add_argument(
-        "--set",
-        type=_name,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a setting of the recipe, e.g. training.epochs=2",
     )
     parser.add_argument(
         "--out",
@@ -281,13 +258,9 @@ def _prepare_parser(commands):
         "into one file, to be given to `reprt train --text` on a machine that has no "
         "tensorflow-text: KERAS_BACKEND=jax needs no TensorFlow then.",
     )
-    parser.add_argument("recipe", type=_path, help="as for `reprt train`")
+    _add_recipe(parser, pairs=1)
     parser.add_argument("file", type=_path, help="the file, NAME.npz")
-    for option, metavar in (("--pair", "PAIR"), ("--text", "SOURCE")):
-        parser.add_argument(
-            option, type=_name, metavar=metavar, help="as for `reprt train`"
-        )
-    parser.set_defaults(command=_prepare, set=[])
+    parser.set_defaults(command=_prepare)
 
 
 def _page_parsers(commands):
@@ -386,16 +359,8 @@ def _cost_parser(commands):
         "parameters, tokens, floating-point operations by two rules, hours and "
         "operations a second. It trains nothing.",
     )
-    parser.add_argument(
-        "recipe",
-        type=_path,
-        metavar="RUN_OR_RECIPE",
-        help="a run folder, or a file as those in experiments/",
-    )
-    parser.add_argument(
-        "--text", type=_name, metavar="SOURCE", help="as for `reprt train`"
-    )
-    parser.set_defaults(command=_cost, set=[])
+    _add_recipe(parser, "a run folder, or ", metavar="RUN_OR_RECIPE")
+    parser.set_defaults(command=_cost)
 
 
 def _attention_parser(commands):
@@ -485,6 +450,40 @@ def _audit_parser(commands):
     parser.set_defaults(command=_audit)
 
 
+def _add_recipe(parser, other="", *, metavar="RECIPE", pairs="+"):
+    """Adds a recipe, and what is asked for in place of what stands in it."""
+    parser.add_argument(
+        "recipe",
+        type=_path,
+        metavar=metavar,
+        help=f"{other}a file as those in experiments/",
+    )
+    several = pairs != 1
+    parser.add_argument(
+        "--pair",
+        type=_name,
+        nargs=pairs,
+        default=[],
+        metavar="PAIR",
+        help=f"{'these pairs, one after the other' if several else 'this pair'}: of "
+        "the 14, e.g. az_to_en, or with the same layout",
+    )
+    parser.add_argument(
+        "--text",
+        type=_name,
+        metavar="SOURCE",
+        help="auto, ted, embedded, wmt14, or the path of a folder or archive",
+    )
+    parser.add_argument(
+        "--set",
+        type=_name,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting of the recipe, e.g. training.epochs=2",
+    )
+
+
 def _add_run(parser):
     parser.add_argument(
         "run", type=_path, metavar="RUN", help="a run folder, as `reprt train` makes it"
@@ -538,12 +537,12 @@ def _add_out(parser, default):
     )
 
 
-def _recipe(options, pairs):
+def _recipe(options):
     from reprt.runs.recipe import load_recipe
 
     overrides = list(options.set)
-    if pairs:
-        overrides.append(f"trials.pairs=[{', '.join(map(_quoted, pairs))}]")
+    if options.pair:
+        overrides.append(f"trials.pairs=[{', '.join(map(_quoted, options.pair))}]")
     if options.text:
         overrides.append(f"text.source={_quoted(options.text)}")
     return load_recipe(options.recipe, overrides)
@@ -552,13 +551,12 @@ def _recipe(options, pairs):
 def _prepare(options) -> int:
     from reprt.jobs.job import prepare
 
-    recipe = _recipe(options, [options.pair] if options.pair else [])
-    print(prepare(recipe, options.file))
+    print(prepare(_recipe(options), options.file))
     return 0
 
 
 def _train(options) -> int:
-    recipe = _recipe(options, options.pair)
+    recipe = _recipe(options)
     if options.cpus is not None and not options.ray:
         raise ValueError("Expected --ray with --cpus, the cores of each of its runs.")
     if options.ray and options.plan:
@@ -666,10 +664,15 @@ def _evaluate(options) -> int:
 def _cost(options) -> int:
     from reprt.jobs.cost_runs import cost_of_recipe, cost_of_run
 
-    if options.recipe.is_dir():
-        print(cost_of_run(options.recipe, options.text))
-    else:
-        print(cost_of_recipe(_recipe(options, [])))
+    if not options.recipe.is_dir():
+        print(cost_of_recipe(_recipe(options)))
+        return 0
+    if options.pair or options.set:
+        raise ValueError(
+            "Expected a recipe with --pair or --set, for a run has its pair and its "
+            f"settings. Received: the folder {options.recipe}."
+        )
+    print(cost_of_run(options.recipe, options.text))
     return 0
 
 

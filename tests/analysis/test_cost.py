@@ -129,6 +129,27 @@ def test_a_runs_folder_tells_what_it_cost(finished, capsys):
     assert "Say where it is by --text" in capsys.readouterr().err
 
 
+def test_a_recipe_costs_what_it_is_asked_to_be(finished, capsys):
+    recipe, text = finished / "tiny.toml", finished / "text"
+    usual = cost(capsys, recipe, "--text", text)["repe"]
+    other = text / "datasets" / "gl_to_en"
+    shutil.copytree(text / "datasets" / "pt_to_en", other)
+    for path in other.glob("pt.*"):
+        path.rename(path.with_suffix("").with_name(f"gl{path.suffix}"))
+    (other / "en.train").write_text("a b c d e\n" * 33)
+    changes = ["--set", "training.epochs=6", "--set", "models.repe.num_blocks=2"]
+    asked = ["--text", text, *changes, "--pair", "gl_to_en"]
+    changed = cost(capsys, recipe, *asked)
+    assert list(changed) == ["baseline", "repe"]
+    deeper = [int(cells[1].replace(",", "")) for cells in (usual, changed["repe"])]
+    assert deeper[1] == 2 * deeper[0]
+    assert changed["repe"][3] == f"{6 * 33 * 6:,}"  # [START] and five words
+
+    # A run is what it is.
+    assert main(["cost", str(finished / "out" / "repe"), *changes[:2]]) == 2
+    assert "a recipe with --pair or --set" in capsys.readouterr().err
+
+
 # The blog's table; which of its numbers are what, docs/cost.md says.
 STEPS, PAIRS_A_STEP, EPOCHS, EPOCH_TOKENS = 228_000, 3 * 128, 2.16, 3.1e9
 PAIR = EPOCHS * EPOCH_TOKENS / (STEPS * PAIRS_A_STEP)  # tokens, both sides

@@ -49,7 +49,7 @@ NUMBERS = [
 OTHERS = [
     ("train {missing}", "{missing}"),
     ("train {empty}", "{empty}"),
-    ("train ''", "argument recipe"),
+    ("train ''", "argument RECIPE"),
     ("train {recipe} --text {missing}", "{missing}"),
     ("train {recipe} --text {empty}", "{empty}"),
     ("train {recipe} --text {file}", "{file}"),
