@@ -111,7 +111,7 @@ class Recurrent(TranslationModel):
     (1, 2, 20)
 
     Reference: Bahdanau et al. 2015 (arXiv 1409.0473), appendix A, for encoder, s_0 and
-    additive score; Luong et al. 2015 (arXiv 1508.04025), section 3.1, for the rest.
+    additive score; Luong et al. 2015 (arXiv 1508.04025), section 3, for the rest.
     """
 
     query_dense: Any
