@@ -395,8 +395,9 @@ def _average_parser(commands):
         "average",
         help="average the last models of a run",
         description="Writes a run folder whose weights are the mean of those of the "
-        "models that a run has kept, as [training] keep_models and keep_every of its "
-        "recipe say. Its manifest names them; other commands read it like any run.",
+        "models that a run has kept, as [training] keep_models, average and keep_every "
+        "of its recipe say. Its manifest names them; other commands read it like any "
+        "run.",
     )
     _add_run(parser)
     parser.add_argument(

@@ -113,8 +113,6 @@ def _peak_memory() -> int:
 def _results(trainer, progress: Progress):
     """What is reported of a trained model, beyond its log."""
     state, text, run = trainer.state, trainer.text, trainer.settings
-    # A training that ran out of time ended within an epoch, which does not count.
-    model = trainer.folder.load_model() if state.epoch else None
     metrics = {
         **training_cost(trainer.model, text.train, trainer.epochs_done).results,
         "epochs": state.epoch,
@@ -123,7 +121,12 @@ def _results(trainer, progress: Progress):
         "last_epoch": state.rows[-1] if state.rows else {},
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
-    if model is None or not run.training.bleu:
+    # A training that ran out of time ended within an epoch, which does not count.
+    if not state.epoch:
+        return metrics
+    if run.training.average:
+        metrics |= _averaged(trainer, progress)
+    if not run.training.bleu:
         return metrics
 
     from reprt.analysis.evaluation import prefix_loss, translation_scores
@@ -132,6 +135,7 @@ def _results(trainer, progress: Progress):
     def show(done):
         progress.show(f"{trainer.name}: {done}")
 
+    model = trainer.folder.load_model()
     begun = time.monotonic()
     prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
     middle = time.monotonic()
@@ -161,4 +165,24 @@ def _results(trainer, progress: Progress):
             {"source": source, "reference": reference, "translation": translation}
             for source, reference, translation in list(examples)[:EXAMPLES]
         ],
+    }
+
+
+def _averaged(trainer, progress: Progress):
+    """Makes the mean of the last models the trained one, and measures its loss."""
+    from reprt.analysis.evaluation import teacher_forced_loss
+    from reprt.runs.average import average_last
+
+    folder, run = trainer.folder, trainer.settings
+    names = average_last(folder, run.training.average, trainer.steps_of_epochs)
+    size = run.evaluation_size
+    loss = teacher_forced_loss(folder.load_model(), trainer.text.dev, size)
+    progress.say(
+        f"{trainer.name}: the mean of {', '.join(names) or 'no model but the last'}, "
+        f"validation loss {loss.mean_of_batches:.3f}"
+    )
+    return {
+        "averaged_models": names,
+        "val_loss": loss.mean_of_batches,
+        "val_loss_per_token": loss.per_token,
     }

@@ -89,6 +89,7 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
             "",
             *_comparison(runs, official, name, pair),
             "",
+            *_averaged(runs),
             *_leak(runs),
             *cost_section({run.label: run.cost for run in runs}),
             *notes,
@@ -128,7 +129,7 @@ def _comparison(runs, official, name, pair) -> list[str]:
             )
         rows.append([run.label, ours, *_our_cells(run, baseline)])
         if result and official and run.metrics and run.log:
-            last = run.log[-1]
+            last = run.last
             differences = [
                 f"{last['train_loss'] - result.train_loss:+.2f}",
                 f"{last['val_loss'] - result.val_loss:+.2f}",
@@ -137,13 +138,30 @@ def _comparison(runs, official, name, pair) -> list[str]:
     return markdown(HEAD, "llrrrrrrr", rows)
 
 
+def _averaged(runs) -> list[str]:
+    """Says which results are of no epoch's model."""
+    found = [
+        f"{run.label} (of {len(run.results['averaged_models'])})"
+        for run in runs
+        if run.results.get("averaged_models")
+    ]
+    if not found:
+        return []
+    return [
+        f"The model of {', '.join(found)} is a mean of the last models that were kept. "
+        "Its validation losses and BLEU are in the tables; the curves and the losses "
+        "epoch by epoch are those of the models as they were trained.",
+        "",
+    ]
+
+
 def _our_cells(run, baseline) -> list[str]:
     metrics = run.metrics or {}
     parameters = f"{metrics['parameters']:,}" if run.metrics else "–"
     epochs = f"{len(run.log)}" if run.metrics else f"{len(run.log)} so far"
     if not run.log:
         return [parameters, epochs, *[NOT_RUN] * 3, "–", NOT_RUN]
-    last, seconds = run.log[-1], run.seconds_an_epoch
+    last, seconds = run.last, run.seconds_an_epoch
     ratio = "–"
     if baseline is not None and baseline.log:
         ratio = f"{baseline.seconds_an_epoch / seconds:.2f}"
@@ -181,7 +199,7 @@ def _leak(runs) -> list[str]:
     rows = [
         [
             run.label,
-            f"{run.log[-1]['val_loss_per_token']:.3f}",
+            f"{run.last['val_loss_per_token']:.3f}",
             f"{run.results['val_prefix_loss_per_token']:.3f}",
         ]
         for run in measured

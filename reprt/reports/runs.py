@@ -144,16 +144,23 @@ class Run(Record):
         return Cost.of_results(self.results, sum(self.seconds))
 
     @property
+    def last(self) -> Mapping[str, float]:
+        """The last epoch's row; of a mean of models, with its own validation losses."""
+        measured = ("val_loss", "val_loss_per_token")
+        own = {name: self.results[name] for name in measured if name in self.results}
+        return {**self.log[-1], **own}
+
+    @property
     def numbers(self) -> dict[str, float]:
         """What was measured; what was not measured yet is left out.
 
-        Losses are those of the last epoch: as Keras reports them, or per token.
+        Losses are those of `last`: as Keras reports them, or per token.
         """
         found: dict[str, float] = {"epochs": len(self.log)}
         if self.log:
             names = ("train_loss", "val_loss")
             for name in (*names, *(f"{name}_per_token" for name in names)):
-                found[name] = self.log[-1][name]
+                found[name] = self.last[name]
             tokens = sum(row["train_tokens"] for row in self.log)
             found["seconds_an_epoch"] = self.seconds_an_epoch
             found["tokens_per_second"] = tokens / len(self.log) / self.seconds_an_epoch

@@ -18,7 +18,7 @@ def average_models(run: Path, last: int | None = None, out: Path | None = None) 
     any run.
 
     Args:
-        run: the run's folder, trained with `[training] keep_models`.
+        run: the run's folder, trained with `[training] keep_models` or `average`.
         last: how many of the newest models; None takes all that were kept.
         out: the folder that is made; None for `average` in the run's.
 
@@ -30,12 +30,13 @@ def average_models(run: Path, last: int | None = None, out: Path | None = None) 
             or there is something in the folder already.
     """
     folder, out = RunFolder(run), out or run / "average"
-    keeps, paths = folder.run().training.keep_models, folder.kept_models
+    keeps, paths = folder.run().training.models_kept, folder.kept_models
     if len(paths) < (last or 1):
         raise RunFolderError(
             f"Expected {run / 'models'} to hold {last or 'some'} models. Received: "
-            f"{len(paths)}. A run keeps as many as 'keep_models' in [training] says, "
-            f"which is {keeps} here; 'keep_every' says how many steps lie between them."
+            f"{len(paths)}. A run keeps as many as 'keep_models' or 'average' in "
+            f"[training] says, which is {keeps} here; 'keep_every' says how many steps "
+            "lie between them."
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunFolderError(
@@ -47,6 +48,29 @@ def average_models(run: Path, last: int | None = None, out: Path | None = None) 
     average = {"run": str(run), "models": names, **provenance()}
     folder.write_copy(out, model, average=average)
     return out
+
+
+def average_last(folder: RunFolder, last: int, steps: int) -> list[str]:
+    """Makes the mean of a run's last models its `model.keras`.
+
+    It depends on the kept models alone, so that it may be made again after a kill.
+
+    Args:
+        folder: the run's folder.
+        last: how many models, if so many were kept.
+        steps: those of the finished epochs; later models do not count.
+
+    Returns:
+        The names of the models. If there are none, `model.keras` stays as it is.
+
+    Raises:
+        RunFolderError: if a model is damaged, or of another run.
+    """
+    newest = folder.kept_model(steps)
+    paths = [path for path in folder.kept_models if path <= newest][-last:]
+    if paths:
+        folder.save_model(_mean(folder, paths))
+    return [path.name for path in paths]
 
 
 def _mean(folder: RunFolder, paths: list[Path]):

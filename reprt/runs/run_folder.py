@@ -59,8 +59,9 @@ class RunFolder:
     | or `source.spm`, `target.spm` | models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
     | `checkpoints/` | the last two states of the training |
-    | `model.keras` | the model after the last finished epoch |
-    | `models/` | those of earlier steps, as many as `keep_models` says |
+    | `model.keras` | the model after the last finished epoch; once the run has finished, |
+    | | with `average`, the mean of its last models |
+    | `models/` | those of earlier steps, as many as `keep_models` or `average` says |
     | `metrics.json` | the results, once the run has finished |
 
     Args:
@@ -85,8 +86,12 @@ class RunFolder:
 
     @property
     def kept_models(self) -> list[Path]:
-        """The models that `[training] keep_models` keeps, from the oldest."""
+        """The models that `[training]` asks to be kept, from the oldest."""
         return sorted((self.path / "models").glob("step-*.keras"))
+
+    def kept_model(self, step: int) -> Path:
+        """Returns where the model of a step is, if it is kept."""
+        return self.path / "models" / f"step-{step:08d}.keras"
 
     @contextlib.contextmanager
     def claimed(self):
@@ -278,13 +283,19 @@ class RunFolder:
             model.save(file.name)
 
     def keep_model(self, model, step: int, kept: int):
-        """Saves the model of a step, and drops all but so many of the newest."""
+        """Saves the model of a step, and drops all but so many of the newest.
+
+        Those of later steps are dropped too: they were kept before a kill, and will be
+        made again.
+        """
         if not self.writable:
             return
-        with whole_file(self.path / "models" / f"step-{step:08d}.keras") as file:
+        newest = self.kept_model(step)
+        with whole_file(newest) as file:
             model.save(file.name)
-        for old in self.kept_models[:-kept]:
-            old.unlink()
+        staying = [path for path in self.kept_models if path <= newest][-kept:]
+        for path in set(self.kept_models) - set(staying):
+            path.unlink()
 
     def load_model(self, path: Path | None = None):
         """Returns a model of the run.

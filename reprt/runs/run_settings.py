@@ -222,7 +222,9 @@ class TrainingSettings:
         checkpoint_minutes: time between checkpoints within an epoch.
         keep_models: how many models are kept, the newest, for `reprt average`.
         keep_every: steps from one model that is kept to the next; None for those of an
-            epoch.
+            epoch. That of the last step is kept too.
+        average: the trained model is the mean of so many kept models, the newest; 0
+            for the model after the last epoch.
         tensorboard: whether to log for TensorBoard as well.
         bleu: whether the prefix loss, and BLEU on the test split, are computed after
             training.
@@ -237,6 +239,7 @@ class TrainingSettings:
     checkpoint_minutes: float = 5.0
     keep_models: int = 0
     keep_every: int | None = None
+    average: int = 0
     tensorboard: bool = False
     bleu: bool = True
 
@@ -247,19 +250,25 @@ class TrainingSettings:
         minutes = self.checkpoint_minutes
         check_range("[training]", 0, math.inf, checkpoint_minutes=minutes)
         check_range("[training]", 0, LARGEST_SEED, seed=self.seed)
-        check_range("[training]", 0, MOST, keep_models=self.keep_models)
+        kept = {"keep_models": self.keep_models, "average": self.average}
+        check_range("[training]", 0, MOST, **kept)
         if self.keep_every is not None:
             check_range("[training]", 1, MOST, keep_every=self.keep_every)
-            if not self.keep_models:
+            if not self.models_kept:
                 raise ValueError(
-                    "Expected 'keep_models' in [training] to be at least 1 where there "
-                    f"is 'keep_every'. Received: 0 and {self.keep_every}."
+                    "Expected 'keep_models' or 'average' in [training] to be at least "
+                    f"1 where there is 'keep_every'. Received: 0 and {self.keep_every}."
                 )
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
                 f"Received: {self.precision!r}."
             )
+
+    @property
+    def models_kept(self) -> int:
+        """How many models are kept, to be asked for or to be averaged."""
+        return max(self.keep_models, self.average)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -226,9 +226,8 @@ class Trainer:
     @property
     def steps_per_epoch(self) -> int:
         """Returns the steps of the present epoch, which `training.steps` may cut."""
-        before = self.state.step - self.state.step_in_epoch
         most = self.settings.training.steps or math.inf
-        return int(min(self._plan.steps, most - before))
+        return int(min(self._plan.steps, most - self.steps_of_epochs))
 
     @property
     def steps_left(self) -> int:
@@ -244,6 +243,11 @@ class Trainer:
     def epochs_done(self) -> float:
         """Returns the logged epochs; `training.steps` may end within the last."""
         return min(self.state.epoch, self.state.step / self._plan.steps)
+
+    @property
+    def steps_of_epochs(self) -> int:
+        """Returns the steps of the finished epochs."""
+        return self.state.step - self.state.step_in_epoch
 
     @property
     def seconds_per_step(self) -> float:
@@ -301,7 +305,7 @@ class Trainer:
             self._show(seconds_left_elsewhere())
             if kept:
                 self._backend.store()
-                keep = self.settings.training.keep_models
+                keep = self.settings.training.models_kept
                 self.folder.keep_model(self.model, self.state.step, keep)
             if done:
                 break  # an epoch that is done counts, whatever time is left
@@ -422,7 +426,8 @@ class Trainer:
         # By steps alone, so that what is kept does not depend on the clock.
         training = self.settings.training
         every = training.keep_every or self._plan.steps
-        return training.keep_models > 0 and self.state.step % every == 0
+        due = self.state.step % every == 0 or not self.steps_left
+        return training.models_kept > 0 and due
 
     @property
     def _of_epochs(self):

@@ -274,7 +274,12 @@ def test_one_command_downloads_and_trains(server, tmp_path, eagerly):
 
     assert main(["train", str(recipe), "--out", str(out), *sets]) == 0
 
-    manifest = json.loads((out / "base" / "manifest.json").read_text())
+    manifest, metrics = (
+        json.loads((out / "base" / f"{name}.json").read_text())
+        for name in ("manifest", "metrics")
+    )
+    kept = ["step-00000002.keras", "step-00000003.keras"]
+    assert metrics["averaged_models"] == kept
     assert manifest["text"] == "WMT14 en_to_fr"
     assert "WMT14 en_to_fr" in (out / "report.md").read_text()
 
@@ -354,7 +359,7 @@ def test_the_recipe_of_the_original():
     assert run.optimizer == AdamSettings(beta_1=0.9, beta_2=0.98, epsilon=1e-9)
     assert run.schedule == InverseSqrtSettings(warmup_steps=4000)
     assert run.objective == TranslationSettings(label_smoothing=0.1)
-    assert (run.training.steps, run.training.keep_models) == (100000, 5)
+    assert (run.training.steps, run.training.average) == (100000, 5)
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[optimizer]\nname = 'adamw'\nweight_decay = -1", "'weight_decay' .* 0 to 1"),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
         ("[training]\nkeep_models = -1", "'keep_models' in [training] to be from 0"),
+        ("[training]\naverage = -1", "'average' in [training] to be from 0"),
         ("[training]\nkeep_every = 5", "'keep_models' .* at least 1 where .* and 5"),
         ("[schedule]\npeak = 0.0", "'peak' in [schedule] to be from"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'dim' or 'peak' in [schedule]"),
