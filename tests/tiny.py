@@ -1,7 +1,10 @@
 """Tiny models, the settings and the log of its run, a progress that remembers."""
 
+import dataclasses
+
 import numpy as np
 
+from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.presets import preset
 from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
@@ -20,7 +23,12 @@ RECURRENT = {"num_layers": 2, "embedding_dim": 8, "hidden_dim": 6}
 SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
 TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
 # Few steps are taken, so the learning rate has to rise at once.
-USUAL = {"batching": {"size": 16}, "optimizer": {}, "schedule": {"warmup_steps": 4}}
+USUAL = {
+    "batching": {"size": 16},
+    "optimizer": {},
+    "schedule": {"warmup_steps": 4},
+    "objective": {},
+}
 
 
 class Lines:
@@ -44,6 +52,15 @@ def losses(run):
         {name: value for name, value in row.items() if "seconds" not in name}
         for row in run.log()
     ]
+
+
+def one_vocabulary(text):
+    """An encoded text whose target stands on both sides, for models of one table."""
+    splits = {
+        name: EncodedSplit(*[getattr(text, name).target] * 2)
+        for name in ("train", "dev")
+    }
+    return dataclasses.replace(text, source_tokenizer=text.target_tokenizer, **splits)
 
 
 def settings(name="repe", model=None, **changes):

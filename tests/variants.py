@@ -29,27 +29,11 @@ PAPERS = {
         for setting in GRID
     },
 }
-# What Transformers elsewhere have.
+# What Transformers elsewhere have; the original and the modern one among them.
 FAMILY = {
-    "tied, one table": (
-        "baseline",
-        {
-            "output_tying": "tied",
-            "shared_embedding": True,
-            "attention_bias": False,
-            "dropout_places": ["embeddings", "attention_output", "feed_forward_output"],
-        },
-    ),
+    "tied, one table": ("transformer-base", {}),
     "norms before": ("baseline", {**BEFORE, "final_norm": "both"}),
-    "norms before, tied": (
-        "baseline",
-        {
-            **BEFORE,
-            "final_norm": "decoder",
-            "output_tying": "tied",
-            "table": "learned",
-        },
-    ),
+    "norms before, tied": ("transformer-modern", {}),
     "norms before, repe, projected": (
         "repe",
         {**BEFORE, **PREFIX, "output_tying": "projected"},
@@ -60,6 +44,21 @@ FAMILY = {
     ),
 }
 ALL = {**PAPERS, **FAMILY}
+# One of each kind that is compared, and what differs in its run.
+COMPARED = {
+    "repe": ("repe", {}, {}),
+    "repe-prefix": ("repe", PREFIX, {}),
+    "baseline": ("baseline", {}, {}),
+    "original": ("transformer-base", {}, {}),
+    "modern": ("transformer-modern", {}, {}),
+    "decoder-only": ("decoder-only", {}, {}),
+    "decoder-only-both-losses": (
+        "decoder-only",
+        {},
+        {"objective": {"name": "translation_and_source"}},
+    ),
+    "recurrent": ("recurrent", {}, {}),
+}
 
 
 def sees_ahead(variant):

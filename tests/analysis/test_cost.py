@@ -17,6 +17,7 @@ from reprt import models
 from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.cli import main
 from reprt.decoding.translator import Translator
+from reprt.presets import preset
 from reprt.reports.cost import RULE, power
 from reprt.reports.tables import markdown
 from reprt.runs.run_folder import RunFolder
@@ -49,7 +50,7 @@ def multiply_adds(operation):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_it_counts_the_products_of_a_graph(variant):
     name, overrides = ALL[variant]
-    words = 11 if overrides.get("shared_embedding") else 13
+    words = 11 if preset(name, **overrides).shared_embedding else 13
     model = models.build(name, 11, words, **SIZES, **overrides)
     assert model.multiply_adds(7, 5) == products(model, 7, 5)
     each = model.multiply_adds(np.array([7, 0, 3]), np.array([5, 2, 0]))

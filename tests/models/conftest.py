@@ -1,18 +1,20 @@
 import pytest
 from formula import set_weights_by_formula
-from tiny import SOURCE, TARGET, TINY
+from tiny import RECURRENT, SOURCE, TARGET, TINY
 
 from reprt import models
+from reprt.presets import preset
 
 
 @pytest.fixture
 def tiny():
-    """Makes a small model of the paper's shape, with weights by formula."""
+    """Makes a small model, with weights by formula."""
 
     def make(name, **overrides):
-        one = name == "decoder-only" or overrides.get("shared_embedding")
+        blocks = {**TINY, "num_blocks": 2, "value_dim": 3}
+        sizes = {**(RECURRENT if name == "recurrent" else blocks), **overrides}
+        one = preset(name, **sizes).shared_embedding
         words = 11 if one else 10  # one vocabulary, or two
-        sizes = {**TINY, "num_blocks": 2, "value_dim": 3, **overrides}
         model = models.build(name, 11, words, **sizes)
         return set_weights_by_formula(model)
 

@@ -10,7 +10,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
-from variants import FAMILY
+from variants import COMPARED, FAMILY
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
@@ -27,6 +27,7 @@ for name in names:
     model = keras.saving.load_model(f"{folder}/{name}.keras")
     np.testing.assert_array_equal(model(inputs), arrays[name])
     assert int(model.optimizer.iterations) == 1
+    model.run_eagerly = True
     model.fit(inputs, arrays["target"], verbose=0)
     assert type(model.loss).__name__ == "MaskedCrossentropy"
 print(json.dumps(sorted(names)))
@@ -35,8 +36,9 @@ print(json.dumps(sorted(names)))
 
 def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     variants = {
-        "repe": tiny("repe"),
-        "baseline": tiny("baseline"),
+        name: tiny(preset, **overrides)
+        for name, (preset, overrides, training) in COMPARED.items()
+        if not training
     }
     arrays = dict(zip(("source", "target"), ids))
     for name, model in variants.items():

@@ -1,16 +1,13 @@
 """The loss as a function of batch and step, and when the loop looks at it."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 from keras import ops
-from tiny import Lines, losses, to_the_end
+from tiny import Lines, losses, one_vocabulary, to_the_end
 
-from reprt.data.encoding import EncodedSplit
 from reprt.runs.run_folder import RunFolder
-from reprt.runs.run_settings import TranslationAndSourceSettings
 from reprt.training import trainer as loop
 from reprt.training.objective import OBJECTIVES, Objective, Term
 from reprt.training.trainer import Trainer, TrainingDiverged
@@ -52,11 +49,9 @@ def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
 def test_the_weight_of_the_source_is_resumed_exactly(
     text, settings, tmp_path, variables, assert_same
 ):
-    target = text.target_tokenizer
-    rows = EncodedSplit(text.train.target, text.train.target)
-    one = dataclasses.replace(text, source_tokenizer=target, train=rows, dev=rows)
-    objective = TranslationAndSourceSettings(label_smoothing=0.1)
-    run = dataclasses.replace(settings("decoder-only"), objective=objective)
+    one = one_vocabulary(text)
+    objective = {"name": "translation_and_source", "label_smoothing": 0.1}
+    run = settings("decoder-only", objective=objective)
     files = RunFolder(tmp_path / "run")
     files.open(run, one)
     whole = Trainer(run, one, files, Lines())
