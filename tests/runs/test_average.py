@@ -115,6 +115,7 @@ def test_models_of_later_steps_go_where_a_training_begins_again_before_them(run)
     assert names(run.kept_models) == [oldest.name, "step-00000003.keras"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("briefly")
 def test_the_trained_model_is_the_mean_of_the_last_through_kills(
     tmp_path, tmp_path_factory, monkeypatch
