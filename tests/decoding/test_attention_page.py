@@ -212,9 +212,8 @@ def test_a_control_redraws_and_is_kept_in_the_address(maps, visit):
 def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
     tokens = [*SOURCE, *TARGET]
     weights = np.tri(len(tokens)) / np.arange(1, 1 + len(tokens))[:, None]
-    maps = AttentionMaps(
-        SOURCE, TARGET, "olá", "hello world", "decoder-only", sequence=weights[None, None]
-    )
+    one = weights[None, None]
+    maps = AttentionMaps(SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=one)
     page = write_page(maps, tmp_path / "page.html")
     # A kind that the model does not have is no choice.
     for address in ("threshold=0.2", "threshold=0.2&kind=cross", "kind=x&threshold=.2"):
