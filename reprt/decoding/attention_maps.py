@@ -23,7 +23,7 @@ SIDES = {
 TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
-    "cross": "Cross attention, from the decoder (rows) to the encoder (columns)",
+    "cross": "Cross attention, from the target (rows) to the source (columns)",
     "sequence": "Self-attention of source and target, one sequence",
 }
 TOLERANCE = 1e-3  # by which rounding may take a weight past 1
@@ -33,6 +33,8 @@ LEGIBLE = 40  # tokens along an axis; above these it has numbers
 LONGEST = 14  # characters of a token
 GAP = 0.12
 CELL = 0.1  # at least, where it has a label
+ROOMY = 0.15  # at most, where the maps of all heads are narrower than WIDTH
+WIDTH = 4
 FONT = 6.5
 POINT = 1 / 72
 LETTER = 0.62 * POINT  # width of one, for each point of its font
@@ -49,6 +51,7 @@ class AttentionMaps:
     Args:
         source: the source's tokens.
         target: the target's input tokens, the start token first.
+        sentence: the source as text.
         translation: the translation as text.
         model: the model's name.
         encoder: weights of the encoder's self-attention, `(N, H, S, S)`, queries
@@ -68,6 +71,7 @@ class AttentionMaps:
     >>> maps = AttentionMaps(
     ...     source=["olá", "mundo"],
     ...     target=["[START]", "hello", "world"],
+    ...     sentence="olá mundo",
     ...     translation="hello world",
     ...     model="repe",
     ...     encoder=np.full((1, 4, 2, 2), 1 / 2),
@@ -80,6 +84,7 @@ class AttentionMaps:
 
     source: Sequence[str]
     target: Sequence[str]
+    sentence: str
     translation: str
     model: str
     encoder: np.ndarray | None = None
@@ -139,9 +144,10 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     """Writes an interactive page that needs nothing but itself.
 
     What it shows is in its address, so that a view can be kept and shared:
-    `attention.html#kind=cross&layer=2&head=mean&mode=heat&threshold=0.2`. Layers and
-    heads count from 1. Weights are rounded to four decimals. It begins with the last
-    of the model's kinds.
+    `attention.html#kind=cross&layer=2&head=3&mode=heat&threshold=0.2`. Layers and heads
+    count from 1; `head` is `all`, side by side, or `mean` as well. Weights are rounded
+    to four decimals. It begins with all heads of the first layer, of the last of the
+    model's kinds.
 
     Args:
         maps: the weights to show.
@@ -157,7 +163,7 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     >>> import tempfile, numpy as np
     >>> one = np.ones((1, 1, 1, 1))
-    >>> maps = AttentionMaps(["olá"], ["[START]"], "hello", "repe", cross=one)
+    >>> maps = AttentionMaps(["olá"], ["[START]"], "olá", "hello", "repe", cross=one)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_page(maps, f"{folder}/attention.html").name
     'attention.html'
@@ -194,7 +200,7 @@ def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     >>> import tempfile, numpy as np
     >>> one = np.ones((1, 1, 1, 1))
-    >>> maps = AttentionMaps(["olá"], ["[START]"], "hello", "repe", cross=one)
+    >>> maps = AttentionMaps(["olá"], ["[START]"], "olá", "hello", "repe", cross=one)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     draw(maps, f"{folder}/attention.png").name
     'attention.png'
@@ -221,21 +227,25 @@ class _Grid:
         self.norm = PowerNorm(0.5, 0, 1)
         self.glyphs = get_font(findfont(FontProperties())).get_charmap()
         longest = max(len(side) for kind in maps.kinds for side in maps.tokens(kind))
-        self.cell = min(max(CELL, 1.2 / longest), CELL * LEGIBLE / longest)
+        heads = getattr(maps, maps.kinds[0]).shape[1]
+        roomy = min(ROOMY, WIDTH / (heads * longest))
+        self.cell = min(max(CELL, 1.2 / longest, roomy), CELL * LEGIBLE / longest)
+        self.token_font = FONT * min(max(1, self.cell / CELL), 1.3)
         # Beside large maps, what is not bound to a token has room to be larger.
         self.font = FONT * max(1.2, self.cell * longest / 2)
 
     def draw(self):
-        heading = f"Attention of {self.maps.model}: {self.maps.translation}"
+        maps = self.maps
+        heading = f"Attention of {maps.model}: {maps.sentence} → {maps.translation}"
         down = 0.0
-        for kind in self.maps.kinds:
+        for kind in maps.kinds:
             down -= 3.5 * self.font * POINT
             self.figure.text(
                 0, down, TITLES[kind], fontsize=1.4 * self.font, weight="bold"
             )
             down = self._section(kind, down - 2.5 * self.font * POINT)
         right = max(axes.get_position().x1 for axes in self.figure.axes)
-        line = max(40, int(right / (LETTER * 1.4 * self.font)))
+        line = max(60, int(right / (LETTER * 1.4 * self.font)))
         self.figure.text(
             0,
             0,
@@ -268,12 +278,16 @@ class _Grid:
             )
             self._ticks(axes.xaxis, keys, layer == layers - 1, rotation=90)
             self._ticks(axes.yaxis, queries, head == 0)
-            if layer == 0:
+            if kind == "sequence":  # a border between the source and the target
+                border = {"color": "grey", "linewidth": 0.7, "linestyle": ":"}
+                axes.axhline(len(self.maps.source) + 0.5, **border)
+                axes.axvline(len(self.maps.source) + 0.5, **border)
+            if layer == 0 and heads > 1:
                 axes.set_title(f"head {head + 1}", fontsize=self.font, pad=3)
-            if head == 0:
+            if head == 0 and layers > 1:
                 axes.set_ylabel(f"layer {layer + 1}", fontsize=self.font)
         below = max(map(len, keys)) if len(keys) <= LEGIBLE else 2
-        return bottom - below * LETTER * FONT
+        return bottom - below * LETTER * self.token_font
 
     def _ticks(self, axis, labels, outer, rotation=0):
         axis.set_tick_params(labelsize=self.font, length=2, pad=2)
@@ -283,7 +297,11 @@ class _Grid:
             places = range(1, len(labels) + 1)
             # Dollars are dollars, not mathematics.
             axis.set_ticks(
-                places, labels, rotation=rotation, fontsize=FONT, parse_math=False
+                places,
+                labels,
+                rotation=rotation,
+                fontsize=self.token_font,
+                parse_math=False,
             )
 
     def _colour_bar(self, left):
@@ -303,7 +321,8 @@ class _Grid:
         bar.ax.tick_params(labelsize=self.font)
 
     def _label(self, token):
-        text = self._legible(token)
+        # The sign of a word's beginning is a block that would touch its neighbours.
+        text = self._legible(token.replace("▁", "_"))
         return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
     def _legible(self, text):

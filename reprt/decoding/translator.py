@@ -223,6 +223,7 @@ class Translator:
             source=[pieces[index] for index in ids],
             target=[tokenizer.vocabulary[tokenizer.start_id], *self._pieces(best)],
             **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
+            sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
         )

@@ -124,9 +124,9 @@ def test_a_picture_shows_dollars(runs, tmp_path):
 @names
 def test_a_page_of_attention_holds_a_name_as_data(tmp_path, name):
     one = np.ones((1, 1, 1, 1))
-    maps = AttentionMaps([name], [name], name, name, one, one, one)
+    maps = AttentionMaps([name], [name], name, name, name, one, one, one)
     page = write_page(maps, tmp_path / "page.html").read_text("utf-8")
-    empty = AttentionMaps(["a"], ["a"], "a", "a", one, one, one)
+    empty = AttentionMaps(["a"], ["a"], "a", "a", "a", one, one, one)
     usual = write_page(empty, tmp_path / "usual.html").read_text("utf-8")
     assert page.count("<") == usual.count("<")
     draw(maps, tmp_path / "page.png")

@@ -44,7 +44,12 @@ def make():
             source,
             target,
             **{kind: weights(*(sides[side] for side in SIDES[kind])) for kind in kinds},
-            **{"translation": "today it opens at nine .", "model": "repe", **texts},
+            **{
+                "sentence": "hoje ele abre às nove .",
+                "translation": "today it opens at nine .",
+                "model": "repe",
+                **texts,
+            },
         )
 
     return make
@@ -83,6 +88,7 @@ def test_the_page_holds_the_maps(make, tmp_path):
     assert data.keys() == {field.name for field in dataclasses.fields(maps)}
     assert data["source"] == SOURCE and data["target"] == TARGET
     assert data["model"] == "repe" and data["translation"] == maps.translation
+    assert data["sentence"] == "hoje ele abre às nove ."
     for kind in ("encoder", "decoder", "cross"):
         given = getattr(maps, kind)
         kept = np.array(data[kind])

@@ -1,5 +1,6 @@
 """The page in a browser, where there is one: Chromium alone, driven by the address."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -33,6 +34,7 @@ def maps():
         encoder=weights(SOURCE, SOURCE),
         decoder=np.tril(weights(TARGET, TARGET)),
         cross=weights(TARGET, SOURCE),
+        sentence="olá <i>mundo</i>",
         translation="hello <i>world</i>",
         model="repe",
     )
@@ -55,6 +57,7 @@ def visit(maps, tmp_path_factory):
                 "--disable-gpu",
                 "--enable-logging=stderr",
                 f"--user-data-dir={folder / 'profile'}",
+                "--virtual-time-budget=1000",  # in which links lead somewhere
                 "--dump-dom",
                 f"{seen.as_uri()}#{address}",
             ],
@@ -80,16 +83,29 @@ def read(dom):
     return re.sub("<.*?>", "", tip)
 
 
+def captions(dom):
+    found = re.findall("<figcaption>(.*?)</figcaption>", dom)
+    return [re.sub("<.*?>", "", caption) for caption in found]
+
+
 def above(weights, threshold):
     return np.sort(weights[(weights >= threshold) & (weights > 0)].round(4))
 
 
-def test_lines_are_as_strong_as_the_mean_weights(maps, visit):
+def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(maps, visit):
     dom = visit()
+    assert captions(dom) == ["head 1", "head 2", "head 3"]
     assert opacities(dom, "rect") == []
+    expected = above(maps.cross[0], 0.05)
+    np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
+    assert "from the target to the source, layer 1 of 2</h2>" in dom
+
+
+def test_the_mean_of_all_heads(maps, visit):
+    dom = visit("head=mean")
+    assert captions(dom) == ["mean of 3 headsall heads"]
     expected = above(maps.cross[0].mean(0), 0.05)
     np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
-    assert "mean of 3 heads" in dom and "1 of 2" in dom
 
 
 def test_the_address_chooses_kind_layer_head_view_and_threshold(maps, visit):
@@ -97,18 +113,60 @@ def test_the_address_chooses_kind_layer_head_view_and_threshold(maps, visit):
     assert opacities(dom, "line") == []
     expected = np.sqrt(above(maps.decoder[1, 2], 0.2))
     np.testing.assert_allclose(opacities(dom, "rect"), expected, atol=0.002)
-    assert "head 3" in dom and "2 of 2" in dom and ">0.2</output>" in dom
+    assert captions(dom) == ["head 3 of 3all heads"]
+    assert "2 of 2" in dom and ">0.2</output>" in dom
 
 
-def test_all_heads_stand_side_by_side(maps, visit):
-    dom = visit("kind=encoder&head=all&threshold=0")
-    assert dom.count("<figure") == HEADS
-    assert len(opacities(dom, "line")) == above(maps.encoder[0], 0).size
+@pytest.mark.parametrize(
+    "opened, left",
+    [
+        ("figures()[1].querySelector('svg').dispatchEvent(click())", "back().click()"),
+        ("figures()[1].querySelector('a').click()", "history.back()"),
+        ("press(figures()[1], 'Enter')", "press(document.activeElement, 'Escape')"),
+        ("press(figures()[1], 'Enter')", "press(document.body, 'Escape')"),
+    ],
+)
+def test_a_head_is_enlarged_and_left_again(maps, visit, opened, left):
+    """By click or key; the keys go on where they were."""
+    script = f"""
+    const figures = () => document.querySelectorAll("figure");
+    const back = () => document.querySelector(".back");
+    const click = () => new MouseEvent("click", {{ bubbles: true }});
+    const press = (element, key) => element.dispatchEvent(
+      new KeyboardEvent("keydown", {{ key, bubbles: true, cancelable: true }}));
+    const seen = [], look = () => seen.push(
+      [...figures()].map((each) => +each.querySelector("svg").getAttribute("width")),
+      [...figures()].indexOf(document.activeElement), location.hash);
+    (async () => {{
+      const arrival = () => new Promise((go) => setTimeout(go, 100));
+      look(); {opened}; await arrival(); look(); {left}; await arrival(); look();
+      document.title = JSON.stringify(seen);
+    }})();
+    """
+    dom = visit("kind=cross&layer=1&head=all&mode=heat&threshold=0", script)
+    [title] = re.findall("<title>(.*)</title>", dom)
+    before, _, all_heads, large, focus, one, after, again, left = json.loads(
+        title.replace("&amp;", "&")
+    )
+    assert len(before) == 3 and before == after and all_heads == left
+    assert one == all_heads.replace("all", "2") and large[0] > max(before)
+    assert (focus, again) == (0, 1)
+
+
+def test_a_lone_head_is_large_and_no_choice(visit, tmp_path):
+    weights = np.full((1, 1, 4, 3), 1 / 3)
+    maps = AttentionMaps(SOURCE, TARGET, "olá", "hello", "recurrent", cross=weights)
+    page = write_page(maps, tmp_path / "page.html")
+    for address in ("", "head=all", "head=mean"):
+        dom = visit(address, page=page)
+        assert captions(dom) == ["head 1 of 1"]
+        assert len(opacities(dom, "line")) == weights.size
+        assert len(re.findall("<label hidden", dom)) == 5  # three kinds, layer and head
 
 
 def test_an_address_that_makes_no_sense_is_put_right(maps, visit):
     dom = visit("kind=none&layer=9&head=9&mode=3d&threshold=-1&length=2&%")
-    assert "mean of 3 heads" in dom and "2 of 2" in dom
+    assert captions(dom) == ["head 1", "head 2", "head 3"] and "2 of 2" in dom
     assert len(opacities(dom, "line")) > 0
 
 
@@ -117,6 +175,7 @@ def test_tokens_are_text_in_their_own_direction(visit):
     for token in ("שלום", "&lt;/script&gt;&lt;b&gt;"):
         assert re.search(rf'<li dir="auto"[^\n]*>{token}</li>', dom)
     assert "hello &lt;i&gt;world&lt;/i&gt;" in dom
+    assert "olá &lt;i&gt;mundo&lt;/i&gt;" in dom
     markup = re.sub('(?s)<script.*?</script>|title=".*?"', "", dom)
     assert "<b>" not in markup and "<i>" not in markup
 
@@ -128,14 +187,14 @@ def test_keys_and_pointer_read_exact_weights(maps, visit):
     ["Home", "ArrowUp", "ArrowDown", "ArrowRight", "ArrowRight"].forEach(press);
     """
     dom = visit("head=2&layer=2&mode=heat&threshold=1", script)
-    assert read(dom) == f"head 2: hello → שלום {maps.cross[1, 1, 1, 2]:.4f}"
+    assert read(dom) == f"head 2 of 3: hello → שלום {maps.cross[1, 1, 1, 2]:.4f}"
 
     script = """
     const svg = document.querySelector("figure svg"), box = svg.getBoundingClientRect();
     svg.dispatchEvent(new PointerEvent("pointermove", {
       clientX: box.left + 1, clientY: box.top + 1, bubbles: true }));
     """
-    dom = visit("head=1&mode=heat", script)
+    dom = visit("mode=heat", script)
     assert read(dom) == f"head 1: [START] → olá {maps.cross[0, 0, 0, 0]:.4f}"
 
 
@@ -145,17 +204,16 @@ def test_a_control_redraws_and_is_kept_in_the_address(maps, visit):
     document.title = location.hash;
     """
     dom = visit("threshold=0", script)
-    assert len(opacities(dom, "rect")) == above(maps.cross[0].mean(0), 0).size
-    kept = "#kind=cross&amp;layer=1&amp;head=mean&amp;mode=heat&amp;threshold=0"
+    assert len(opacities(dom, "rect")) == above(maps.cross[0], 0).size
+    kept = "#kind=cross&amp;layer=1&amp;head=all&amp;mode=heat&amp;threshold=0"
     assert f"<title>{kept}</title>" in dom
 
 
 def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
     tokens = [*SOURCE, *TARGET]
     weights = np.tri(len(tokens)) / np.arange(1, 1 + len(tokens))[:, None]
-    maps = AttentionMaps(
-        SOURCE, TARGET, "hello world", "decoder-only", sequence=weights[None, None]
-    )
+    one = weights[None, None]
+    maps = AttentionMaps(SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=one)
     page = write_page(maps, tmp_path / "page.html")
     # A kind that the model does not have is no choice.
     for address in ("threshold=0.2", "threshold=0.2&kind=cross", "kind=x&threshold=.2"):
@@ -165,4 +223,5 @@ def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
         )
         assert dom.count("<li ") == 2 * len(tokens)
         assert re.findall('class="first"[^>]*>([^<]*)<', dom) == ["olá", "[START]"] * 2
-        assert len(re.findall("<label hidden", dom)) == 3
+        assert len(re.findall("<label hidden", dom)) == 5
+        assert re.search('class="border" d="M0 [^"]', dom)
