@@ -168,8 +168,8 @@ class TransformerConfig(BlockSettings):
     Args:
         position: `"concat"` puts positions beside the tokens, making states 2m wide;
             `"add"` adds them.
-        embedding_norm: what the embeddings of both sides go through, `"token_norm"` or
-            `"none"`.
+        embedding_norm: what the embeddings of both sides go through, `"token_norm"`,
+            `"rms"` (each divided by its own root mean square) or `"none"`.
         encoder_statistics: what the source's TokenNorm runs over, `"sequence"` or
             `"prefix"`.
         decoder_statistics: the same for the target; `"sequence"`, as published, lets
@@ -178,7 +178,7 @@ class TransformerConfig(BlockSettings):
             A sentence's result then depends on how far its batch was padded.
         value: what attention weighs: `"tokens"`, the (normalised) embeddings, or
             `"states"`, the key's own sequence.
-        epsilon: TokenNorm's.
+        epsilon: that of the norm of embeddings.
         final_norm: which stacks of blocks end with a LayerNormalization of their own
             where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
         output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix

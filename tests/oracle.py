@@ -22,6 +22,13 @@ def token_norm(x, real=None, statistics="sequence", epsilon=1e-6):
     return normed
 
 
+def rms_norm(gain, x, epsilon=1e-6):
+    """Each row by its own root mean square."""
+    x = np.asarray(x, dtype="float64")
+    mean_squares = (x**2).mean(-1, keepdims=True)
+    return np.asarray(gain, "float64") * x / np.sqrt(mean_squares + epsilon)
+
+
 def table(length, depth, kind="tutorial"):
     """Eq. 3 to the letter, or as TensorFlow's tutorial has it."""
     encoding = np.zeros((length, depth))
@@ -98,6 +105,8 @@ def embed(model, side, ids):
             getattr(config, f"{which}_statistics"),
             config.epsilon,
         )
+    if config.embedding_norm == "rms":
+        tokens = rms_norm(layer.token_norm.gain, tokens, config.epsilon)
     if config.table == "learned":
         (learned,) = layer.positional.weights
         positions = np.asarray(learned, "float64")[: len(ids)]

@@ -29,6 +29,8 @@ PAPERS = {
         for setting in GRID
     },
 }
+# What may make a RePE that does not look ahead, all at once.
+REPAIRED = {"embedding_norm": "rms"}
 # What Transformers elsewhere have.
 FAMILY = {
     "tied, one table": (
@@ -58,6 +60,10 @@ FAMILY = {
         "repe",
         {"output_tying": "projected", "shared_embedding": True},
     ),
+    "repe, root mean squares": ("repe", {"embedding_norm": "rms"}),
+    "baseline, root mean squares": ("baseline", {"embedding_norm": "rms"}),
+    "repe, repaired": ("repe", REPAIRED),
+    "baseline, repaired": ("baseline", {**BEFORE, **REPAIRED}),
 }
 ALL = {**PAPERS, **FAMILY}
 

@@ -170,8 +170,23 @@ def test_tying_and_sharing_leave_out_what_they_say(tiny):
     assert [tuple(table.shape) for table in tables] == [(11, 8)]
 
 
+@pytest.mark.parametrize(
+    "settings, added",
+    [
+        # A gain for each of 8 channels, on either side.
+        ({"embedding_norm": "rms"}, 2 * 8),
+    ],
+)
+def test_settings_add_as_many_parameters_as_they_say(settings, added, tiny):
+    usual = {"embedding_norm": "none"}
+    plain, changed = tiny("repe", **usual), tiny("repe", **{**usual, **settings})
+    assert changed.count_params() - plain.count_params() == added
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("variant", ["repe", "baseline", "tied, one table"])
+@pytest.mark.parametrize(
+    "variant", ["repe", "baseline", "tied, one table", "repe, repaired"]
+)
 def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
     name, overrides = ALL[variant]
     expected = logits(tiny(name, **overrides), *ids)
@@ -212,6 +227,16 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         (
             lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
             "embedding_norm='none' has none",
+        ),
+        (
+            lambda: models.build(
+                "repe", 9, 9, embedding_norm="rms", decoder_statistics="prefix"
+            ),
+            "embedding_norm='rms' has none",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, embedding_norm="length"),
+            r"`embedding_norm` .*'rms'\). Received: embedding_norm='length'",
         ),
         (
             lambda: models.build("baseline", 9, 9, padding_in_statistics=True),
