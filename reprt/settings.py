@@ -58,6 +58,7 @@ OF_BLOCKS = (
     "norm_place",
     "layer_norm_epsilon",
     "attention_bias",
+    "query_key_norm",
     "activation",
 )
 EPSILONS = ("epsilon", "layer_norm_epsilon")
@@ -88,6 +89,8 @@ class BlockSettings:
             sublayer.
         layer_norm_epsilon: LayerNormalization's.
         attention_bias: whether attention's projections have biases.
+        query_key_norm: whether each head's queries and keys have length 1, and a
+            learnt scale in the place of 1 / sqrt(key_dim).
         activation: the feed-forward network's, `"relu"` or `"gelu"`.
 
     Raises:
@@ -109,6 +112,7 @@ class BlockSettings:
     norm_place: str = "after"
     layer_norm_epsilon: float = 1e-3
     attention_bias: bool = True
+    query_key_norm: bool = False
     activation: str = "relu"
 
     def __post_init__(self):

@@ -64,7 +64,11 @@ def attention(layer, query, key, value, allowed):
             x @ weights[name][0][:, head] + weights[name][1][head]
             for name, x in (("query", query), ("key", key), ("value", value))
         )
-        logits = q @ k.T / np.sqrt(layer.key_dim)
+        scale = 1 / np.sqrt(layer.key_dim)
+        if layer.query_key_norm:
+            q, k = (x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
+            scale = float(layer.scale)
+        logits = scale * q @ k.T
         scores.append(softmax(np.where(allowed, logits, -np.inf)))
         result = result + scores[-1] @ v @ weights["output"][0][head]
     return result, np.array(scores)

@@ -30,7 +30,7 @@ PAPERS = {
     },
 }
 # What may make a RePE that does not look ahead, all at once.
-REPAIRED = {"embedding_norm": "rms"}
+REPAIRED = {"embedding_norm": "rms", "query_key_norm": True}
 # What Transformers elsewhere have.
 FAMILY = {
     "tied, one table": (
@@ -62,6 +62,8 @@ FAMILY = {
     ),
     "repe, root mean squares": ("repe", {"embedding_norm": "rms"}),
     "baseline, root mean squares": ("baseline", {"embedding_norm": "rms"}),
+    "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
+    "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, repaired": ("repe", REPAIRED),
     "baseline, repaired": ("baseline", {**BEFORE, **REPAIRED}),
 }

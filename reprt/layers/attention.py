@@ -8,6 +8,7 @@ from keras import ops
 from reprt.layers.masks import causal_mask, for_softmax
 
 HEADS_FIRST = (0, 2, 1, 3)
+EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -25,6 +26,16 @@ class PMHA(keras.layers.Layer):
     output is as wide as the query. Every projection has a bias by default. Weights are
     shaped and ordered as those of `keras.layers.MultiHeadAttention`.
 
+    With `query_key_norm` every query q and key k of a head has the length 1 before
+    they meet, and a learnt number g stands in the place of 1 / sqrt(key_dim):
+
+        softmax(g q kᵀ / (|q| |k|)) V W_k^V
+
+    The layer has one g for all its heads. It starts at sqrt(key_dim), so that scores
+    of unrelated queries and keys vary as those of eq. 12 do. Henry et al. start at
+    log2(L² − L) instead, L being the length that 97.5 % of their training sentences
+    do not exceed, which a layer does not know. Lengths are computed in float32.
+
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
     `key_mask`; one attached to the query stays attached to the output. A query that
@@ -39,6 +50,8 @@ class PMHA(keras.layers.Layer):
         value_dim: width q of each head's value. Defaults to `key_dim`.
         dropout: rate of dropout on the attention weights. Defaults to 0.
         use_bias: whether the projections have biases. Defaults to True.
+        query_key_norm: whether queries and keys are normalised to length 1. Defaults
+            to False.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -70,7 +83,8 @@ class PMHA(keras.layers.Layer):
     >>> reprt.layers.PMHA(num_heads=2, key_dim=8)(states, states, tokens).shape[-1]
     16
 
-    Reference: section 2.3, eq. 12, 14 and 15 of the paper.
+    Reference: section 2.3, eq. 12, 14 and 15 of the paper; Henry et al. 2020,
+    "Query-key normalization for Transformers" (arXiv 2010.04245).
     """
 
     def __init__(
@@ -80,6 +94,7 @@ class PMHA(keras.layers.Layer):
         value_dim=None,
         dropout=0.0,
         use_bias=True,
+        query_key_norm=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -95,6 +110,7 @@ class PMHA(keras.layers.Layer):
         self.value_dim = value_dim
         self.dropout = dropout
         self.use_bias = use_bias
+        self.query_key_norm = query_key_norm
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -126,6 +142,9 @@ class PMHA(keras.layers.Layer):
             "abcd,cde->abe", "e", query_shape[-1:], "output"
         )
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
+        if self.query_key_norm:
+            start = keras.initializers.Constant(self.key_dim**0.5)
+            self.scale = self.add_weight(shape=(), initializer=start, name="scale")
         self.built = True
 
     def _dense(self, equation, bias_axes, output_shape, name):
@@ -156,8 +175,8 @@ class PMHA(keras.layers.Layer):
                     "scores where tokens are packed."
                 )
             groups = zip(
-                query_packing.split(self.query_dense(query)),
-                key_packing.split(self.key_dense(key)),
+                query_packing.split(self._queries(query)),
+                key_packing.split(self._keys(key)),
                 key_packing.split(self.value_dense(value)),
                 key_packing.real,
                 strict=True,
@@ -185,7 +204,7 @@ class PMHA(keras.layers.Layer):
             `(batch, heads, sources, value_dim)`.
         """
         # Copies, because Keras warns when a projection loses one of its masks.
-        keys = self.key_dense(ops.copy(key))
+        keys = self._keys(ops.copy(key))
         values = self.value_dense(ops.copy(value))
         return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
 
@@ -201,7 +220,7 @@ class PMHA(keras.layers.Layer):
         self, query, keys, values, attention_mask=None, key_mask=None, training=None
     ):
         """Returns output and weights, given what `heads` returned; as the call does."""
-        query = ops.transpose(self.query_dense(ops.copy(query)), HEADS_FIRST)
+        query = ops.transpose(self._queries(ops.copy(query)), HEADS_FIRST)
         mask = self._combined(attention_mask, key_mask, query)
         heads, weights = self._attend(query, keys, values, mask, training)
         # Swapping the same two axes swaps them back.
@@ -234,7 +253,7 @@ class PMHA(keras.layers.Layer):
         def apart(x, width):
             return ops.reshape(ops.transpose(x, HEADS_FIRST), (-1, heads, 1, width))
 
-        query = ops.transpose(self.query_dense(query), HEADS_FIRST)
+        query = ops.transpose(self._queries(query), HEADS_FIRST)
         of_memory = self._scores(together(query), memory[0], memory_mask[:, None, :])
         scores = [
             apart(of_memory, sources),
@@ -248,10 +267,25 @@ class PMHA(keras.layers.Layer):
         attended = apart(attended, attended.shape[-1]) + ops.matmul(rest, values)
         return self.output_dense(ops.transpose(attended, HEADS_FIRST))
 
+    def _queries(self, query):
+        return self._normed(self.query_dense(query))
+
+    def _keys(self, key):
+        return self._normed(self.key_dense(key))
+
+    def _normed(self, x):
+        if not self.query_key_norm:
+            return x
+        wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
+        return ops.cast(wide * ops.rsqrt(squares + EPSILON), x.dtype)
+
     def _scores(self, query, key, mask):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        scores = scores * self.key_dim**-0.5
+        learnt = self.query_key_norm
+        scale = ops.cast(self.scale, scores.dtype) if learnt else self.key_dim**-0.5
+        scores = scores * scale
         return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
     def _attend(self, query, key, value, mask, training):
@@ -287,6 +321,7 @@ class PMHA(keras.layers.Layer):
             "value_dim": self.value_dim,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
+            "query_key_norm": self.query_key_norm,
         }
 
 

@@ -73,6 +73,13 @@ CASES = {
         8,
         {},
     ),
+    "PMHA, queries and keys normed": (
+        lambda **options: layers.PMHA(**ATTENTION, query_key_norm=True, **options),
+        (STATES, STATES, TOKENS),
+        [(2, 5, 8)],
+        9,
+        {},
+    ),
     "PMMHA": (
         lambda **options: layers.PMMHA(**ATTENTION, **options),
         (STATES, STATES, TOKENS),

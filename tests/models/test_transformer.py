@@ -175,6 +175,8 @@ def test_tying_and_sharing_leave_out_what_they_say(tiny):
     [
         # A gain for each of 8 channels, on either side.
         ({"embedding_norm": "rms"}, 2 * 8),
+        # A scale for each attention of 2 + 2 blocks.
+        ({"query_key_norm": True}, 2 + 2 * 2),
     ],
 )
 def test_settings_add_as_many_parameters_as_they_say(settings, added, tiny):
@@ -227,6 +229,10 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         (
             lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
             "embedding_norm='none' has none",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, query_key_norm="l2"),
+            "'query_key_norm'.*type bool. Received: 'l2'",
         ),
         (
             lambda: models.build(
