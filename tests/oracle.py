@@ -135,7 +135,6 @@ def output(model, states):
 def transformer(model, source_ids, target_ids):
     """Logits of one sentence pair, eq. 20-24 and appendix A, or with norms before."""
     config = model.config
-    by_token = config.value == "tokens"
     source_real, target_real = source_ids != 0, target_ids != 0
 
     def norm(layer, x):
@@ -146,11 +145,16 @@ def transformer(model, source_ids, target_ids):
             return x + sublayer(norm(layer, x))
         return norm(layer, x + sublayer(x))
 
+    def weighed(tokens, states):
+        if config.value == "tokens_and_states":
+            return np.concatenate([tokens, states], axis=1)
+        return tokens if config.value == "tokens" else states
+
     def attended(layer, x, value, allowed):
-        return attention(layer, x, x, value if by_token else x, allowed)[0]
+        return attention(layer, x, x, weighed(value, x), allowed)[0]
 
     def crossed(layer, x):
-        value = source_tokens if by_token else memory
+        value = weighed(source_tokens, memory)
         return attention(layer, x, memory, value, source_real[None, :])[0]
 
     def fed(layer, x):

@@ -30,7 +30,11 @@ PAPERS = {
     },
 }
 # What may make a RePE that does not look ahead, all at once.
-REPAIRED = {"embedding_norm": "rms", "query_key_norm": True}
+REPAIRED = {
+    "embedding_norm": "rms",
+    "query_key_norm": True,
+    "value": "tokens_and_states",
+}
 # What Transformers elsewhere have.
 FAMILY = {
     "tied, one table": (
@@ -64,6 +68,8 @@ FAMILY = {
     "baseline, root mean squares": ("baseline", {"embedding_norm": "rms"}),
     "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
+    "repe, tokens and states": ("repe", {**PREFIX, "value": "tokens_and_states"}),
+    "baseline, tokens and states": ("baseline", {"value": "tokens_and_states"}),
     "repe, repaired": ("repe", REPAIRED),
     "baseline, repaired": ("baseline", {**BEFORE, **REPAIRED}),
 }

@@ -36,6 +36,10 @@ class PMHA(keras.layers.Layer):
     log2(L² − L) instead, L being the length that 97.5 % of their training sentences
     do not exceed, which a layer does not know. Lengths are computed in float32.
 
+    With `key_in_value` attention weighs the key's own sequence beside the value:
+    [V K] W_k^V stands in the place of V W_k^V. That is V A + K B, with A and B the
+    upper and the lower rows of one matrix, which so learns the share of each.
+
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
     `key_mask`; one attached to the query stays attached to the output. A query that
@@ -52,6 +56,8 @@ class PMHA(keras.layers.Layer):
         use_bias: whether the projections have biases. Defaults to True.
         query_key_norm: whether queries and keys are normalised to length 1. Defaults
             to False.
+        key_in_value: whether attention weighs the key's sequence beside the value.
+            Defaults to False.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -95,6 +101,7 @@ class PMHA(keras.layers.Layer):
         dropout=0.0,
         use_bias=True,
         query_key_norm=False,
+        key_in_value=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -111,6 +118,7 @@ class PMHA(keras.layers.Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
+        self.key_in_value = key_in_value
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -129,6 +137,8 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} attends to as many keys as values. Received: "
                 f"{keys} keys and {values} values."
             )
+        if self.key_in_value:
+            value_shape = (*value_shape[:-1], value_shape[-1] + key_shape[-1])
         value_dim = self.key_dim if self.value_dim is None else self.value_dim
         for name, shape, width in (
             ("query", query_shape, self.key_dim),
@@ -177,7 +187,7 @@ class PMHA(keras.layers.Layer):
             groups = zip(
                 query_packing.split(self._queries(query)),
                 key_packing.split(self._keys(key)),
-                key_packing.split(self.value_dense(value)),
+                key_packing.split(self._values(key, value)),
                 key_packing.real,
                 strict=True,
             )
@@ -204,8 +214,8 @@ class PMHA(keras.layers.Layer):
             `(batch, heads, sources, value_dim)`.
         """
         # Copies, because Keras warns when a projection loses one of its masks.
-        keys = self._keys(ops.copy(key))
-        values = self.value_dense(ops.copy(value))
+        key, value = ops.copy(key), ops.copy(value)
+        keys, values = self._keys(key), self._values(key, value)
         return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
 
     def room(self, sequences, capacity):
@@ -273,6 +283,11 @@ class PMHA(keras.layers.Layer):
     def _keys(self, key):
         return self._normed(self.key_dense(key))
 
+    def _values(self, key, value):
+        if self.key_in_value:
+            value = ops.concatenate([value, key], axis=-1)
+        return self.value_dense(value)
+
     def _normed(self, x):
         if not self.query_key_norm:
             return x
@@ -322,6 +337,7 @@ class PMHA(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
             "query_key_norm": self.query_key_norm,
+            "key_in_value": self.key_in_value,
         }
 
 
