@@ -25,7 +25,7 @@ CHOICES = {
     "encoder_statistics": STATISTICS,
     "decoder_statistics": STATISTICS,
     "position": ("concat", "add"),
-    "value": ("tokens", "states"),
+    "value": ("tokens", "states", "tokens_and_states"),
     "scale": SCALES,
     "table": TABLES,
     "norm_place": NORM_PLACES,
@@ -58,6 +58,7 @@ OF_BLOCKS = (
     "norm_place",
     "layer_norm_epsilon",
     "attention_bias",
+    "query_key_norm",
     "activation",
 )
 EPSILONS = ("epsilon", "layer_norm_epsilon")
@@ -88,6 +89,8 @@ class BlockSettings:
             sublayer.
         layer_norm_epsilon: LayerNormalization's.
         attention_bias: whether attention's projections have biases.
+        query_key_norm: whether each head's queries and keys have length 1, and a
+            learnt scale in the place of 1 / sqrt(key_dim).
         activation: the feed-forward network's, `"relu"` or `"gelu"`.
 
     Raises:
@@ -109,6 +112,7 @@ class BlockSettings:
     norm_place: str = "after"
     layer_norm_epsilon: float = 1e-3
     attention_bias: bool = True
+    query_key_norm: bool = False
     activation: str = "relu"
 
     def __post_init__(self):
@@ -168,17 +172,18 @@ class TransformerConfig(BlockSettings):
     Args:
         position: `"concat"` puts positions beside the tokens, making states 2m wide;
             `"add"` adds them.
-        embedding_norm: what the embeddings of both sides go through, `"token_norm"` or
-            `"none"`.
+        embedding_norm: what the embeddings of both sides go through, `"token_norm"`,
+            `"rms"` (each divided by its own root mean square) or `"none"`.
         encoder_statistics: what the source's TokenNorm runs over, `"sequence"` or
             `"prefix"`.
         decoder_statistics: the same for the target; `"sequence"`, as published, lets
             a position see statistics of later tokens, `"prefix"` does not.
         padding_in_statistics: whether padding rows count among a sequence's tokens.
             A sentence's result then depends on how far its batch was padded.
-        value: what attention weighs: `"tokens"`, the (normalised) embeddings, or
-            `"states"`, the key's own sequence.
-        epsilon: TokenNorm's.
+        value: what attention weighs: `"tokens"`, the (normalised) embeddings;
+            `"states"`, the key's own sequence; or `"tokens_and_states"`, one beside
+            the other.
+        epsilon: that of the norm of embeddings.
         final_norm: which stacks of blocks end with a LayerNormalization of their own
             where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
         output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix

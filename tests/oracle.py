@@ -22,6 +22,13 @@ def token_norm(x, real=None, statistics="sequence", epsilon=1e-6):
     return normed
 
 
+def rms_norm(gain, x, epsilon=1e-6):
+    """Each row by its own root mean square."""
+    x = np.asarray(x, dtype="float64")
+    mean_squares = (x**2).mean(-1, keepdims=True)
+    return np.asarray(gain, "float64") * x / np.sqrt(mean_squares + epsilon)
+
+
 def table(length, depth, kind="tutorial"):
     """Eq. 3 to the letter, or as TensorFlow's tutorial has it."""
     encoding = np.zeros((length, depth))
@@ -57,7 +64,11 @@ def attention(layer, query, key, value, allowed):
             x @ weights[name][0][:, head] + weights[name][1][head]
             for name, x in (("query", query), ("key", key), ("value", value))
         )
-        logits = q @ k.T / np.sqrt(layer.key_dim)
+        scale = 1 / np.sqrt(layer.key_dim)
+        if layer.query_key_norm:
+            q, k = (x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
+            scale = float(layer.scale)
+        logits = scale * q @ k.T
         scores.append(softmax(np.where(allowed, logits, -np.inf)))
         result = result + scores[-1] @ v @ weights["output"][0][head]
     return result, np.array(scores)
@@ -98,6 +109,8 @@ def embed(model, side, ids):
             getattr(config, f"{which}_statistics"),
             config.epsilon,
         )
+    if config.embedding_norm == "rms":
+        tokens = rms_norm(layer.token_norm.gain, tokens, config.epsilon)
     if config.table == "learned":
         (learned,) = layer.positional.weights
         positions = np.asarray(learned, "float64")[: len(ids)]
@@ -122,7 +135,6 @@ def output(model, states):
 def transformer(model, source_ids, target_ids):
     """Logits of one sentence pair, eq. 20-24 and appendix A, or with norms before."""
     config = model.config
-    by_token = config.value == "tokens"
     source_real, target_real = source_ids != 0, target_ids != 0
 
     def norm(layer, x):
@@ -133,11 +145,16 @@ def transformer(model, source_ids, target_ids):
             return x + sublayer(norm(layer, x))
         return norm(layer, x + sublayer(x))
 
+    def weighed(tokens, states):
+        if config.value == "tokens_and_states":
+            return np.concatenate([tokens, states], axis=1)
+        return tokens if config.value == "tokens" else states
+
     def attended(layer, x, value, allowed):
-        return attention(layer, x, x, value if by_token else x, allowed)[0]
+        return attention(layer, x, x, weighed(value, x), allowed)[0]
 
     def crossed(layer, x):
-        value = source_tokens if by_token else memory
+        value = weighed(source_tokens, memory)
         return attention(layer, x, memory, value, source_real[None, :])[0]
 
     def fed(layer, x):

@@ -17,7 +17,7 @@
 from reprt.layers.attention import PMHA, PMHCA, PMMHA
 from reprt.layers.decoder import Decoder, DecoderBlock
 from reprt.layers.embedding import TokenAndPositionEmbedding
-from reprt.layers.embedding_norms import TokenNorm
+from reprt.layers.embedding_norms import RMSNorm, TokenNorm
 from reprt.layers.encoder import Encoder, EncoderBlock
 from reprt.layers.feed_forward import FeedForward
 from reprt.layers.masks import causal_mask, padding_mask
@@ -34,6 +34,7 @@ __all__ = [
     "PMHA",
     "PMHCA",
     "PMMHA",
+    "RMSNorm",
     "TokenAndPositionEmbedding",
     "TokenNorm",
     "causal_mask",

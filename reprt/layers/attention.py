@@ -8,6 +8,7 @@ from keras import ops
 from reprt.layers.masks import causal_mask, for_softmax
 
 HEADS_FIRST = (0, 2, 1, 3)
+EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -25,6 +26,20 @@ class PMHA(keras.layers.Layer):
     output is as wide as the query. Every projection has a bias by default. Weights are
     shaped and ordered as those of `keras.layers.MultiHeadAttention`.
 
+    With `query_key_norm` every query q and key k of a head has the length 1 before
+    they meet, and a learnt number g stands in the place of 1 / sqrt(key_dim):
+
+        softmax(g q kᵀ / (|q| |k|)) V W_k^V
+
+    The layer has one g for all its heads. It starts at sqrt(key_dim), so that scores
+    of unrelated queries and keys vary as those of eq. 12 do. Henry et al. start at
+    log2(L² − L) instead, L being the length that 97.5 % of their training sentences
+    do not exceed, which a layer does not know. Lengths are computed in float32.
+
+    With `key_in_value` attention weighs the key's own sequence beside the value:
+    [V K] W_k^V stands in the place of V W_k^V. That is V A + K B, with A and B the
+    upper and the lower rows of one matrix, which so learns the share of each.
+
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
     `key_mask`; one attached to the query stays attached to the output. A query that
@@ -39,6 +54,10 @@ class PMHA(keras.layers.Layer):
         value_dim: width q of each head's value. Defaults to `key_dim`.
         dropout: rate of dropout on the attention weights. Defaults to 0.
         use_bias: whether the projections have biases. Defaults to True.
+        query_key_norm: whether queries and keys are normalised to length 1. Defaults
+            to False.
+        key_in_value: whether attention weighs the key's sequence beside the value.
+            Defaults to False.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -70,7 +89,8 @@ class PMHA(keras.layers.Layer):
     >>> reprt.layers.PMHA(num_heads=2, key_dim=8)(states, states, tokens).shape[-1]
     16
 
-    Reference: section 2.3, eq. 12, 14 and 15 of the paper.
+    Reference: section 2.3, eq. 12, 14 and 15 of the paper; Henry et al. 2020,
+    "Query-key normalization for Transformers" (arXiv 2010.04245).
     """
 
     def __init__(
@@ -80,6 +100,8 @@ class PMHA(keras.layers.Layer):
         value_dim=None,
         dropout=0.0,
         use_bias=True,
+        query_key_norm=False,
+        key_in_value=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -95,6 +117,8 @@ class PMHA(keras.layers.Layer):
         self.value_dim = value_dim
         self.dropout = dropout
         self.use_bias = use_bias
+        self.query_key_norm = query_key_norm
+        self.key_in_value = key_in_value
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -113,6 +137,8 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} attends to as many keys as values. Received: "
                 f"{keys} keys and {values} values."
             )
+        if self.key_in_value:
+            value_shape = (*value_shape[:-1], value_shape[-1] + key_shape[-1])
         value_dim = self.key_dim if self.value_dim is None else self.value_dim
         for name, shape, width in (
             ("query", query_shape, self.key_dim),
@@ -126,6 +152,9 @@ class PMHA(keras.layers.Layer):
             "abcd,cde->abe", "e", query_shape[-1:], "output"
         )
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
+        if self.query_key_norm:
+            start = keras.initializers.Constant(self.key_dim**0.5)
+            self.scale = self.add_weight(shape=(), initializer=start, name="scale")
         self.built = True
 
     def _dense(self, equation, bias_axes, output_shape, name):
@@ -156,9 +185,9 @@ class PMHA(keras.layers.Layer):
                     "scores where tokens are packed."
                 )
             groups = zip(
-                query_packing.split(self.query_dense(query)),
-                key_packing.split(self.key_dense(key)),
-                key_packing.split(self.value_dense(value)),
+                query_packing.split(self._queries(query)),
+                key_packing.split(self._keys(key)),
+                key_packing.split(self._values(key, value)),
                 key_packing.real,
                 strict=True,
             )
@@ -185,8 +214,8 @@ class PMHA(keras.layers.Layer):
             `(batch, heads, sources, value_dim)`.
         """
         # Copies, because Keras warns when a projection loses one of its masks.
-        keys = self.key_dense(ops.copy(key))
-        values = self.value_dense(ops.copy(value))
+        key, value = ops.copy(key), ops.copy(value)
+        keys, values = self._keys(key), self._values(key, value)
         return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
 
     def room(self, sequences, capacity):
@@ -201,7 +230,7 @@ class PMHA(keras.layers.Layer):
         self, query, keys, values, attention_mask=None, key_mask=None, training=None
     ):
         """Returns output and weights, given what `heads` returned; as the call does."""
-        query = ops.transpose(self.query_dense(ops.copy(query)), HEADS_FIRST)
+        query = ops.transpose(self._queries(ops.copy(query)), HEADS_FIRST)
         mask = self._combined(attention_mask, key_mask, query)
         heads, weights = self._attend(query, keys, values, mask, training)
         # Swapping the same two axes swaps them back.
@@ -234,7 +263,7 @@ class PMHA(keras.layers.Layer):
         def apart(x, width):
             return ops.reshape(ops.transpose(x, HEADS_FIRST), (-1, heads, 1, width))
 
-        query = ops.transpose(self.query_dense(query), HEADS_FIRST)
+        query = ops.transpose(self._queries(query), HEADS_FIRST)
         of_memory = self._scores(together(query), memory[0], memory_mask[:, None, :])
         scores = [
             apart(of_memory, sources),
@@ -248,10 +277,30 @@ class PMHA(keras.layers.Layer):
         attended = apart(attended, attended.shape[-1]) + ops.matmul(rest, values)
         return self.output_dense(ops.transpose(attended, HEADS_FIRST))
 
+    def _queries(self, query):
+        return self._normed(self.query_dense(query))
+
+    def _keys(self, key):
+        return self._normed(self.key_dense(key))
+
+    def _values(self, key, value):
+        if self.key_in_value:
+            value = ops.concatenate([value, key], axis=-1)
+        return self.value_dense(value)
+
+    def _normed(self, x):
+        if not self.query_key_norm:
+            return x
+        wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
+        return ops.cast(wide * ops.rsqrt(squares + EPSILON), x.dtype)
+
     def _scores(self, query, key, mask):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        scores = scores * self.key_dim**-0.5
+        learnt = self.query_key_norm
+        scale = ops.cast(self.scale, scores.dtype) if learnt else self.key_dim**-0.5
+        scores = scores * scale
         return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
     def _attend(self, query, key, value, mask, training):
@@ -287,6 +336,8 @@ class PMHA(keras.layers.Layer):
             "value_dim": self.value_dim,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
+            "query_key_norm": self.query_key_norm,
+            "key_in_value": self.key_in_value,
         }
 
 

@@ -22,6 +22,10 @@ class SizedLayer(keras.layers.Layer):
             `"attention_output"` and `"feed_forward_output"`. Defaults to the first
             and the last, as in TensorFlow's tutorial.
         attention_bias: whether attention's projections have biases. Defaults to True.
+        query_key_norm: whether attention normalises queries and keys, as in `PMHA`.
+            Defaults to False.
+        key_in_value: whether attention weighs the states beside a value that is given,
+            as in `PMHA`. Defaults to False.
         **kwargs: passed to `keras.layers.Layer`.
     """
 
@@ -37,6 +41,8 @@ class SizedLayer(keras.layers.Layer):
         layer_norm_epsilon=1e-3,
         dropout_places=TUTORIAL_DROPOUT,
         attention_bias=True,
+        query_key_norm=False,
+        key_in_value=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -60,6 +66,8 @@ class SizedLayer(keras.layers.Layer):
         self.layer_norm_epsilon = layer_norm_epsilon
         self.dropout_places = tuple(dropout_places)
         self.attention_bias = attention_bias
+        self.query_key_norm = query_key_norm
+        self.key_in_value = key_in_value
         self.supports_masking = True
 
     @property
@@ -75,6 +83,8 @@ class SizedLayer(keras.layers.Layer):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "dropout_places": list(self.dropout_places),
             "attention_bias": self.attention_bias,
+            "query_key_norm": self.query_key_norm,
+            "key_in_value": self.key_in_value,
         }
 
     def _layer_norm(self, name):
@@ -121,6 +131,8 @@ class Block(SizedLayer):
             self.value_dim,
             self._rate("attention_weights"),
             self.attention_bias,
+            self.query_key_norm,
+            self.key_in_value,
             dtype=self.dtype_policy,
             name=name,
         )

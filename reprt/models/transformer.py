@@ -90,7 +90,8 @@ class Transformer(TranslationModel):
             config = from_settings(TransformerConfig, table, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
-        stack = config.of_blocks | policy
+        both = {"key_in_value": config.value == "tokens_and_states"}
+        stack = config.of_blocks | both | policy
         self.source_embedding = self._embedding("encoder", source_vocab_size)
         self.target_embedding = self._embedding(
             "decoder",
@@ -136,7 +137,7 @@ class Transformer(TranslationModel):
         ids, m = (None, None), self.config.embedding_dim
         width = 2 * m if self.config.position == "concat" else m
         states = (None, None, width)
-        tokens = (None, None, m) if self.config.value == "tokens" else None
+        tokens = None if self.config.value == "states" else (None, None, m)
         self.source_embedding.build(ids)
         self.target_embedding.build(ids)
         self.encoder.build(states, tokens)
@@ -332,7 +333,8 @@ class Transformer(TranslationModel):
         """
         c, output = self.config, self.target_vocab_size
         width = c.embedding_dim * (2 if c.position == "concat" else 1)
-        weighed = c.embedding_dim if c.value == "tokens" else width
+        tokens = c.embedding_dim
+        weighed = {"tokens": tokens, "states": width}.get(c.value, tokens + width)
 
         def attention(queries, keys):
             return c.num_heads * (
@@ -391,5 +393,5 @@ class Transformer(TranslationModel):
         return tokens, states, None, packing.heads(self.config.num_heads)
 
     def _value(self, tokens):
-        """What attention weighs; None means the key's own sequence."""
-        return tokens if self.config.value == "tokens" else None
+        """What the blocks are given to weigh; None means the key's own sequence."""
+        return None if self.config.value == "states" else tokens

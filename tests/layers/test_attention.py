@@ -32,6 +32,43 @@ def test_equals_the_equations(kind):
         np.testing.assert_allclose(one, np.array(other), atol=1e-5)
 
 
+def test_normed_queries_and_keys_meet_as_in_the_equations():
+    layer = layer_of(PMHCA, QUERY, KEY, VALUE, query_key_norm=True)
+    layer.scale.assign(3.0)
+    found = layer(QUERY, KEY, VALUE, key_mask=KEY_MASK, return_attention_scores=True)
+    allowed = np.broadcast_to(KEY_MASK[:, None, :], (2, 4, 6))
+    sentences = zip(QUERY, KEY, VALUE, allowed, strict=True)
+    expected = zip(*(oracle.attention(layer, *arrays) for arrays in sentences))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, np.array(other), atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_float16"])
+def test_how_long_queries_and_keys_were_does_not_matter(policy):
+    options = {"use_bias": False, "query_key_norm": True, "dtype": policy}
+    layer = layer_of(PMHCA, QUERY, KEY, VALUE, **options)
+    layer.scale.assign(3.0)
+    _, scores = layer(QUERY, KEY, VALUE, return_attention_scores=True)
+    # Squared, lengths like these leave half precision.
+    _, longer = layer(3000 * QUERY, 9 * KEY, VALUE, return_attention_scores=True)
+    np.testing.assert_allclose(longer, scores, atol=1e-3)
+    assert np.std(scores) > 0.05
+
+
+def test_the_learnt_scale_starts_where_scores_vary_as_without_it():
+    layer = PMHA(3, 16, query_key_norm=True)
+    layer.build(QUERY.shape, KEY.shape, VALUE.shape)
+    assert float(layer.scale) == 4.0
+
+
+def test_a_key_in_the_value_is_the_two_side_by_side():
+    layer = layer_of(PMHCA, QUERY, KEY, VALUE, key_in_value=True)
+    found = layer(QUERY, KEY, VALUE, key_mask=KEY_MASK)
+    both = np.concatenate([VALUE, KEY], axis=-1)
+    given = layer_of(PMHCA, QUERY, KEY, both)
+    np.testing.assert_array_equal(found, given(QUERY, KEY, both, key_mask=KEY_MASK))
+
+
 def test_a_mask_that_keras_attached_is_left_where_it_is():
     """Keras' own attention takes it away from the caller's tensor."""
     embedded = keras.layers.Embedding(9, 8, mask_zero=True)(np.array([[4, 5, 0]]))

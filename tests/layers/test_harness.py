@@ -39,9 +39,11 @@ def norm_case(settings):
     def make(**options):
         return norm.of_model(config, "decoder", **options)
 
-    call = {} if make().causal else {"mask": MASK}
+    layer = make()
+    layer.build(STATES.shape)
+    call = {} if layer.causal else {"mask": MASK}
     name = f"{norm.__name__}, {config.decoder_statistics}"
-    return name, (make, (STATES,), [(2, 5, 8)], len(make().weights), call)
+    return name, (make, (STATES,), [(2, 5, 8)], len(layer.weights), call)
 
 
 CASES = {
@@ -67,6 +69,20 @@ CASES = {
     "PMHA": (
         lambda **options: layers.PMHA(**ATTENTION, **options),
         (STATES, STATES, TOKENS),
+        [(2, 5, 8)],
+        8,
+        {},
+    ),
+    "PMHA, queries and keys normed": (
+        lambda **options: layers.PMHA(**ATTENTION, query_key_norm=True, **options),
+        (STATES, STATES, TOKENS),
+        [(2, 5, 8)],
+        9,
+        {},
+    ),
+    "PMHCA, key in value": (
+        lambda **options: layers.PMHCA(**ATTENTION, key_in_value=True, **options),
+        (STATES, MEMORY, MEMORY_TOKENS),
         [(2, 5, 8)],
         8,
         {},

@@ -24,6 +24,7 @@ CACHED = {
     **{variant: FAMILY[variant] for variant in FAMILY if not sees_ahead(variant)},
     "one sequence": ("decoder-only", {}),
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
+    "one sequence, queries and keys normed": ("decoder-only", {"query_key_norm": True}),
 }
 RECOMPUTED = {
     "published": ("repe", {}),

@@ -28,6 +28,7 @@ VARIANTS = {
     "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
     "tied, norms before": FAMILY["norms before, tied"],
+    "repe, repaired": FAMILY["repe, repaired"],
 }
 
 
@@ -194,7 +195,9 @@ def test_inputs_that_are_neither_a_pair_nor_packed_are_named(tiny):
         tiny("repe")((SOURCE, TARGET, LABELS))
 
 
-ON_JAX_TOO = {name: VARIANTS[name] for name in ("baseline", "repe, prefix")}
+ON_JAX_TOO = {
+    name: VARIANTS[name] for name in ("baseline", "repe, prefix", "repe, repaired")
+}
 ON_JAX = """
 import json, sys
 sys.path[:0] = sys.argv[1:]

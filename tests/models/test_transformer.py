@@ -170,8 +170,27 @@ def test_tying_and_sharing_leave_out_what_they_say(tiny):
     assert [tuple(table.shape) for table in tables] == [(11, 8)]
 
 
+@pytest.mark.parametrize(
+    "settings, added",
+    [
+        # A gain for each of 8 channels, on either side.
+        ({"embedding_norm": "rms"}, 2 * 8),
+        # A scale for each attention of 2 + 2 blocks.
+        ({"query_key_norm": True}, 2 + 2 * 2),
+        # In each of them, states 16 wide to 2 heads of values 3 wide.
+        ({"value": "tokens_and_states"}, (2 + 2 * 2) * 16 * 2 * 3),
+    ],
+)
+def test_settings_add_as_many_parameters_as_they_say(settings, added, tiny):
+    usual = {"embedding_norm": "none"}
+    plain, changed = tiny("repe", **usual), tiny("repe", **{**usual, **settings})
+    assert changed.count_params() - plain.count_params() == added
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("variant", ["repe", "baseline", "tied, one table"])
+@pytest.mark.parametrize(
+    "variant", ["repe", "baseline", "tied, one table", "repe, repaired"]
+)
 def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
     name, overrides = ALL[variant]
     expected = logits(tiny(name, **overrides), *ids)
@@ -212,6 +231,24 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         (
             lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
             "embedding_norm='none' has none",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, value="both"),
+            r"`value` .*'tokens_and_states'\). Received: value='both'",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, query_key_norm="l2"),
+            "'query_key_norm'.*type bool. Received: 'l2'",
+        ),
+        (
+            lambda: models.build(
+                "repe", 9, 9, embedding_norm="rms", decoder_statistics="prefix"
+            ),
+            "embedding_norm='rms' has none",
+        ),
+        (
+            lambda: models.build("repe", 9, 9, embedding_norm="length"),
+            r"`embedding_norm` .*'rms'\). Received: embedding_norm='length'",
         ),
         (
             lambda: models.build("baseline", 9, 9, padding_in_statistics=True),

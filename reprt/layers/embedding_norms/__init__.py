@@ -7,9 +7,11 @@ in `reprt.constants.EMBEDDING_NORMS`.
 from collections.abc import Mapping
 
 from reprt.layers.embedding_norms.base import EmbeddingNorm
+from reprt.layers.embedding_norms.rms_norm import RMSNorm
 from reprt.layers.embedding_norms.token_norm import TokenNorm
 
 EMBEDDING_NORMS: Mapping[str, type[EmbeddingNorm] | None] = {
     "none": None,
     "token_norm": TokenNorm,
+    "rms": RMSNorm,
 }

@@ -29,19 +29,19 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
     Raises:
         ValueError: for an input whose rank is not 3.
 
-    Example: each token divided by its root mean square.
+    Example: each token divided by its largest number.
 
     >>> from keras import ops
     >>> from reprt.layers.embedding_norms import EmbeddingNorm
-    >>> class RootMeanSquare(EmbeddingNorm):
+    >>> class Largest(EmbeddingNorm):
     ...     causal = True
     ...
     ...     def call(self, x, mask=None):
-    ...         return x / ops.sqrt(ops.mean(x * x, axis=-1, keepdims=True))
-    >>> layer = RootMeanSquare()
-    >>> row, _ = layer.step(ops.array([[[3.0, 3.0]]]), 7, layer.start(1, 2))
+    ...         return x / ops.max(ops.abs(x), axis=-1, keepdims=True)
+    >>> layer = Largest()
+    >>> row, _ = layer.step(ops.array([[[3.0, 6.0]]]), 7, layer.start(1, 2))
     >>> ops.convert_to_numpy(row).tolist()
-    [[[1.0, 1.0]]]
+    [[[0.5, 1.0]]]
     """
 
     def __init__(self, **kwargs):

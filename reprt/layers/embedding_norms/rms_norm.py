@@ -1,0 +1,82 @@
+"""RMSNorm of embeddings: each token by itself, so that no position sees another."""
+
+import keras
+from keras import ops
+
+from reprt.layers.embedding_norms.base import EmbeddingNorm
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class RMSNorm(EmbeddingNorm):
+    """Divides each embedding by its own root mean square; each channel has a gain.
+
+    With an embedding x of m channels and the learnt gains g, which start at 1:
+
+        RMS(x)[j] = g[j] · x[j] / sqrt((x[1]² + … + x[m]²) / m + epsilon)
+
+    A token's result depends on that token alone, so the norm is causal. FixNorm, its
+    relative, gives every row of the table the length 1, and embeddings are sqrt(m)
+    times such a row: with gains of 1 and no epsilon, both norms give the same. They
+    differ in two points. FixNorm's embeddings have no gain. FixNorm's rows of length 1
+    make the output's matrix too, whereas this norm leaves the output layer as it is,
+    also where that takes the same table.
+
+    It is computed in float32 whatever the dtype policy.
+
+    Masking: padding is normalised like any other token, and touches no other token.
+
+    Args:
+        epsilon: small positive number added to the mean square. Defaults to `1e-6`:
+            embeddings start with a mean square near 1e-3, before their scale.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, features)`.
+        mask: accepted as by every `EmbeddingNorm`, and not used.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: for an epsilon that is not positive, or an input whose rank is
+            not 3.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> y = reprt.layers.RMSNorm()(keras.ops.array([[[2.0, 2.0], [-30.0, 30.0]]]))
+    >>> keras.ops.convert_to_numpy(y)[0].round(3).tolist()
+    [[1.0, 1.0], [-1.0, 1.0]]
+
+    Reference: Nguyen & Salazar 2019, "Transformers without tears" (arXiv 1910.05895),
+    its part on ScaleNorm and FixNorm; Zhang & Sennrich 2019 (arXiv 1910.07467).
+    """
+
+    def __init__(self, epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        if not epsilon > 0:
+            raise ValueError(
+                f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
+            )
+        self.epsilon = epsilon
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        return cls(config.epsilon, **kwargs)
+
+    @property
+    def causal(self):
+        return True
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.gain = self.add_weight(
+            shape=input_shape[-1:], initializer="ones", name="gain"
+        )
+
+    def call(self, x, mask=None):
+        normed = ops.rms_normalization(x, self.gain, epsilon=self.epsilon)
+        return ops.cast(normed, x.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}

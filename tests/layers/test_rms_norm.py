@@ -1,0 +1,42 @@
+import numpy as np
+import oracle
+import pytest
+from formula import array_by_formula, set_weights_by_formula
+
+from reprt.layers import RMSNorm
+
+X = array_by_formula((3, 7, 5), scale=2.0) + 1.0
+
+
+def test_equals_the_equation():
+    layer = RMSNorm(1e-3)
+    layer.build(X.shape)
+    expected = oracle.rms_norm(set_weights_by_formula(layer).gain, X, 1e-3)
+    np.testing.assert_allclose(layer(X), expected, atol=1e-6)
+
+
+def test_at_first_embeddings_are_fixnorms():
+    """Of length 1, and times the square root of their width."""
+    expected = np.sqrt(5) * X / np.linalg.norm(X, axis=-1, keepdims=True)
+    for scale in (0.1, 1.0, 1000.0):
+        np.testing.assert_allclose(RMSNorm()(scale * X), expected, atol=1e-4)
+
+
+def test_squares_that_leave_half_precision_do_no_harm():
+    x = (1000 * X).astype("float16")
+    assert np.square(x, dtype="float32").mean() > np.finfo("float16").max
+    y = RMSNorm(dtype="mixed_float16")(x)
+    assert y.dtype == "float16"
+    np.testing.assert_allclose(y, RMSNorm()(X), atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: RMSNorm(0.0), "`epsilon` to be positive.*epsilon=0.0"),
+        (lambda: RMSNorm()(X[0]), r"\(batch, tokens, features\).*shape=\(7, 5\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
