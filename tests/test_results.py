@@ -1,0 +1,77 @@
+"""Every figure of README and results page is that of a frozen experiment."""
+
+import pathlib
+import re
+import statistics
+
+import pytest
+
+from reprt.reports.families import paired
+from reprt.reports.runs import Series, read_runs
+from reprt.reports.table1 import read_rows
+
+REPOSITORY = pathlib.Path(__file__).parents[1]
+RESULTS = REPOSITORY / "experiments" / "results"
+README = REPOSITORY / "README.md"
+PAGE = REPOSITORY / "docs" / "results.md"
+PREFIX = "val_prefix_loss_per_token"
+
+
+def tables(path, mark):
+    """The rows below each comment, as cells."""
+    found = re.findall(rf"<!-- {mark} -->\n\n((?:\|.*\n)+)", path.read_text("utf-8"))
+    rows = [row for table in found for row in table.splitlines()[2:]]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def series(folder):
+    found = {}
+    for run in read_runs(folder):
+        if run.metrics:
+            found.setdefault((run.label, run.schedule_dim), []).append(run)
+    return {key: Series(runs) for key, runs in found.items()}
+
+
+def with_spread(values):
+    spread = f" ± {statistics.stdev(values):.3f}" if values[1:] else ""
+    return f"{statistics.mean(values):+.3f}{spread}"
+
+
+@pytest.mark.parametrize("cells", tables(PAGE, "paired"), ids=" ".join)
+def test_differences_are_those_of_the_runs(cells):
+    names, experiment, width, difference = cells
+    one, other = names.split(" − ")
+    found = series(RESULTS / "ablation" / experiment)
+    runs = found[one, int(width)], found[other, int(width)]
+    assert difference == with_spread(paired(*runs, PREFIX))
+
+
+@pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)
+def test_losses_beside_the_papers_are_those_of_the_runs(path):
+    (row,) = (row for row in read_rows(RESULTS / "table1") if row.pair == "az_to_en")
+    rows = tables(path, "table1")
+    labels = {each.label: name for name, each in row.ours.items()}
+    assert {cells[0] for cells in rows} == set(labels)
+    for label, theirs, ours, *_ in rows:
+        name = labels[label]
+        numbers = row.paper_numbers(name)
+        losses = ("train_loss", "val_loss")
+        assert theirs == " / ".join(f"{numbers[loss]:.2f}" for loss in losses)
+        assert ours == " / ".join(row.ours[name].cell(loss, 2) for loss in losses)
+
+
+def test_what_was_found_has_the_numbers_of_the_leaks_page():
+    found = {label: runs for (label, _), runs in series(RESULTS / "leak").items()}
+    baseline = found["baseline"]
+    behind = {
+        label: statistics.mean(paired(each, baseline, PREFIX))
+        for label, each in found.items()
+    }
+    share = found["RePE without TokenNorm"].mean("parameters") / baseline.mean(
+        "parameters"
+    )
+    front, page = (" ".join(p.read_text("utf-8").split()) for p in (README, PAGE))
+    assert f"{behind['RePE as published']:.2f} nats a token above" in front
+    assert f"loss within {behind['RePE without TokenNorm']:.3f} nats" in front
+    assert f"{share:.0%}".replace("%", " %") + " of the baseline's parameters" in front
+    assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in page
