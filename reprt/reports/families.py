@@ -121,9 +121,7 @@ def _section(runs, finished, chosen) -> list[str]:
         f"{pairs['test']:,} test pairs"
         + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
-        *_table(chosen),
-        "",
-        *_rates(finished, chosen),
+        *([*_table(chosen), "", *_rates(finished, chosen)] if chosen else []),
         *([f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []),
         *cost_section({each.label: each.cost for each in chosen}),
         "### How it was run",
