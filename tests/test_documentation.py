@@ -9,6 +9,7 @@ from tiny_run import REPOSITORY, lively
 
 import reprt
 from reprt.cli import _parser, main
+from reprt.runs.recipe import shipped_recipes
 
 DOCS = sorted((REPOSITORY / "docs").glob("**/*.md"))
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.md"))
@@ -49,6 +50,8 @@ def assert_reprt_takes(words):
     assert not rest or words[0] == "translate", words
     assert not [word for word in rest if word.startswith("-")], words
     assert parsed.command is not None
+    if words[0] in ("train", "prepare") and "." not in words[1]:
+        assert words[1] in shipped_recipes(), words
     for word in words:
         if word.startswith("experiments/"):
             assert (REPOSITORY / word).exists(), word
