@@ -15,12 +15,14 @@ copyright = "the authors of reprt, Apache License 2.0"
 version = release = reprt.__version__
 
 extensions = [
+    "mathml",
     "myst_nb",
     "plain_docstrings",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"reprt {version}"
 html_static_path: list[str] = []
