@@ -6,9 +6,9 @@
 #   make test              run the tests, without the long ones
 #   make test-all          run all tests
 #   make check             lint, types and the direction of imports
-#   make notebooks         execute the notebooks into docs/notebooks
+#   make notebooks         execute the notebooks and keep their outputs
+#   make try-notebooks     execute the notebooks into build/notebooks
 #   make docs              build the documentation site, into build/site
-#   make rendered          write the executed notebooks into notebooks/rendered
 #   make linkcheck         try the site's links to other sites; it needs a network
 #   make bench             compare speed and memory in training with other packages
 #   make bench-decoding    compare speed in translating with other packages
@@ -28,11 +28,10 @@ export REPRT_TED
 # Without this TensorFlow prints pages of notes.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/*.md)))
-EXECUTED := $(NOTEBOOKS:%=docs/notebooks/%.ipynb)
+EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 
 .PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
-.PHONY: notebooks docs rendered linkcheck bench bench-decoding clean
+.PHONY: notebooks try-notebooks docs linkcheck bench bench-decoding clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -57,25 +56,29 @@ check: $(VENV)/test
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# The times are kept, so that nothing is executed twice.
 notebooks: $(EXECUTED)
+	cp -p $^ notebooks
 
-# Python's own kernel, which leaves TensorFlow's notes on the terminal.
-docs/notebooks/%.ipynb: notebooks/%.md $(VENV)/docs $(shell find reprt -name '*.py')
-	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupytext --quiet --to ipynb --execute \
-		--run-path notebooks --output $@ $<
+try-notebooks: $(EXECUTED)
 
-docs/notebooks/5_reading_the_results.ipynb: $(shell find experiments/results \
+# Python's own kernel, which leaves TensorFlow's notes on the terminal. Times and versions,
+# which differ between machines, are not kept.
+build/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)/docs $(shell find reprt -name '*.py')
+	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupyter nbconvert --log-level WARN \
+		--to notebook --execute --output-dir build/notebooks \
+		--NotebookExporter.preprocessors=nbconvert.preprocessors.CoalesceStreamsPreprocessor \
+		--ExecutePreprocessor.record_timing=False \
+		--ClearMetadataPreprocessor.enabled=True \
+		--ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec $<
+
+build/notebooks/5_reading_the_results.ipynb: $(shell find experiments/results \
 	-name '*.toml' -o -name '*.csv' -o -name 'provenance.json' -o -name notes.md)
 
-docs: $(VENV)/docs $(EXECUTED)
+docs: $(VENV)/docs
 	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site
 
-rendered: $(EXECUTED)
-	$(VENV)/bin/jupyter nbconvert --log-level WARN --to markdown \
-		--CoalesceStreamsPreprocessor.enabled=True \
-		--output-dir notebooks/rendered $^
-
-linkcheck: $(VENV)/docs $(EXECUTED)
+linkcheck: $(VENV)/docs
 	$(VENV)/bin/python -m sphinx --quiet -b linkcheck docs build/linkcheck
 
 bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
@@ -85,7 +88,7 @@ bench-decoding: $(foreach peer,reprt plain_keras ctranslate2,.bench/$(peer)/read
 	.bench/reprt/bin/python experiments/benchmark/decoding.py $(ARGUMENTS)
 
 clean:
-	rm -rf $(VENV) .bench build docs/notebooks/*.ipynb *.egg-info
+	rm -rf $(VENV) .bench build *.egg-info
 
 # One file for each set of extras that has been installed.
 $(VENV)/train: setup.cfg pyproject.toml

@@ -15,18 +15,20 @@ copyright = "the authors of reprt, Apache License 2.0"
 version = release = reprt.__version__
 
 extensions = [
+    "mathml",
     "myst_nb",
     "plain_docstrings",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"reprt {version}"
 html_static_path: list[str] = []
 default_role = "code"  # docstrings write `name`, as Markdown does
 
-# Notebooks come with their outputs: `make notebooks` has executed them.
+# Notebooks come with their outputs, and show as they are.
 nb_execution_mode = "off"
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath"]
@@ -44,10 +46,12 @@ napoleon_custom_sections = [("Call arguments", "params_style")]
 napoleon_use_rtype = False
 
 
-# The pages on results stand beside the files that they are made of, and so do the links
-# to them; the site has a page for each that includes it.
+# Pages on results stand beside the files that they are made of; the site has a page for
+# each that includes it. Notebooks come by the link docs/notebooks. Links lead to files
+# where they stand, and on the site to its pages.
 RESULTS = HERE.parent / "experiments" / "results"
-LINK = re.compile(r"\]\((?:\.\./)+experiments/results/([\w/]+)/\w+\.md\)")
+TO_RESULTS = re.compile(r"\]\((?:\.\./)+experiments/results/([\w/]+)/\w+\.md\)")
+TO_NOTEBOOK = re.compile(r"\[([^]]+)\]\((?:\.\./)+(notebooks/\w+)\.ipynb\)")
 
 
 def _include_results():
@@ -69,12 +73,13 @@ def _include_results():
         stub.write_text("\n".join([*lines, ""]))
 
 
-def _link_to_results(app, document, source):
-    source[0] = LINK.sub(
+def _link_to_pages(app, document, source):
+    source[0] = TO_NOTEBOOK.sub(r"{doc}`\1 </\2>`", source[0])
+    source[0] = TO_RESULTS.sub(
         lambda found: f"](/results/{found[1].replace('/', '_')}.md)", source[0]
     )
 
 
 def setup(app):
     _include_results()
-    app.connect("source-read", _link_to_results)
+    app.connect("source-read", _link_to_pages)

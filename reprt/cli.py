@@ -457,7 +457,7 @@ def _add_recipe(parser, other="", *, metavar="RECIPE", pairs="+"):
         "recipe",
         type=_path,
         metavar=metavar,
-        help=f"{other}a file as those in experiments/",
+        help=f"{other}a recipe of the package, e.g. pt_to_en, or a TOML file",
     )
     several = pairs != 1
     parser.add_argument(

@@ -22,6 +22,9 @@ from reprt.runs.run_settings import (
 from reprt.schema import check, check_known, shown
 from reprt.settings import from_settings
 
+# The recipes that travel with the package: those of experiments/, by a link.
+SHIPPED = Path(__file__).parents[1] / "recipes"
+
 # The tables that each model, and each text, may have otherwise.
 OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
 
@@ -257,32 +260,44 @@ def _chosen(runs, beginnings):
     return [run for run in runs if f"{run.name}.".startswith(beginnings)]
 
 
+def shipped_recipes() -> dict[str, Path]:
+    """Returns the files of the recipes that travel with the package, by their names.
+
+    Example:
+
+    >>> "pt_to_en" in shipped_recipes()
+    True
+    """
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """Reads a recipe.
 
     Args:
-        path: a TOML file with the tables `[text]`, `[vocabulary]`, `[batching]`,
-            `[optimizer]`, `[schedule]`, `[objective]`, `[training]`, `[trials]`,
-            `[models.NAME]` and `[embedded]`, and perhaps with `page`.
+        path: the name of a recipe of the package, or a TOML file with the tables
+            `[text]`, `[vocabulary]`, `[batching]`, `[optimizer]`, `[schedule]`,
+            `[objective]`, `[training]`, `[trials]`, `[models.NAME]` and `[embedded]`,
+            and perhaps with `page`. A file comes before a name.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
 
     Raises:
-        ValueError: for a file that is missing or not TOML, an unknown table, or an
-            override that is not of the form KEY=VALUE.
+        ValueError: for an unknown name, a file that is missing or not TOML, an unknown
+            table, or an override that is not of the form KEY=VALUE.
 
     Example:
 
-    >>> recipe = load_recipe(Path("experiments/pt_to_en.toml"), ["training.epochs=2"])
-    ... # doctest: +SKIP
-    >>> [run.name for run in recipe.runs(embedded=True)]  # doctest: +SKIP
+    >>> recipe = load_recipe(Path("pt_to_en"), ["training.epochs=2"])
+    >>> [run.name for run in recipe.runs(embedded=True)]
     ['baseline', 'repe']
     """
+    shipped = shipped_recipes()
     try:
-        settings = read_toml(path)
+        settings = read_toml(path if path.is_file() else shipped.get(str(path), path))
     except OSError as error:
         raise ValueError(
-            f"Cannot read the recipe {path}: {error.strerror}. A recipe is a file such "
-            "as experiments/pt_to_en.toml."
+            f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
+            f"one of the package's recipes: {', '.join(shipped)}."
         ) from error
     by_hand: dict[str, Any] = {}
     for override in overrides:

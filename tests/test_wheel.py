@@ -1,0 +1,57 @@
+"""What a wheel brings: whoever installs it has no repository."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from tiny_run import REPOSITORY
+
+NAMES = sorted(path.stem for path in (REPOSITORY / "experiments").glob("*.toml"))
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The folder of a wheel's files; it is built of a copy, which building changes."""
+    source = tmp_path / "source"
+    unneeded = shutil.ignore_patterns("results", "benchmark", "__pycache__")
+    for name in ("reprt", "experiments"):
+        folder = REPOSITORY / name
+        shutil.copytree(folder, source / name, symlinks=True, ignore=unneeded)
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source)
+    build = "from setuptools import build_meta; build_meta.build_wheel('..')"
+    subprocess.run(
+        [sys.executable, "-c", build], cwd=source, check=True, capture_output=True
+    )
+    [wheel] = tmp_path.glob("reprt-*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        files.extractall(tmp_path / "installed")
+    return tmp_path / "installed"
+
+
+def test_recipes_are_found_by_name_without_the_repository(installed):
+    script = """
+import sys
+from pathlib import Path
+from reprt.runs import recipe
+print(recipe.__file__)
+for name in sys.argv[1:]:
+    print(recipe.load_recipe(Path(name)).name)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", script, *NAMES],
+        cwd=installed.parent,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+    )
+    assert not finished.returncode, finished.stderr
+    where, *found = finished.stdout.splitlines()
+    assert where.startswith(str(installed))
+    assert found == NAMES and "pt_to_en" in NAMES
+    assert sorted(path.name for path in (installed / "reprt/recipes").iterdir()) == [
+        f"{name}.toml" for name in NAMES
+    ]
