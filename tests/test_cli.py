@@ -324,7 +324,7 @@ def test_translations_for_programs(runs, translations, capsys):
     [
         (["a", "--file", "b"], "Expected sentences or --file. Received both."),
         (["a", "--n-best", "5"], "--n-best to be at least 1 and at most --beam"),
-        (["a"], "Expected {run} to be a run folder, such as"),
+        (["a"], "Expected {run} to be a run folder. `reprt train` makes"),
         (["--file", "/no/such/file"], "/no/such/file"),
         (["a", "--beam", "1", "--length-penalty", "1"], "with a --beam of at least 2"),
     ],

@@ -83,13 +83,14 @@ def test_a_committed_picture_is_drawn_again(tmp_path):
 
 
 def test_the_results_are_few_files_without_run_folders():
-    assert len([path for path in RESULTS.glob("**/*") if path.is_file()]) <= 80
+    folders = {path.parent for path in RESULTS.glob("**/*") if path.is_file()}
+    assert all(len(list(folder.iterdir())) <= 9 for folder in folders)
     assert not any(RESULTS.glob("**/config.toml"))
     frozen = [path.parent for path in RESULTS.glob("**/runs.csv")]
     found = [run for folder in frozen for text in read_texts(folder) for run in text]
-    # 182 places in which a run is shown; 159 runs.
+    # None of the 159 runs was lost that were there when folders became files.
     keys = {(run.name, *run.text_hashes, *starts(run)) for run in found}
-    assert (len(found), len(keys)) == (180, 159)
+    assert len(keys) >= 159 and len(found) - len(keys) == 180 - 159
 
 
 def starts(run):
