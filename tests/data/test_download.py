@@ -1,10 +1,13 @@
 import hashlib
 import http.server
 import random
+import shutil
 import socket
 import threading
+import types
 from concurrent import futures
 
+import pooch
 import pytest
 
 from reprt.data.corpora import download as module
@@ -158,6 +161,33 @@ def test_a_complete_part_needs_no_server(fetch, server, part):
 
     assert fetch("missing").read_bytes() == CONTENT
     assert not server.ranges
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_kill_once_all_is_there_costs_nothing(
+    fetch, server, part, monkeypatch, moved
+):
+    def killed(file, to):
+        if moved:
+            shutil.move(file, to)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pooch.core, "shutil", types.SimpleNamespace(move=killed))
+        fetch("good")
+    path = fetch("missing")
+
+    assert path.read_bytes() == CONTENT and not path.is_symlink()
+    assert not part.exists() and server.ranges == [None]
+
+
+def test_a_file_that_is_right_stays_beside_a_part(fetch, part):
+    other = part.with_name("other")
+    other.write_bytes(CONTENT)
+    part.with_name("file").symlink_to(other)
+    part.write_bytes(CONTENT[:1000])
+
+    assert fetch("missing").read_bytes() == other.read_bytes() == CONTENT
 
 
 def test_a_part_that_is_too_long_is_not_resumed(fetch, server, part):

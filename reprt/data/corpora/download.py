@@ -49,23 +49,31 @@ def download(
     path = Path(path)
     # One process at a time downloads; the others then find the file there.
     with held(Path(f"{path}.lock")):
-        receive = functools.partial(_receive, Path(f"{path}.part"), size)
+        part = Path(f"{path}.part")
+        receive = functools.partial(_receive, part, size)
         try:
             pooch.retrieve(url, known_hash, path.name, path.parent, downloader=receive)
         except ValueError as error:
+            part.unlink(missing_ok=True)
             raise DownloadError(
                 f"{url} did not deliver the expected file. {error}"
             ) from None
+        if part.exists() and path.samefile(part):
+            part.replace(path)
     return path
 
 
 def _receive(part: Path, size: int | None, url: str, file: str, _):
-    """Completes `part` and gives it to pooch as `file`, to compare its hash."""
+    """Completes `part` and links it to pooch's `file`, to have its hash compared.
+
+    A kill meanwhile leaves the link, and the part whole.
+    """
     there = part.stat().st_size if part.exists() else 0
     if there != size:
         with _request(url, 0 if size and there > size else there) as response:
             _append(url, response, part, _promised(url, response, size))
-    part.replace(file)
+    os.unlink(file)
+    os.symlink(part.name, file)
 
 
 def _request(url: str, start: int) -> http.client.HTTPResponse:
