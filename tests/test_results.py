@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from reprt.reports.families import paired
-from reprt.reports.runs import Series, read_runs
+from reprt.reports.runs import by_schedule, read_runs, with_spread
 from reprt.reports.table1 import read_rows
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
@@ -25,16 +25,8 @@ def tables(path, mark):
 
 
 def series(folder):
-    found = {}
-    for run in read_runs(folder):
-        if run.metrics:
-            found.setdefault((run.label, run.schedule_dim), []).append(run)
-    return {key: Series(runs) for key, runs in found.items()}
-
-
-def with_spread(values):
-    spread = f" ± {statistics.stdev(values):.3f}" if values[1:] else ""
-    return f"{statistics.mean(values):+.3f}{spread}"
+    runs = [run for run in read_runs(folder) if run.metrics]
+    return {(each.label, each.schedule_dim): each for each in by_schedule(runs)}
 
 
 @pytest.mark.parametrize("cells", tables(PAGE, "paired"), ids=" ".join)
@@ -43,7 +35,7 @@ def test_differences_are_those_of_the_runs(cells):
     one, other = names.split(" − ")
     found = series(RESULTS / "ablation" / experiment)
     runs = found[one, int(width)], found[other, int(width)]
-    assert difference == with_spread(paired(*runs, PREFIX))
+    assert difference == with_spread(paired(*runs, PREFIX), 3, "+")
 
 
 @pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)

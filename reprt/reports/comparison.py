@@ -11,7 +11,14 @@ from reprt.reports.cost import cost_section
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.registry import register
-from reprt.reports.runs import Run, Series, drawn, read_runs, starts_lines
+from reprt.reports.runs import (
+    Run,
+    Series,
+    by_schedule,
+    drawn,
+    read_runs,
+    starts_lines,
+)
 from reprt.reports.tables import csv_text, markdown
 
 HEAD = (
@@ -70,20 +77,13 @@ def write_comparison(folder: Path, out: Path | None = None) -> Path:
     """
     runs, out = read_runs(folder), out or folder
     finished = [run for run in runs if run.metrics is not None and run.log]
-    series = _series(finished)
+    series = by_schedule(finished)
+    series.sort(key=lambda each: _mean(each, PREFIX, math.inf))
     write_text(out / "comparison.csv", _table_of_runs(finished))
     write_text(out / "comparison.md", _page(runs, finished, series, notes(folder)))
     if series:
         _draw(series, runs[0], out / "comparison.png")
     return out / "comparison.md"
-
-
-def _series(runs) -> list[Series]:
-    found: dict[tuple, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: run.name):
-        found.setdefault((run.model, run.schedule), []).append(run)
-    series = map(Series, found.values())
-    return sorted(series, key=lambda each: _mean(each, PREFIX, math.inf))
 
 
 def _mean(series: Series, name: str, otherwise: float) -> float:

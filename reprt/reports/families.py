@@ -10,7 +10,15 @@ from reprt.reports.cost import cost_section, power
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import label_points, new_figure, notes, save_figure
 from reprt.reports.registry import register
-from reprt.reports.runs import NOT_RUN, Run, Series, read_texts, starts_lines
+from reprt.reports.runs import (
+    NOT_RUN,
+    Run,
+    Series,
+    by_schedule,
+    read_texts,
+    starts_lines,
+    with_spread,
+)
 from reprt.reports.tables import markdown
 
 CHOSEN_BY = "val_prefix_loss_per_token"
@@ -76,10 +84,10 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
 
 def by_rate(runs: Sequence[Run]) -> dict[str, list[Series]]:
     """Returns of each model a series for each of its rates."""
-    found: dict[str, dict[str, list[Run]]] = {}
-    for run in sorted(runs, key=lambda run: run.seed):
-        found.setdefault(run.model, {}).setdefault(run.schedule, []).append(run)
-    return {model: [*map(Series, rates.values())] for model, rates in found.items()}
+    found: dict[str, list[Series]] = {}
+    for each in by_schedule(runs):
+        found.setdefault(each.model, []).append(each)
+    return found
 
 
 def choose(runs: Sequence[Run]) -> list[Series]:
@@ -138,9 +146,7 @@ def _table(chosen) -> list[str]:
         if baseline not in (None, each):
             differences = paired(each, baseline, LOSS)
             if differences:
-                behind = f"{statistics.mean(differences):+.3f}"
-            if differences[1:]:
-                behind += f" ± {statistics.stdev(differences):.3f}"
+                behind = with_spread(differences, 3, "+")
         seconds = [sum(run.seconds) for run in each.runs]
         memory = each.values("peak_memory_bytes")
         rows.append(
@@ -162,10 +168,10 @@ def _table(chosen) -> list[str]:
 
 def _rates(finished, chosen) -> list[str]:
     """Which rates were tried, and what the validation split said of them."""
-    peaks = sorted({run.rate for run in finished})
+    peaks, tried = sorted({run.rate for run in finished}), by_rate(finished)
     rows = []
     for each in chosen:
-        losses = {r.rate: r.cell(CHOSEN_BY, 3) for r in by_rate(finished)[each.model]}
+        losses = {rate.rate: rate.cell(CHOSEN_BY, 3) for rate in tried[each.model]}
         marked = losses | {each.rate: f"**{losses[each.rate]}**"}
         rows.append([each.label, *(marked.get(peak, NOT_RUN) for peak in peaks)])
     head = ["prefix loss, validation", *peaks]

@@ -10,7 +10,7 @@ names a folder and the beginnings of its runs' names, up to a dot.
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,9 +248,8 @@ class Series:
         if not values:
             return NOT_RUN
         # Parameters are the settings' doing, and not the seeds'.
-        deviation = None if name == "parameters" else self.deviation(name)
-        spread = "" if deviation is None else f" ± {deviation:,.{digits}f}"
-        return f"{self.mean(name):,.{digits}f}{spread}"
+        same = name == "parameters"
+        return with_spread([self.mean(name)] if same else values, digits)
 
 
 def drawn(series: Sequence[Series]) -> dict[str, str]:
@@ -264,13 +263,40 @@ def drawn(series: Sequence[Series]) -> dict[str, str]:
     return given or dict(zip(models, PALETTE))
 
 
+def with_spread(values: Sequence[float], digits: int, sign: str = "") -> str:
+    """Returns the mean of numbers and, of several, their standard deviation.
+
+    Args:
+        values: one number or more.
+        digits: after the point.
+        sign: the mean's, as in a format: `"+"` writes that of positive numbers too.
+
+    Example:
+
+    >>> with_spread([1.0, 2.0], 2, "+"), with_spread([1200.0], 0)
+    ('+1.50 ± 0.71', '1,200')
+    """
+    spread = f" ± {statistics.stdev(values):,.{digits}f}" if values[1:] else ""
+    return f"{statistics.mean(values):{sign},.{digits}f}{spread}"
+
+
+def by_schedule(runs: Sequence[Run]) -> list[Series]:
+    """Returns the runs of each model and schedule together, by their names."""
+    runs = sorted(runs, key=lambda run: run.name)
+    return _grouped(runs, lambda run: (run.model, run.schedule))
+
+
 def by_settings(runs: Sequence[Run]) -> list[Series]:
     """Returns runs that differ by their seeds alone together, the paper's own first."""
+    series = _grouped(runs, lambda run: (run.model, *run.departures))
+    return sorted(series, key=lambda each: len(each.departures))
+
+
+def _grouped(runs: Sequence[Run], key: Callable[[Run], tuple]) -> list[Series]:
     found: dict[tuple, list[Run]] = {}
     for run in runs:
-        found.setdefault((run.model, *run.departures), []).append(run)
-    series = [Series(each) for each in found.values()]
-    return sorted(series, key=lambda each: len(each.departures))
+        found.setdefault(key(run), []).append(run)
+    return [Series(each) for each in found.values()]
 
 
 def read_texts(folder: Path) -> list[list[Run]]:

@@ -66,8 +66,7 @@ def average_last(folder: RunFolder, last: int, steps: int) -> list[str]:
     Raises:
         RunFolderError: if a model is damaged, or of another run.
     """
-    newest = folder.kept_model(steps)
-    paths = [path for path in folder.kept_models if path <= newest][-last:]
+    paths = folder.kept_until(steps, last)
     if paths:
         folder.save_model(_mean(folder, paths))
     return [path.name for path in paths]

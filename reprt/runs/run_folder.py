@@ -89,8 +89,12 @@ class RunFolder:
         """The models that `[training]` asks to be kept, from the oldest."""
         return sorted((self.path / "models").glob("step-*.keras"))
 
-    def kept_model(self, step: int) -> Path:
-        """Returns where the model of a step is, if it is kept."""
+    def kept_until(self, step: int, count: int) -> list[Path]:
+        """Returns so many of the kept models, the newest up to a step."""
+        newest = self._kept_model(step)
+        return [path for path in self.kept_models if path <= newest][-count:]
+
+    def _kept_model(self, step: int) -> Path:
         return self.path / "models" / f"step-{step:08d}.keras"
 
     @contextlib.contextmanager
@@ -290,11 +294,9 @@ class RunFolder:
         """
         if not self.writable:
             return
-        newest = self.kept_model(step)
-        with whole_file(newest) as file:
+        with whole_file(self._kept_model(step)) as file:
             model.save(file.name)
-        staying = [path for path in self.kept_models if path <= newest][-kept:]
-        for path in set(self.kept_models) - set(staying):
+        for path in set(self.kept_models) - set(self.kept_until(step, kept)):
             path.unlink()
 
     def load_model(self, path: Path | None = None):
