@@ -1,5 +1,6 @@
 """The paper's attentions: the value may have a width of its own (section 2.3)."""
 
+from functools import partial
 from numbers import Integral
 
 import keras
@@ -38,7 +39,8 @@ class PMHA(keras.layers.Layer):
 
     With `key_in_value` attention weighs the key's own sequence beside the value:
     [V K] W_k^V stands in the place of V W_k^V. That is V A + K B, with A and B the
-    upper and the lower rows of one matrix, which so learns the share of each.
+    upper and the lower rows of one matrix, which so learns the share of each. B starts
+    at 0: the layer starts as one that weighs the value alone.
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
@@ -137,15 +139,18 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} attends to as many keys as values. Received: "
                 f"{keys} keys and {values} values."
             )
-        if self.key_in_value:
-            value_shape = (*value_shape[:-1], value_shape[-1] + key_shape[-1])
         value_dim = self.key_dim if self.value_dim is None else self.value_dim
-        for name, shape, width in (
-            ("query", query_shape, self.key_dim),
-            ("key", key_shape, self.key_dim),
-            ("value", value_shape, value_dim),
+        start_of_values = "glorot_uniform"
+        if self.key_in_value:
+            start_of_values = partial(_zero_below, value_shape[-1])
+            value_shape = (*value_shape[:-1], value_shape[-1] + key_shape[-1])
+        for name, shape, width, start in (
+            ("query", query_shape, self.key_dim, "glorot_uniform"),
+            ("key", key_shape, self.key_dim, "glorot_uniform"),
+            ("value", value_shape, value_dim, start_of_values),
         ):
-            dense = self._dense("abc,cde->abde", "de", (self.num_heads, width), name)
+            size = (self.num_heads, width)
+            dense = self._dense("abc,cde->abde", "de", size, name, start)
             dense.build(shape)
             setattr(self, f"{name}_dense", dense)
         self.output_dense = self._dense(
@@ -157,11 +162,12 @@ class PMHA(keras.layers.Layer):
             self.scale = self.add_weight(shape=(), initializer=start, name="scale")
         self.built = True
 
-    def _dense(self, equation, bias_axes, output_shape, name):
+    def _dense(self, equation, bias_axes, output_shape, name, start="glorot_uniform"):
         return keras.layers.EinsumDense(
             equation,
             (None, *output_shape),
             bias_axes=bias_axes if self.use_bias else None,
+            kernel_initializer=start,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -339,6 +345,13 @@ class PMHA(keras.layers.Layer):
             "query_key_norm": self.query_key_norm,
             "key_in_value": self.key_in_value,
         }
+
+
+def _zero_below(rows, shape, dtype=None):
+    upper = keras.initializers.GlorotUniform()((rows, *shape[1:]), dtype)
+    return ops.concatenate(
+        [upper, ops.zeros((shape[0] - rows, *shape[1:]), dtype)], axis=0
+    )
 
 
 def _check_mask(layer, name, mask, rank):
