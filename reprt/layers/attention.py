@@ -140,17 +140,19 @@ class PMHA(keras.layers.Layer):
                 f"{keys} keys and {values} values."
             )
         value_dim = self.key_dim if self.value_dim is None else self.value_dim
-        start_of_values = "glorot_uniform"
+        of_value = {}
         if self.key_in_value:
-            start_of_values = partial(_zero_below, value_shape[-1])
+            glorot = keras.initializers.GlorotUniform()
+            start = partial(_zero_below, glorot, value_shape[-1])
+            of_value = {"kernel_initializer": start}
             value_shape = (*value_shape[:-1], value_shape[-1] + key_shape[-1])
-        for name, shape, width, start in (
-            ("query", query_shape, self.key_dim, "glorot_uniform"),
-            ("key", key_shape, self.key_dim, "glorot_uniform"),
-            ("value", value_shape, value_dim, start_of_values),
+        for name, shape, width, options in (
+            ("query", query_shape, self.key_dim, {}),
+            ("key", key_shape, self.key_dim, {}),
+            ("value", value_shape, value_dim, of_value),
         ):
             size = (self.num_heads, width)
-            dense = self._dense("abc,cde->abde", "de", size, name, start)
+            dense = self._dense("abc,cde->abde", "de", size, name, **options)
             dense.build(shape)
             setattr(self, f"{name}_dense", dense)
         self.output_dense = self._dense(
@@ -162,14 +164,14 @@ class PMHA(keras.layers.Layer):
             self.scale = self.add_weight(shape=(), initializer=start, name="scale")
         self.built = True
 
-    def _dense(self, equation, bias_axes, output_shape, name, start="glorot_uniform"):
+    def _dense(self, equation, bias_axes, output_shape, name, **options):
         return keras.layers.EinsumDense(
             equation,
             (None, *output_shape),
             bias_axes=bias_axes if self.use_bias else None,
-            kernel_initializer=start,
             dtype=self.dtype_policy,
             name=name,
+            **options,
         )
 
     def call(
@@ -347,11 +349,10 @@ class PMHA(keras.layers.Layer):
         }
 
 
-def _zero_below(rows, shape, dtype=None):
-    upper = keras.initializers.GlorotUniform()((rows, *shape[1:]), dtype)
-    return ops.concatenate(
-        [upper, ops.zeros((shape[0] - rows, *shape[1:]), dtype)], axis=0
-    )
+def _zero_below(start, rows, shape, dtype=None):
+    """The initializer `start` for a kernel's first rows, and zeros for the rest."""
+    upper = start((rows, *shape[1:]), dtype)
+    return ops.pad(upper, [(0, shape[0] - rows)] + [(0, 0)] * (len(shape) - 1))
 
 
 def _check_mask(layer, name, mask, rank):
