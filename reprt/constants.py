@@ -12,6 +12,7 @@ EMBEDDING_NORMS = ("none", "token_norm", "rms")
 NORM_PLACES = ("after", "before")
 TUTORIAL_DROPOUT = ("embeddings", "attention_weights", "feed_forward_output")
 DROPOUT_PLACES = (*TUTORIAL_DROPOUT, "attention_output")
+LAYOUTS = ("sides", "sequence")  # of packed sentences
 
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32

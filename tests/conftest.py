@@ -84,7 +84,7 @@ def unpacked(monkeypatch):
     """Trainers leave batches padded, which takes half the time where they are tiny."""
     from reprt.models import Transformer
 
-    monkeypatch.setattr(Transformer, "packable", False)
+    monkeypatch.setattr(Transformer, "packed_layout", None)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def training():
         return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Transformer, "packable", False)
+        patch.setattr(Transformer, "packed_layout", None)
         for name in ("calibrate", "train_epoch", "evaluate"):
             patch.setattr(Trainer, name, eager(getattr(Trainer, name)))
         yield

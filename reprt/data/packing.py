@@ -1,14 +1,14 @@
 """From padded batches to packed ones, so that little work is done on padding."""
 
-from reprt.constants import PAD_ID
-from reprt.layers.packing import Packing
+from reprt.constants import LAYOUTS, PAD_ID
+from reprt.layers.packing import Packing, Sides
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
 TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
 
 
-def pack(inputs, labels):
+def pack(inputs, labels, layout="sides"):
     """Adds to a batch what a model needs to leave out its padding.
 
     Losses, metrics and gradients are those of the padded batch. For `model.fit` it is
@@ -16,15 +16,23 @@ def pack(inputs, labels):
 
         model.fit(batches.map(reprt.data.pack))
 
+    A model's `packed_layout` is the one it takes: `"sides"` packs sources and targets
+    apart, and `"sequence"` packs each target behind its source.
+
     Args:
         inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
             and `(batch, targets)`, 0 for padding.
         labels: integer tensor `(batch, targets)`, 0 where nothing is scored.
+        layout: one of `reprt.constants.LAYOUTS`. Defaults to `"sides"`.
 
     Returns:
-        `(source_ids, target_ids, source_packing, target_packing), labels`, the labels
+        `(source_ids, target_ids, source_packing, target_packing), labels` or, as a
+        sequence, `(source_ids, target_ids, packing, sides), labels`; the labels are
         `(1, packed)`. A little padding fills the last few places, so that `packed` is
         a multiple of 64.
+
+    Raises:
+        ValueError: for an unknown layout.
 
     Example:
 
@@ -36,19 +44,53 @@ def pack(inputs, labels):
     """
     import tensorflow as tf
 
+    if layout not in LAYOUTS:
+        raise ValueError(
+            f"Expected `layout` to be one of {LAYOUTS}. Received: layout={layout!r}."
+        )
     source, target = map(tf.convert_to_tensor, inputs)
     labels = tf.convert_to_tensor(labels)
     source_kept = source != PAD_ID
     # A label may stand where its input is padding: it is scored all the same.
     target_kept = (target != PAD_ID) | (labels != PAD_ID)
+    packings = _of_sides if layout == "sides" else _of_sequence
+    packed = _filled_up(tf.boolean_mask(labels, target_kept), PAD_ID)[None]
+    packings = packings(source, target, source_kept, target_kept)
+    return (source, target, *packings), packed
+
+
+def _of_sides(source, target, source_kept, target_kept):
+    import tensorflow as tf
+
     longest = tf.maximum(_count(source_kept), _count(target_kept))
     order = tf.argsort(longest, stable=True)
-    source_packing = _packing(source, source_kept, order)
-    target_packing = _packing(target, target_kept, order)
-    packed = tf.boolean_mask(labels, target_kept)
-    missing = tf.size(target_packing.tokens) - tf.size(packed)
-    packed = tf.pad(packed, [[0, missing]])[None]
-    return (source, target, source_packing, target_packing), packed
+    return _packing(source, source_kept, order), _packing(target, target_kept, order)
+
+
+def _of_sequence(source, target, source_kept, target_kept):
+    import tensorflow as tf
+
+    kept = tf.concat([source_kept, target_kept], 1)
+    order = tf.argsort(_count(kept), stable=True)
+    packing = _packing(tf.concat([source, target], 1), kept, order)
+    sides = tf.concat([tf.zeros_like(source_kept), tf.ones_like(target_kept)], 1)
+    of_target = tf.boolean_mask(sides, kept)
+    return packing, Sides(_places(~of_target), _places(of_target))
+
+
+def _places(chosen):
+    """Where a mask is True, and -1 in the places that are filled up."""
+    import tensorflow as tf
+
+    return _filled_up(tf.cast(tf.where(chosen)[:, 0], tf.int32), -1)
+
+
+def _filled_up(of_tokens, filler):
+    import tensorflow as tf
+
+    missing = -tf.size(of_tokens) % TOKENS_MULTIPLE
+    filler = tf.cast(filler, of_tokens.dtype)
+    return tf.concat([of_tokens, tf.repeat(filler, missing)], 0)
 
 
 def _count(kept):
@@ -81,11 +123,6 @@ def _packing(ids, kept, order):
         widths.append(tf.fill([tf.size(rows)], width))
         slot += tf.size(token)
 
-    missing = -tf.size(tokens) % TOKENS_MULTIPLE
-
-    def filled_up(of_tokens, padding):
-        return tf.concat([of_tokens, tf.repeat(padding, missing)], 0)
-
     def of_tokens(of_rows):
         return tf.repeat(tf.gather(of_rows, tf.argsort(order)), lengths)
 
@@ -94,10 +131,10 @@ def _packing(ids, kept, order):
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # first row, where it neither gives nor gets anything.
     return Packing(
-        tokens=filled_up(tokens, 0),
-        starts=filled_up(of_tokens(tf.concat(starts, 0)), 0),
-        widths=filled_up(of_tokens(tf.concat(widths, 0)), width),
-        columns=filled_up(columns, width - 1),
+        tokens=_filled_up(tokens, 0),
+        starts=_filled_up(of_tokens(tf.concat(starts, 0)), 0),
+        widths=_filled_up(of_tokens(tf.concat(widths, 0)), width),
+        columns=_filled_up(columns, width - 1),
         slots=tuple(slots),
         real=tuple(real),
     )

@@ -5,6 +5,7 @@ import abc
 import keras
 from keras import ops
 
+from reprt.layers.packing import Sides
 from reprt.settings import as_table
 
 
@@ -17,7 +18,7 @@ class TranslationModel(keras.Model, abc.ABC):
 
     | who | asks for |
     |---|---|
-    | training | `states`, `projection`, `packable`, the lengths |
+    | training | `states`, `projection`, `packed_layout`, the lengths |
     | validation | `states`, `logits` |
     | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
@@ -43,8 +44,8 @@ class TranslationModel(keras.Model, abc.ABC):
     >>> model = reprt.models.build("baseline", 9, 9)
     >>> isinstance(model, reprt.models.TranslationModel)
     True
-    >>> model.looks_ahead, model.packable, model.longest_target
-    (False, True, 2048)
+    >>> model.looks_ahead, model.packed_layout, model.longest_target
+    (False, 'sides', 2048)
     """
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
@@ -77,9 +78,9 @@ class TranslationModel(keras.Model, abc.ABC):
         return False
 
     @property
-    def packable(self) -> bool:
-        """Whether `states` takes packed inputs, see `reprt.data.pack`."""
-        return False
+    def packed_layout(self) -> str | None:
+        """The `layout` of `reprt.data.pack` that `states` takes, or None."""
+        return None
 
     @property
     def scores_source(self) -> bool:
@@ -105,8 +106,8 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Args:
             inputs: the pair `(source_ids, target_ids)`, integers `(batch, sources)`
-                and `(batch, targets)`; if the model is packable, also the four that
-                `reprt.data.pack` makes of it.
+                and `(batch, targets)`; if the model has a `packed_layout`, also the
+                four that `reprt.data.pack` makes of it.
             training: whether dropout is active.
 
         Returns:
@@ -133,6 +134,20 @@ class TranslationModel(keras.Model, abc.ABC):
             f"{type(self).__name__}, scores the target alone: set objective.name to "
             "'translation'."
         )
+
+    def source_labels(self, inputs):
+        """Returns the token that follows each token of the source.
+
+        A model has them if it `scores_source`.
+
+        Args:
+            inputs: as in `states`.
+
+        Returns:
+            Integers `(batch, sources)`, or packed as the source's states are; 0 behind
+            the last token.
+        """
+        return ops.pad(self._parts(inputs)[0][:, 1:], ((0, 0), (0, 1)))
 
     @abc.abstractmethod
     def projection(self):
@@ -249,10 +264,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _parts(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
-        allowed = (2, 4) if self.packable else (2,)
+        layout = self.packed_layout
+        allowed = (2, 4) if layout else (2,)
         several = isinstance(inputs, list | tuple)
         if not several or len(inputs) not in allowed:
-            packed = ", or the four that reprt.data.pack makes of it" * self.packable
+            packed = ", or the four that reprt.data.pack makes of it" if layout else ""
             received = type(inputs).__name__
             if several:
                 received += f" of {len(inputs)}"
@@ -262,6 +278,11 @@ class TranslationModel(keras.Model, abc.ABC):
                 f"Received: {received}."
             )
         source_ids, target_ids, *packings = inputs
+        if packings and isinstance(packings[1], Sides) != (layout == "sequence"):
+            raise ValueError(
+                f"{self.name!r} expects `reprt.data.pack` to have packed its inputs by "
+                f"layout={layout!r}. Received: the other layout."
+            )
         return (self._restored(source_ids), self._restored(target_ids), *packings)
 
     def _restored(self, ids):

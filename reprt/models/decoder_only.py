@@ -46,9 +46,9 @@ class DecoderOnly(TranslationModel):
     token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
     tokens do not depend on padding.
 
-    Packing: it takes no packed sentences. Training works on the padding of both sides,
-    in a sequence as long as the longest source and the longest target of a batch
-    together; `batching.by_length` leaves little of it.
+    Packing: with what `reprt.data.pack(…, layout="sequence")` adds to the inputs, work
+    on single tokens skips padding. The logits are then packed too, and so are the
+    labels that it returns.
 
     Args:
         source_vocab_size: number of ids, padding (0) included.
@@ -58,11 +58,12 @@ class DecoderOnly(TranslationModel):
 
     Call arguments:
         inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`.
+            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
         training: whether dropout is active.
 
     Returns:
-        Logits `(batch, targets, target_vocab_size)`.
+        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
+        target_vocab_size)`.
 
     Raises:
         ValueError: for vocabularies of different sizes, inputs that are no pair, ids
@@ -131,12 +132,31 @@ class DecoderOnly(TranslationModel):
         """Returns what the logits are made of by `projection`."""
         return self.both_states(inputs, training)[1]
 
+    @property
+    def packed_layout(self) -> str:
+        """That of packed sentences: each target behind its source."""
+        return "sequence"
+
     def both_states(self, inputs, training=None):
-        source_ids, target_ids = self._parts(inputs)
+        source_ids, target_ids, *packed = self._parts(inputs)
         states, mask = self._sequence(source_ids, target_ids, training)
+        if packed:
+            packing, sides = packed
+            heads = packing.heads(self.config.num_heads)
+            states = packing.pack(states)
+            return sides.split(self.decoder(states, packing=heads, training=training))
         states = self.decoder(states, padding_mask=mask, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
+
+    def source_labels(self, inputs):
+        labels = super().source_labels(inputs)
+        _, target_ids, *packed = self._parts(inputs)
+        if not packed:
+            return labels
+        packing, sides = packed
+        both = ops.concatenate([labels, ops.zeros_like(target_ids)], axis=1)
+        return sides.split(packing.pack(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
         """Returns what every head attends to, without dropout.

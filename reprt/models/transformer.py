@@ -246,9 +246,9 @@ class Transformer(TranslationModel):
         return self.config.padding_in_statistics
 
     @property
-    def packable(self) -> bool:
-        """Whether it takes packed sentences."""
-        return True
+    def packed_layout(self) -> str:
+        """That of packed sentences: source and target apart."""
+        return "sides"
 
     def start(self, memory: Memory, beams: int, capacity: int):
         """Begins the translation of an encoded source, word by word.

@@ -156,7 +156,7 @@ class TranslationAndSource(Objective):
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
         source, target = self.model.both_states(inputs, training=True)
         term, sums = self._scored(target, labels, self.settings.label_smoothing)
-        following = ops.pad(inputs[0][:, 1:], ((0, 0), (0, 1)))
+        following = self.model.source_labels(inputs)
         following = ops.where(following == END_ID, PAD_ID, following)
         of_source, _ = self._scored(source, following)
         return [of_source._replace(weight=self.weight(step)), term], sums

@@ -205,7 +205,10 @@ class Steps:
     def __init__(self, objective, optimizer, strategy, element_spec):
         model = objective.model
         self._objective = objective
-        self._prepared = pack if model.packable else lambda *batch: batch
+        layout = model.packed_layout
+        self._prepared = lambda inputs, labels: (
+            pack(inputs, labels, layout) if layout else (inputs, labels)
+        )
         self._weights = model.trainable_variables
         self._optimizer = optimizer
         self._strategy = strategy

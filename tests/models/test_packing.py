@@ -18,6 +18,8 @@ from reprt.data import pack
 from reprt.data.packing import GROUPS
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
+from reprt.runs.run_settings import TranslationAndSourceSettings
+from reprt.training.objective import TranslationAndSource
 
 SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
 TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
@@ -29,6 +31,7 @@ VARIANTS = {
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
     "tied, norms before": FAMILY["norms before, tied"],
     "repe, repaired": FAMILY["repe, repaired"],
+    "decoder-only": ("decoder-only", {}),
 }
 
 
@@ -76,7 +79,7 @@ def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
     name, overrides = VARIANTS[variant]
     model = tiny(name, dropout=0.0, **overrides)
     inputs, labels = BATCHES[batch]
-    packed_inputs, packed_labels = pack(inputs, labels)
+    packed_inputs, packed_labels = pack(inputs, labels, model.packed_layout)
 
     logits = np.asarray(model(inputs))
     packed = np.asarray(model(packed_inputs))
@@ -93,6 +96,30 @@ def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
     np.testing.assert_allclose(packed_loss, loss, rtol=1e-5)
     for one, other in zip(packed_gradients, gradients, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4 * (1 + np.abs(other).max()))
+
+
+@pytest.mark.parametrize("batch", ["two sentences", "many", "a row of padding alone"])
+def test_the_source_is_scored_as_in_the_padded_batch(batch, tiny):
+    model = tiny("decoder-only", dropout=0.0)
+    inputs, labels = BATCHES[batch]
+    losses, gradients = [], []
+    for given in ((inputs, labels), pack(inputs, labels, "sequence")):
+        objective = TranslationAndSource(model, TranslationAndSourceSettings(), 10)
+        with tf.GradientTape() as tape:
+            loss, _ = objective.loss(*given, 3)
+        losses.append(loss)
+        gradients.append(tape.gradient(loss, model.trainable_variables))
+    assert float(losses[1]) == pytest.approx(float(losses[0]), rel=1e-5)
+    for pair in zip(*gradients, strict=True):
+        np.testing.assert_allclose(*map(tf.convert_to_tensor, pair), atol=1e-4)
+
+
+def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
+    inputs, _ = pack((SOURCE, TARGET), LABELS)
+    with pytest.raises(ValueError, match="by layout='sequence'. Received: the other"):
+        tiny("decoder-only")(inputs)
+    with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
+        pack((SOURCE, TARGET), LABELS, "x")
 
 
 def test_only_real_tokens_are_packed():

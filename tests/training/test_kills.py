@@ -71,7 +71,7 @@ class Arithmetic:
 def small(*sizes, **keywords):
     dense, dropout = keras.layers.Dense(1), keras.layers.Dropout(0.1)
     model = keras.Sequential([keras.layers.Input((2,)), dense, dropout], name="small")
-    model.looks_ahead = model.packable = False
+    model.looks_ahead, model.packed_layout = False, None
     return model
 
 

@@ -34,7 +34,7 @@ from reprt.training import trainer
 from reprt.cli import main
 from reprt.models import Transformer
 
-trainer.CALIBRATION_STEPS, Transformer.packable = 1, False
+trainer.CALIBRATION_STEPS, Transformer.packed_layout = 1, None
 
 
 def start(out):
