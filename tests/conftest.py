@@ -82,9 +82,10 @@ def eagerly():
 @pytest.fixture
 def unpacked(monkeypatch):
     """Trainers leave batches padded, which takes half the time where they are tiny."""
-    from reprt.models import Transformer
+    from reprt.models import DecoderOnly, Recurrent, Transformer
 
-    monkeypatch.setattr(Transformer, "packed_layout", None)
+    for family in (Transformer, DecoderOnly, Recurrent):
+        monkeypatch.setattr(family, "packed_layout", None)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ def training():
     """Within it trainers neither trace nor pack; searches are traced."""
     import tensorflow as tf
 
-    from reprt.models import Transformer
+    from reprt.models import DecoderOnly, Recurrent, Transformer
     from reprt.training.trainer import Trainer
 
     def eager(method):
@@ -24,7 +24,8 @@ def training():
         return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Transformer, "packed_layout", None)
+        for family in (Transformer, DecoderOnly, Recurrent):
+            patch.setattr(family, "packed_layout", None)
         for name in ("calibrate", "train_epoch", "evaluate"):
             patch.setattr(Trainer, name, eager(getattr(Trainer, name)))
         yield

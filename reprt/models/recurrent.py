@@ -72,7 +72,8 @@ class Recurrent(TranslationModel):
     recurrence over a whole target is computed first, and the attention of all its
     positions at once, in products of matrices. Bahdanau et al. put attention before the
     recurrence, where each position waits for the attention of the one before. The
-    additive score needs `batch · targets · sources · n` numbers of memory at once.
+    additive score needs `batch · targets · sources · n` numbers of memory at once, and
+    fewer by far on packed sentences.
 
     The GRU is Keras', with a bias of its own within the reset gate (`reset_after`).
 
@@ -83,6 +84,10 @@ class Recurrent(TranslationModel):
     encoder's states stay as they are on it. Logits on real tokens do not depend on
     padding or on later target tokens.
 
+    Packing: with the packings that `reprt.data.pack` adds to the inputs, all but the
+    recurrences skips padding. The logits are then packed too, and so are the labels
+    that it returns.
+
     Args:
         source_vocab_size: number of source ids, padding (0) included.
         target_vocab_size: number of target ids, padding (0) included.
@@ -91,14 +96,15 @@ class Recurrent(TranslationModel):
 
     Call arguments:
         inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`.
+            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
         training: whether dropout is active.
 
     Returns:
-        Logits `(batch, targets, target_vocab_size)`.
+        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
+        target_vocab_size)`.
 
     Raises:
-        ValueError: for inputs that are no such pair; ids that are not integers of rank
+        ValueError: for inputs that are neither; ids that are not integers of rank
             2 or, in eager execution, outside the vocabulary; a shared embedding of
             vocabularies of different sizes.
 
@@ -239,12 +245,40 @@ class Recurrent(TranslationModel):
         starts = ops.reshape(starts, (-1, self.config.num_layers, n))
         return RecurrentMemory(states, self.key_dense(states), starts, mask)
 
+    @property
+    def packed_layout(self) -> str:
+        """That of packed sentences: source and target apart."""
+        return "sides"
+
     def states(self, inputs, training=None):
         """Returns what the logits are made of by `projection`."""
-        source_ids, target_ids = self._parts(inputs)
+        source_ids, target_ids, *packings = self._parts(inputs)
         memory = self.encode(source_ids, training=training)
         read = self._read(target_ids, memory, training)
+        if packings:
+            return self._packed(read, memory, *packings, training)
         return self._combined(read, memory, training)[0]
+
+    def _packed(self, read, memory, source_packing, target_packing, training):
+        """o of packed tokens; attention runs in groups of like length."""
+        sources, targets = source_packing.heads(1), target_packing.heads(1)
+        read = target_packing.pack(read)
+
+        def of_sources(x):
+            return sources.split(source_packing.pack(x)[:, :, None])
+
+        groups = zip(
+            targets.split(read[:, :, None]),
+            of_sources(memory.keys),
+            of_sources(memory.states),
+            sources.real,
+            strict=True,
+        )
+        contexts = [
+            self._attend(states[:, 0], keys[:, 0], values[:, 0], real)[0][:, None]
+            for states, keys, values, real in groups
+        ]
+        return self._output(targets.join(contexts)[:, :, 0], read, training)
 
     def attention_weights(self, source_ids, target_ids):
         """Returns what the decoder attends to, without dropout.
@@ -312,15 +346,25 @@ class Recurrent(TranslationModel):
 
     def _combined(self, states, memory, training):
         """o, `(batch, targets, m)`, and the weights `(batch, targets, sources)`."""
+        context, weights = self._attend(
+            states, memory.keys, memory.states, memory.mask
+        )
+        return self._output(context, states, training), weights
+
+    def _attend(self, states, keys, values, mask):
+        """c, `(batch, targets, 2n)`, and the weights `(batch, targets, sources)`."""
         if self.query_dense is None:
-            scores = ops.matmul(states, ops.transpose(memory.keys, (0, 2, 1)))
+            scores = ops.matmul(states, ops.transpose(keys, (0, 2, 1)))
         else:
             queries = ops.expand_dims(self.query_dense(states), 2)
-            hidden = ops.tanh(queries + ops.expand_dims(memory.keys, 1))
+            hidden = ops.tanh(queries + ops.expand_dims(keys, 1))
             scores = ops.squeeze(self.score_dense(hidden), -1)
-        scores = for_softmax(scores, ops.expand_dims(memory.mask, 1))
+        scores = for_softmax(scores, ops.expand_dims(mask, 1))
         weights = ops.cast(ops.softmax(scores, axis=-1), states.dtype)
-        context = ops.matmul(weights, memory.states)
+        return ops.matmul(weights, values), weights
+
+    def _output(self, context, states, training):
+        """o, given what attention and recurrence have come to."""
         both = ops.concatenate([context, states], axis=-1)
         combined = ops.tanh(self.combined_dense(both))
-        return self.output_dropout(combined, training=training), weights
+        return self.output_dropout(combined, training=training)

@@ -32,6 +32,7 @@ VARIANTS = {
     "tied, norms before": FAMILY["norms before, tied"],
     "repe, repaired": FAMILY["repe, repaired"],
     "decoder-only": ("decoder-only", {}),
+    "recurrent": ("recurrent", {}),
 }
 
 

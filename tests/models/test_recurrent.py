@@ -229,7 +229,7 @@ def test_impossible_models_are_refused_with_the_reason(overrides, message):
 
 def test_inputs_that_are_no_pair_are_refused():
     model = build()
-    with pytest.raises(ValueError, match="the pair .source_ids, target_ids.; `fit`"):
+    with pytest.raises(ValueError, match="the pair .source_ids, target_ids., or"):
         model((row([2]), row([2]), row([2])))
     with pytest.raises(ValueError, match="from 0 to 9.*from 11 to 11"):
         model((row([11]), row([2])))
