@@ -256,11 +256,12 @@ class Recurrent(TranslationModel):
         memory = self.encode(source_ids, training=training)
         read = self._read(target_ids, memory, training)
         if packings:
-            return self._packed(read, memory, *packings, training)
+            return self._packed(read, memory, packings, training)
         return self._combined(read, memory, training)[0]
 
-    def _packed(self, read, memory, source_packing, target_packing, training):
+    def _packed(self, read, memory, packings, training):
         """o of packed tokens; attention runs in groups of like length."""
+        source_packing, target_packing = packings
         sources, targets = source_packing.heads(1), target_packing.heads(1)
         read = target_packing.pack(read)
 

@@ -63,6 +63,7 @@ def test_the_weight_of_the_source_is_resumed_exactly(
     assert_same(variables(to_the_end(again)), variables(whole))
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
     usual = to_the_end(trainer("usual", epochs=1))
     scaled = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
