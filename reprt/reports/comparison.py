@@ -148,13 +148,12 @@ def _page(runs, finished, series, notes) -> str:
             f"# What the gain is made of: {name}",
             "",
             *warning,
-            f"{len(finished)} runs; each row below gives mean ± standard deviation "
-            "over its seeds. Losses are in nats per token, on the validation split "
-            "after the last epoch: *teacher-forced*, with the decoder given the whole "
-            "right target at once, and *prefix*, with the decoder given only the "
-            "tokens before each position, as search gives them. Their difference is "
-            "what looking ahead is worth. BLEU is that of greedy search on the test "
-            "split.",
+            f"The page has {len(finished)} runs. Each row below gives mean ± standard "
+            "deviation over its seeds. Losses are in nats per token, on the validation "
+            "split after the last epoch. The *teacher-forced* loss gives the decoder "
+            "the whole right target at once. The *prefix* loss gives it only the "
+            "tokens before each position, as search does. Their difference is what "
+            "looking ahead is worth. BLEU is that of greedy search on the test split.",
             "",
             "![Both losses and BLEU](comparison.png)",
             "",
@@ -169,9 +168,8 @@ def _page(runs, finished, series, notes) -> str:
             "## How it was run",
             "",
             "Each run is a row of [comparison.csv](./comparison.csv). Seconds an epoch "
-            "are the median of a run's epochs, as it found the machine, which may have "
-            "had other work to do. The commands, each with the number of times that a "
-            "run was started by it:",
+            "are the median of a run's epochs. The machine may have had other work to "
+            "do. These commands started the runs, each so many times:",
             "",
             *starts_lines(finished),
         ]

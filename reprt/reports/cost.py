@@ -12,8 +12,8 @@ HEAD = (
 RULE = (
     "Tokens are those of all epochs, without padding. 6·N·D takes N parameters without "
     "tables, which are matrices with a vocabulary's axis, and D tokens of both sides. "
-    "The products are those of matrices, two operations a multiply-add, the forward "
-    "pass counted three times. Hours are those of training alone; FLOP/s are the "
+    "The products are those of matrices. They count two operations a multiply-add and "
+    "the forward pass three times. Hours are those of training alone. FLOP/s are the "
     "operations of the products in this time."
 )
 

@@ -62,8 +62,8 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
         "# Systems of several families, at equal size",
         "",
         "The *prefix loss* is the cross-entropy, in nats per token, of a decoder that "
-        "is given only the tokens before each position, as in a translation. A model "
-        "was trained at several rates. The validation split chose among them; losses, "
+        "gets only the tokens before each position, as in a translation. Models were "
+        "trained at several rates, and the validation split chose among them. Losses, "
         "BLEU and chrF here are of the test split, with greedy search. A number with ± "
         "is a mean over seeds and its standard deviation.",
         "",

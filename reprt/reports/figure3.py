@@ -152,7 +152,7 @@ def _counts(trials: Trials) -> list[str]:
 def _page(trials: Trials, notes: Sequence[str]) -> str:
     text = in_markdown(trials.manifest["text"])
     warning = [] if trials.like_the_papers else [
-        f"> **Not comparable with the paper.** Ours are on {text}; the paper's are on "
+        f"> **Not comparable with the paper.** Ours are on {text}. The paper's are on "
         "TED-HRLR pt_to_en and stand here for orientation alone.",
         "",
     ]
@@ -160,10 +160,11 @@ def _page(trials: Trials, notes: Sequence[str]) -> str:
         f"# Figure 3 on {text}",
         "",
         *warning,
-        f"Trials, which differ by their seeds: {', '.join(_counts(trials))}. Losses "
-        "are teacher-forced, as Keras reports them. Thin lines are trials, thick ones "
-        "their mean, bands the mean's 95 % interval by bootstrap (from two trials on); "
-        "marks are the paper's means over those of its 10 trials that got so far.",
+        f"Trials differ by their seeds: {', '.join(_counts(trials))}. Losses are "
+        "teacher-forced, as Keras reports them. Thin lines are trials, and thick lines "
+        "are their mean. Bands are the mean's 95 % interval by bootstrap, from two "
+        "trials on. Marks are the paper's means over those of its 10 trials that got "
+        "so far.",
         "",
         "![Figure 3](figure3.png)",
         "",

@@ -63,9 +63,9 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
         f"# Readings of the paper: {pairs[0]}",
         "",
         *(warning if others else []),
-        "What the paper leaves open, tried out. Losses are teacher-forced, as Keras "
-        "reports them, after the last epoch; the distance is that of both losses from "
-        "the paper's two, in nats. The nearest comes first.",
+        "The paper leaves some things open, and this page tries them. Losses are "
+        "teacher-forced, as Keras reports them, after the last epoch. The distance is "
+        "that of both losses from the paper's two, in nats. The nearest comes first.",
         "",
         *notes(folder),
     ]

@@ -80,8 +80,8 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
             *warning,
             f"{pairs['train']:,} training, {pairs['dev']:,} validation and "
             f"{pairs['test']:,} test pairs (sha256 `{manifest['text_sha256'][:16]}`). "
-            "Losses are teacher-forced, in nats per token: at each position the model "
-            "is given the right words before it.",
+            "Losses are teacher-forced, in nats per token: the model gets the right "
+            "words before each position.",
             "",
             "![Learning curves and seconds an epoch](report.png)",
             "",
@@ -149,7 +149,7 @@ def _averaged(runs) -> list[str]:
         return []
     return [
         f"The model of {', '.join(found)} is a mean of the last models that were kept. "
-        "Its validation losses and BLEU are in the tables; the curves and the losses "
+        "The tables have its validation losses and BLEU. The curves and the losses "
         "epoch by epoch are those of the models as they were trained.",
         "",
     ]
@@ -183,11 +183,11 @@ def _leak(runs) -> list[str]:
     """The warning without which a reader would take these losses at face value."""
     leaking = [run.label for run in runs if run.looks_ahead]
     warning = [
-        f"**Read the losses of {', '.join(leaking)} with care.** As published, the "
-        "decoder's embeddings are normalised over the whole target sentence, so that "
-        "each position sees the mean and the variance of words that it has yet to "
-        "predict. Training and validation losses profit from this; a translation, for "
-        "which those words do not exist yet, cannot.",
+        f"**Read the losses of {', '.join(leaking)} with care.** The published decoder "
+        "normalises its embeddings over the whole target sentence. So each position "
+        "sees the mean and the variance of words that it has yet to predict. Training "
+        "and validation losses profit from this. A translation cannot, because it does "
+        "not have those words yet.",
         "",
     ]
     measured = [run for run in runs if "val_prefix_loss_per_token" in run.results]
@@ -236,10 +236,10 @@ def _epochs(runs, official, name, pair) -> list[str]:
         *lines,
         "",
         "These are losses as Keras reports them: the mean over batches of each batch's "
-        "mean over its tokens. Weighted by tokens instead, the last epoch's training / "
-        f"validation losses on the {name} are: {'; '.join(tokens) or 'none yet'}. The "
-        "training loss is the mean over the epoch, with dropout; the validation loss "
-        "is taken at its end, without.",
+        "mean over its tokens. The last epoch's training / validation losses on the "
+        f"{name} as means over tokens are: {'; '.join(tokens) or 'none yet'}. The "
+        "training loss is the mean over the epoch, with dropout. The validation loss "
+        "is that of the epoch's end, without dropout.",
         "",
     ]
 
@@ -284,9 +284,9 @@ def _provenance(runs) -> list[str]:
     return [
         *lines,
         "",
-        "Models that one command trained on one machine took turns, an epoch each; the "
-        "seconds of other starts do not compare. Every setting and every epoch is in "
-        "the files of the runs.",
+        "Models that one command trained on one machine took turns, an epoch each. The "
+        "seconds of other starts do not compare. The files of the runs have every "
+        "setting and every epoch.",
         "",
     ]
 

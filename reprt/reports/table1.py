@@ -199,12 +199,12 @@ def _page(rows: Sequence[Row], notes: Sequence[str]) -> str:
     lines = [
         "# Table 1",
         "",
-        "Losses are teacher-forced, as Keras reports them, after the last epoch: the "
-        "published decoder is told the mean and variance of words to come (see "
-        "“Beyond the paper” below for what is left without). Ours are mean ± standard "
-        "deviation where there are several seeds; of a run's seconds an epoch, the "
-        "median. The paper's seconds are those of two A100 GPUs; ours are those of the "
-        "hardware named below.",
+        "Losses are teacher-forced, as Keras reports them, after the last epoch. The "
+        "published decoder then knows the mean and variance of words to come; “Beyond "
+        "the paper” below has the losses without them. Ours are mean ± standard "
+        "deviation where there are several seeds, and a run's seconds an epoch are a "
+        "median. The paper's seconds are those of two A100 GPUs, and ours are those of "
+        "the hardware named below.",
         "",
         *markdown(
             ["pair", "train", "dev", "", *head],
@@ -222,9 +222,9 @@ def _beyond(rows) -> list[str]:
     return [
         "## Beyond the paper",
         "",
-        "Losses here are means over tokens, in nats. *Prefix*: at each position the "
-        "decoder is given the words before it and no others, as in a translation. BLEU "
-        "and chrF are those of greedy search on the test split, on corpus tokens.",
+        "Losses here are means over tokens, in nats. The *prefix* loss gives the "
+        "decoder the words before each position and no others, as in a translation. "
+        "BLEU and chrF are those of greedy search on the test split, on corpus tokens.",
         "",
         *markdown(
             _beyond_head(),
