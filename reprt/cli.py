@@ -194,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
         _freeze_parser,
         _translate_parser,
         _evaluate_parser,
+        _candidates_parser,
         _cost_parser,
         _attention_parser,
         _export_parser,
@@ -314,6 +315,7 @@ def _translate_parser(commands):
         "--file", type=_path, metavar="FILE", help="translate the lines of a file"
     )
     _add_search(parser, beam_size=4)
+    _add_candidates(parser)
     parser.add_argument(
         "--n-best",
         type=_number(int, 1),
@@ -341,14 +343,23 @@ def _evaluate_parser(commands):
     )
     _add_run(parser)
     parser.add_argument("--split", choices=("dev", "test"), default="test")
-    parser.add_argument(
-        "--text",
-        type=_name,
-        metavar="SOURCE",
-        help="where the text is now, if not where the run found it",
-    )
+    _add_text_of_run(parser)
     _add_search(parser, beam_size=1)
+    _add_candidates(parser)
     parser.set_defaults(command=_evaluate)
+
+
+def _candidates_parser(commands):
+    parser = commands.add_parser(
+        "candidates",
+        help="learn which pieces may translate which, for a faster search",
+        description="Counts which target pieces stand in the same pairs of the "
+        "training text as each source piece, and writes candidates.json into the run's "
+        "folder. `reprt translate` and `reprt evaluate` then take --candidates.",
+    )
+    _add_run(parser)
+    _add_text_of_run(parser)
+    parser.set_defaults(command=_candidates)
 
 
 def _cost_parser(commands):
@@ -491,6 +502,24 @@ def _add_run(parser):
     )
 
 
+def _add_text_of_run(parser):
+    parser.add_argument(
+        "--text",
+        type=_name,
+        metavar="SOURCE",
+        help="where the text is now, if not where the run found it",
+    )
+
+
+def _add_candidates(parser):
+    parser.add_argument(
+        "--candidates",
+        action="store_true",
+        help="score the pieces alone that `reprt candidates` found likely: faster, and "
+        "other pieces cannot be chosen",
+    )
+
+
 def _add_search(parser, beam_size):
     parser.add_argument(
         "--beam",
@@ -526,6 +555,7 @@ def _search(options):
         "beam_size": options.beam,
         "length_penalty": LENGTH_PENALTY if penalty is None else penalty,
         "max_tokens": options.max_tokens,
+        "candidates": vars(options).get("candidates", False),
     }
 
 
@@ -653,6 +683,13 @@ def _line(number, found, options):
     if options.n_best == 1:
         return found.text
     return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
+
+
+def _candidates(options) -> int:
+    from reprt.jobs.learn_candidates import learn_candidates
+
+    print(learn_candidates(options.run, options.text))
+    return 0
 
 
 def _evaluate(options) -> int:

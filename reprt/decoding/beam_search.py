@@ -11,7 +11,7 @@ from keras import ops
 from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
 from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, PAD_ID, STEEPEST_PENALTY
 from reprt.data.batching import padded
-from reprt.layers.masks import check_ids
+from reprt.layers.masks import FORBIDDEN, check_ids
 
 EXTRA_TOKENS = 50  # as in the original Transformer
 MORE_ROOM = 16  # tokens, at least, that room is made for at a time
@@ -57,6 +57,20 @@ class _Beams(NamedTuple):
     live: Any
 
 
+class _Output(NamedTuple):
+    """The target pieces that a batch's translations may have.
+
+    Attributes:
+        pieces: their ids, `(pieces,)`.
+        never: `(pieces,)`, -inf where one must not be chosen, else 0.
+        projection: the columns of the model's projection that are theirs.
+    """
+
+    pieces: Any
+    never: Any
+    projection: tuple
+
+
 class BeamSearch:
     """Searches for the most likely translations; with one beam, greedily.
 
@@ -83,6 +97,8 @@ class BeamSearch:
             Transformer; 0 ranks by probability alone.
         max_tokens: longest translation, its end included. Defaults to the sentence's
             own length plus 50, as in the original Transformer.
+        candidates: the `Candidates` of the model's vocabularies, which are scored in
+            the place of all pieces. Defaults to None, for all.
 
     Raises:
         ValueError: for a beam size, limit or length penalty out of its range, or a
@@ -108,6 +124,7 @@ class BeamSearch:
         beam_size=1,
         length_penalty=LENGTH_PENALTY,
         max_tokens=None,
+        candidates=None,
     ):
         for name, number in (("beam_size", beam_size), ("max_tokens", max_tokens)):
             if number is not None and number < 1:
@@ -141,6 +158,7 @@ class BeamSearch:
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.max_tokens = max_tokens
+        self.candidates = candidates
         never = np.zeros(model.target_vocab_size, "float32")
         never[[PAD_ID, start_id]] = -np.inf
         self._never = never
@@ -171,6 +189,7 @@ class BeamSearch:
             source_ids = with_room(source_ids, longest)
         capacity = more_room(0, most)
         beams, prefixes = self.start(source_ids, capacity, self._encode)
+        output = None if self.candidates is None else self._output(source_ids)
         # Fewer rows are another shape.
         most_live = 0.0 if shapes_are_dear() else MOST_LIVE
         rows = np.arange(len(found))  # the sentences that are in the batch
@@ -181,7 +200,7 @@ class BeamSearch:
                 beams, prefixes = _extended(beams, more), prefixes.extended(more)
                 capacity += more
             beams, prefixes = self._step(
-                beams, prefixes, ops.convert_to_tensor(position, "int32")
+                beams, prefixes, ops.convert_to_tensor(position, "int32"), output
             )
             position += 1
             live = np.flatnonzero(ops.convert_to_numpy(beams.live))
@@ -230,23 +249,42 @@ class BeamSearch:
         prefixes = self.model.start(memory, self.beam_size, capacity)
         return beams, prefixes
 
-    def step(self, beams: _Beams, prefixes, position):
+    def _output(self, source_ids):
+        pieces = self.candidates(ops.convert_to_numpy(source_ids))
+        kernel, bias = self.model.projection()
+        # Padding stands once among the pieces; what fills them up weighs nothing.
+        fills = np.append(False, pieces[1:] == PAD_ID)
+        added = ops.cast(np.where(fills, FORBIDDEN, 0.0), kernel.dtype)
+        if bias is not None:
+            added = added + ops.take(bias, pieces)
+        return _Output(
+            ops.convert_to_tensor(pieces),
+            ops.convert_to_tensor(self._never[pieces]),
+            (ops.take(kernel, pieces, axis=1), added),
+        )
+
+    def step(self, beams: _Beams, prefixes, position, output=None):
         """Extends every hypothesis by a token.
 
         Args:
             beams: the hypotheses.
             prefixes: what the model keeps of them.
             position: scalar tensor, the number of steps before.
+            output: the pieces that may be chosen, and what scores them; None for all.
 
         Returns:
             The new beams and prefixes.
         """
         logits, prefixes = self.model.step(
-            ops.reshape(beams.last, (-1,)), position, prefixes
+            ops.reshape(beams.last, (-1,)),
+            position,
+            prefixes,
+            None if output is None else output.projection,
         )
         k, words = self.beam_size, logits.shape[-1]
         log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
-        log_probabilities = log_probabilities + ops.convert_to_tensor(self._never)
+        never = self._never if output is None else output.never
+        log_probabilities = log_probabilities + ops.convert_to_tensor(never)
         log_probabilities = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
             log_probabilities, (-1, k, words)
         )
@@ -256,6 +294,8 @@ class BeamSearch:
         )
         index = ops.cast(index, "int32")
         parent, token = index // words, index % words
+        if output is not None:
+            token = ops.take(output.pieces, token)
         ends = token == self.end_id
         here = ops.arange(ops.shape(beams.tokens)[2]) == position
         tokens = ops.where(

@@ -15,6 +15,7 @@ from reprt.data.batching import by_length, padded
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
+from reprt.decoding.candidates import Candidates
 
 ROWS = 256  # hypotheses in a batch
 AHEAD = 1024  # sentences that are read before the first of them is translated
@@ -126,23 +127,39 @@ class Translator:
         self.search = BeamSearch(model, *edges, **search)
 
     @classmethod
-    def load(cls, run: Path | str, **search) -> "Translator":
+    def load(
+        cls, run: Path | str, candidates: bool = False, **search
+    ) -> "Translator":
         """Reads the model of a run folder, as `reprt train` leaves it.
 
         Args:
             run: the folder.
+            candidates: whether to score the pieces of `candidates.json` alone, which
+                `reprt candidates` writes.
             **search: arguments of `reprt.decoding.BeamSearch`.
 
         Raises:
-            RunFolderError: if it is not a run folder or has no model yet.
+            RunFolderError: if it is not a run folder, has no model yet or, where they
+                are asked for, no candidates.
         """
-        from reprt.runs.run_folder import RunFolder
+        from reprt.runs.run_folder import RunFolder, RunFolderError
 
         folder = RunFolder(Path(run))
         longest = folder.run().text.max_tokens
         model = folder.load_model()
         source = folder.tokenizer("source", model.source_vocab_size)
         target = folder.tokenizer("target", model.target_vocab_size)
+        if candidates:
+            sizes = model.source_vocab_size, model.target_vocab_size
+            try:
+                search["candidates"] = Candidates.read(folder.path, *sizes)
+            except FileNotFoundError as error:
+                raise RunFolderError(
+                    f"Expected {folder.path} to have candidates, which `reprt "
+                    "candidates` writes. Received a run without."
+                ) from error
+            except (OSError, ValueError) as error:
+                raise RunFolderError(str(error)) from error
         return cls(model, source, target, longest, search)
 
     def __call__(self, sentences: str | Sequence[str]):

@@ -18,7 +18,7 @@ def evaluate_run(
         path: the run's folder.
         split: `"dev"` or `"test"`.
         source: where its text is now; None for where the run found it.
-        search: arguments of `reprt.decoding.BeamSearch`.
+        search: arguments of `reprt.Translator.load`.
 
     Returns:
         A table, as it is written to `evaluation-SPLIT.md`.
@@ -58,6 +58,7 @@ def evaluate_run(
             "beam_size": translator.search.beam_size,
             "length_penalty": translator.search.length_penalty,
             "max_tokens": translator.search.max_tokens,
+            "candidates": translator.search.candidates is not None,
         },
         **found.as_json(),
         "provenance": provenance(),

@@ -159,9 +159,15 @@ class TranslationModel(keras.Model, abc.ABC):
             not have.
         """
 
-    def logits(self, states):
-        """Returns the scores of the next token, `(..., target_vocab_size)`."""
-        kernel, bias = self.projection()
+    def logits(self, states, projection=None):
+        """Returns the scores of the next token, `(..., target_vocab_size)`.
+
+        Args:
+            states: tensor `(..., width)`.
+            projection: some columns of what `projection` returns, for the scores of
+                these pieces alone; None for all.
+        """
+        kernel, bias = projection or self.projection()
         scores = ops.matmul(states, kernel)
         return scores if bias is None else scores + bias
 
@@ -196,13 +202,14 @@ class TranslationModel(keras.Model, abc.ABC):
         """
 
     @abc.abstractmethod
-    def step(self, ids, position, prefixes):
+    def step(self, ids, position, prefixes, projection=None):
         """Scores the token after one further token of each hypothesis.
 
         Args:
             ids: integer tensor `(hypotheses,)`, the tokens at `position`.
             position: scalar, counted from 0.
             prefixes: what `start` or the step before returned.
+            projection: as `logits` takes it.
 
         Returns:
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes

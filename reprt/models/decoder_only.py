@@ -210,13 +210,14 @@ class DecoderOnly(TranslationModel):
         first = ops.repeat(self._first_position(memory.mask), beams, axis=0)
         return CachedPrefixes(blocks, first, memory.mask)
 
-    def step(self, ids, position, prefixes):
+    def step(self, ids, position, prefixes, projection=None):
         """Scores the token after one further token of each hypothesis.
 
         Args:
             ids: integer tensor `(hypotheses,)`, the tokens at `position`.
             position: scalar, counted from 0 in the target.
             prefixes: what `start` or the step before returned.
+            projection: as `logits` takes it.
 
         Returns:
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
@@ -228,7 +229,8 @@ class DecoderOnly(TranslationModel):
         states, blocks = self.decoder.step(
             states, None, prefixes.blocks, position, prefixes.memory_mask
         )
-        return self.logits(states[:, 0]), prefixes._replace(blocks=blocks)
+        logits = self.logits(states[:, 0], projection)
+        return logits, prefixes._replace(blocks=blocks)
 
     def _sequence(self, source_ids, target_ids, training):
         """States and mask of both sides, one after the other."""

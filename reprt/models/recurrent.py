@@ -310,13 +310,14 @@ class Recurrent(TranslationModel):
         """
         return RecurrentPrefixes(ops.repeat(memory.starts, beams, axis=0), memory)
 
-    def step(self, ids, position, prefixes):
+    def step(self, ids, position, prefixes, projection=None):
         """Scores the token after one further token of each hypothesis.
 
         Args:
             ids: integer tensor `(hypotheses,)`, the tokens at `position`.
             position: scalar, counted from 0.
             prefixes: what `start` or the step before returned.
+            projection: as `logits` takes it.
 
         Returns:
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
@@ -331,7 +332,8 @@ class Recurrent(TranslationModel):
         sentences = ops.shape(prefixes.memory.mask)[0]
         read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
         combined, _ = self._combined(read, prefixes.memory, training=False)
-        logits = self.logits(ops.reshape(combined, (-1, self.config.embedding_dim)))
+        combined = ops.reshape(combined, (-1, self.config.embedding_dim))
+        logits = self.logits(combined, projection)
         return logits, prefixes._replace(states=ops.stack(states, axis=1))
 
     def projection(self):

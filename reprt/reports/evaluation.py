@@ -15,6 +15,8 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         f"beam search, {search['beam_size']} hypotheses, length penalty "
         f"{search['length_penalty']}"
     )
+    if search.get("candidates"):
+        how += ", candidates"
     rows = [
         [
             "teacher-forced loss, nats per token",
