@@ -315,7 +315,7 @@ def _translate_parser(commands):
         "--file", type=_path, metavar="FILE", help="translate the lines of a file"
     )
     _add_search(parser, beam_size=4)
-    _add_candidates(parser)
+    _add_faster_search(parser)
     parser.add_argument(
         "--n-best",
         type=_number(int, 1),
@@ -345,7 +345,7 @@ def _evaluate_parser(commands):
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     _add_text_of_run(parser)
     _add_search(parser, beam_size=1)
-    _add_candidates(parser)
+    _add_faster_search(parser)
     parser.set_defaults(command=_evaluate)
 
 
@@ -511,7 +511,12 @@ def _add_text_of_run(parser):
     )
 
 
-def _add_candidates(parser):
+def _add_faster_search(parser):
+    parser.add_argument(
+        "--bfloat16",
+        action="store_true",
+        help="keep and compute the model in bfloat16; its scores are less exact",
+    )
     parser.add_argument(
         "--candidates",
         action="store_true",
@@ -555,8 +560,12 @@ def _search(options):
         "beam_size": options.beam,
         "length_penalty": LENGTH_PENALTY if penalty is None else penalty,
         "max_tokens": options.max_tokens,
-        "candidates": vars(options).get("candidates", False),
     }
+
+
+def _faster_search(options):
+    dtype = "bfloat16" if options.bfloat16 else None
+    return {"candidates": options.candidates, "dtype": dtype}
 
 
 def _add_out(parser, default):
@@ -634,7 +643,7 @@ def _translate(options) -> int:
             "Expected --n-best to be at least 1 and at most --beam. Received: "
             f"{options.n_best} and {options.beam}."
         )
-    search = _search(options)
+    search = {**_search(options), **_faster_search(options)}
     # Opened before the model is loaded, which takes time.
     with _given(options) as lines:
         from reprt.decoding.translator import AHEAD, Translator
@@ -695,7 +704,8 @@ def _candidates(options) -> int:
 def _evaluate(options) -> int:
     from reprt.jobs.evaluate_run import evaluate_run
 
-    print(evaluate_run(options.run, options.split, options.text, _search(options)))
+    search = {**_search(options), **_faster_search(options)}
+    print(evaluate_run(options.run, options.split, options.text, search))
     return 0
 
 

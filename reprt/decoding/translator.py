@@ -128,7 +128,11 @@ class Translator:
 
     @classmethod
     def load(
-        cls, run: Path | str, candidates: bool = False, **search
+        cls,
+        run: Path | str,
+        candidates: bool = False,
+        dtype: str | None = None,
+        **search,
     ) -> "Translator":
         """Reads the model of a run folder, as `reprt train` leaves it.
 
@@ -136,6 +140,8 @@ class Translator:
             run: the folder.
             candidates: whether to score the pieces of `candidates.json` alone, which
                 `reprt candidates` writes.
+            dtype: what the model is kept and computed in, such as `"bfloat16"`;
+                None for what it was trained in.
             **search: arguments of `reprt.decoding.BeamSearch`.
 
         Raises:
@@ -147,6 +153,8 @@ class Translator:
         folder = RunFolder(Path(run))
         longest = folder.run().text.max_tokens
         model = folder.load_model()
+        if dtype is not None:
+            model = model.in_dtype(dtype)
         source = folder.tokenizer("source", model.source_vocab_size)
         target = folder.tokenizer("target", model.target_vocab_size)
         if candidates:

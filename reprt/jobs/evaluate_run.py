@@ -59,6 +59,7 @@ def evaluate_run(
             "length_penalty": translator.search.length_penalty,
             "max_tokens": translator.search.max_tokens,
             "candidates": translator.search.candidates is not None,
+            "dtype": translator.model.dtype_policy.name,
         },
         **found.as_json(),
         "provenance": provenance(),

@@ -61,6 +61,20 @@ class TranslationModel(keras.Model, abc.ABC):
         self.target_vocab_size = target_vocab_size
         self.config = config
 
+    def in_dtype(self, dtype):
+        """Returns a copy that keeps and computes everything in another dtype.
+
+        Softmax, norms and the scores that a search adds up stay in float32.
+
+        Args:
+            dtype: a policy of Keras', such as `"bfloat16"`.
+        """
+        vocabularies = self.source_vocab_size, self.target_vocab_size
+        copy = type(self)(*vocabularies, self.config, name=self.name, dtype=dtype)
+        copy.build()
+        copy.set_weights(self.get_weights())
+        return copy
+
     @property
     def looks_ahead(self) -> bool:
         """Whether an output depends on later target tokens.

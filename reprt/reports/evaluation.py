@@ -17,6 +17,8 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     )
     if search.get("candidates"):
         how += ", candidates"
+    if search.get("dtype", "float32") != "float32":
+        how += f", {search['dtype']}"
     rows = [
         [
             "teacher-forced loss, nats per token",
