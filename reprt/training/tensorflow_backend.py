@@ -72,6 +72,10 @@ class OnTensorFlow:
     def __init__(self, deterministic: bool):
         if deterministic:
             tf.config.experimental.enable_op_determinism()
+            # It orders the terms of long sums anew in each process.
+            tf.config.optimizer.set_experimental_options(
+                {"arithmetic_optimization": False}
+            )
         self._strategy = mirrored_strategy()
 
     @property

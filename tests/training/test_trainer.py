@@ -13,6 +13,7 @@ from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.progress import duration
 from reprt.schedules import WarmupSchedule
+from reprt.training.tensorflow_backend import OnTensorFlow
 from reprt.training.trainer import Tally, TrainingDiverged, train_side_by_side
 
 NAMES = ("baseline", "repe")
@@ -95,6 +96,16 @@ def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
         "val_accuracy": 0.5,
     }
     assert set(Tally().means("train").values()) == {0.0}
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_sums_have_one_order_in_all_processes(deterministic, monkeypatch):
+    """With TensorFlow's arithmetic optimizer each process has its own."""
+    told = {}
+    monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", told.update)
+    monkeypatch.setattr(tf.config.experimental, "enable_op_determinism", lambda: None)
+    OnTensorFlow(deterministic)
+    assert told == ({"arithmetic_optimization": False} if deterministic else {})
 
 
 @pytest.mark.usefixtures("eagerly")
