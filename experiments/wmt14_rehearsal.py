@@ -21,6 +21,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -52,8 +53,8 @@ PAIRS = {
 WORDS, LONGEST = 500_000, 240
 MEAN_WORDS = (25, 29)  # of English and of French
 BLOCK = 20_000  # pairs that are generated at a time
-SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_SUMS = 0.05, 2.0
-SECONDS_BEFORE_A_KILL = 0.1  # of the processor, within the phase
+SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_SUMS = 0.02, 2.0
+SECONDS_BEFORE_A_KILL = 0.05  # of the processor, within the phase
 
 
 def main():
@@ -97,7 +98,7 @@ def disturb(run: "Rehearsal", server: "Server"):
             "clean giga-fren",
             "learn BPE",
             "shard 2",
-            "checkpoint 2",  # the first is there by then
+            r"checkpoint ([2-9]|1\d)",  # the first is there by then
             "score",
         ]
     )
@@ -141,7 +142,7 @@ class Rehearsal:
         os.set_blocking(self.process.stdout.fileno(), False)
 
     def watch(self, kills=(), stalled=None):
-        """Waits for its end, or kills it in the first phase of `kills`."""
+        """Waits for its end, or kills it in a phase that the first of `kills` fits."""
         begun, open_phases, rest, id = time.monotonic(), [("start", 0.0)], b"", None
         while id != self.process.pid:
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -152,7 +153,7 @@ class Rehearsal:
             phase, since = open_phases[-1]
             if id == 0:
                 self._look(phase)
-            if id == 0 and kills and phase == kills[0]:
+            if id == 0 and kills and re.fullmatch(kills[0], phase):
                 middle = self._processor_seconds() > since + SECONDS_BEFORE_A_KILL
                 if stalled.is_set() if phase.startswith("download") else middle:
                     kills.popleft()
