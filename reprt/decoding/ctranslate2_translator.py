@@ -1,13 +1,13 @@
 """Translation by CTranslate2, with what `ctranslate2_export` wrote."""
 
 import dataclasses
+import math
 import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 import numpy as np
-from keras import ops
 
 from reprt.constants import PAD_ID
 from reprt.data.tokenizers.base import Tokenizer
@@ -19,6 +19,8 @@ from reprt.reading import read_json
 NOTES = "translator.json"
 # CTranslate2 ends a search by another rule where there is no penalty at all.
 LEAST_PENALTY = 1e-9
+# As large as powers of lengths may be, by their logarithm, to stay within float32.
+SHORTEST_FIRST = 70.0
 
 
 class SearchNotes(TypedDict):
@@ -60,13 +62,14 @@ class CTranslate2Model:
 
     Attributes:
         engine: the `ctranslate2.Translator`.
-        source_pieces, target_pieces: its vocabularies.
+        source_pieces: its vocabulary of sources.
+        target_ids: the ids of its pieces of targets.
         longest_target: the most target tokens that it can write.
     """
 
     engine: Any
     source_pieces: list[str]
-    target_pieces: list[str]
+    target_ids: dict[str, int]
     longest_target: int
     padding_matters = False
 
@@ -76,7 +79,7 @@ class CTranslate2Model:
 
     @property
     def target_vocab_size(self) -> int:
-        return len(self.target_pieces)
+        return len(self.target_ids)
 
     def attention_weights(self, source_ids, target_ids):
         """CTranslate2 has no such result.
@@ -93,14 +96,15 @@ class CTranslate2Model:
 class CTranslate2Search(BeamSearch):
     """`BeamSearch`, done by CTranslate2.
 
-    Its results are those of `BeamSearch` but for rounding, with two exceptions. The
+    It finds what `BeamSearch` finds but for rounding, with two exceptions. The
     probabilities of padding and start, which no translation takes, are divided among
-    the other tokens. And where a translation reaches its limit, it may stand in the
-    place of a less likely one that has ended.
+    the other tokens. And CTranslate2 returns as many hypotheses as there are beams,
+    chosen by a length penalty of its own, n^a for n tokens. It is given the a that
+    is nearest to ours at the length of the source; they are ranked by ours again.
 
     Args:
         model: a `CTranslate2Model`.
-        *edges, **settings: as in `BeamSearch`.
+        start_id, end_id, beam_size, length_penalty, max_tokens: as in `BeamSearch`.
     """
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
@@ -109,43 +113,56 @@ class CTranslate2Search(BeamSearch):
             [pieces[index] for index in row if index != PAD_ID]
             for row in np.asarray(source_ids).tolist()
         ]
-        lengths = np.array([len(row) for row in rows], "int32")
-        limits = ops.convert_to_numpy(self.most_tokens(lengths))
         found: list[list[Hypothesis]] = [[]] * len(rows)
-        for limit in np.unique(limits):  # a call has one limit for all
-            chosen = np.flatnonzero(limits == limit)
-            results = self.model.engine.translate_batch(
-                [rows[index] for index in chosen],
-                beam_size=self.beam_size,
-                num_hypotheses=self.beam_size,
-                length_penalty=self._penalty,
-                max_input_length=0,
-                min_decoding_length=0,
-                max_decoding_length=int(limit),
-                return_scores=True,
-                return_end_token=True,
-            )
-            for index, result in zip(chosen, results, strict=True):
-                found[index] = self._ranked(result)
+        lengths = np.array([len(row) for row in rows], "int32")
+        for length in np.unique(lengths):  # a call has one limit and one penalty
+            chosen = np.flatnonzero(lengths == length)
+            batch = [rows[index] for index in chosen]
+            for index, best in zip(chosen, self._found_for(batch), strict=True):
+                found[index] = best
         return found
 
-    @property
-    def _penalty(self):
-        return max(self.length_penalty, LEAST_PENALTY)
+    def _found_for(self, rows):
+        """The hypotheses of sources of one length."""
+        length = len(rows[0])
+        limit = int(self.most_tokens(np.int32(length)))
+        # Of ((5 + n) / 6)^alpha and n^a the slopes are equal at n = length.
+        near = self.length_penalty * length / (5 + length)
+        found = self._translated(rows, limit, max(near, LEAST_PENALTY))
+        if self.beam_size == 1:
+            return found
+        # CTranslate2 lets what the limit cuts short push aside what has ended before. A
+        # penalty that prefers the shortest brings that back.
+        cut = [number for number, best in enumerate(found) if not best[0].ended]
+        shortest = -SHORTEST_FIRST / math.log(limit + 1)
+        again = self._translated([rows[number] for number in cut], limit, shortest)
+        for number, best in zip(cut, again, strict=True):
+            if best[0].ended:
+                found[number] = best
+        return found
 
-    def _ranked(self, result):
-        """The hypotheses by our own scores; CTranslate2's penalty is another."""
-        ids = {piece: index for index, piece in enumerate(self.model.target_pieces)}
+    def _translated(self, rows, limit, penalty):
+        results = self.model.engine.translate_batch(
+            rows,
+            beam_size=self.beam_size,
+            num_hypotheses=self.beam_size,
+            length_penalty=penalty,
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=limit,
+            return_scores=True,
+            return_end_token=True,
+        )
+        return [self._ranked(result, penalty) for result in results]
+
+    def _ranked(self, result, penalty):
+        """The hypotheses of a sentence, by our own scores."""
         found = []
         for tokens, score in zip(result.hypotheses, result.scores, strict=True):
-            words = np.array([ids[token] for token in tokens])
-            found.append(
-                self._hypothesis(
-                    words,
-                    bool(words[-1] == self.end_id),
-                    log_probability=score * len(tokens) ** self._penalty,
-                )
-            )
+            ids = np.array([self.model.target_ids[token] for token in tokens])
+            log_probability = score * len(ids) ** penalty
+            ended = bool(ids[-1] == self.end_id)
+            found.append(self._hypothesis(ids, ended, log_probability=log_probability))
         return sorted(found, key=lambda each: (not each.ended, -each.score))
 
 
@@ -197,10 +214,12 @@ class CTranslate2Translator(Translator):
             loaded = ctranslate2().Translator(str(folder), **engine)
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"CTranslate2 cannot use {folder}: {error}") from error
-        pieces = [_pieces(folder, side) for side in ("source", "target")]
-        model = CTranslate2Model(loaded, *pieces, notes["longest_target"])
-        tokenizers = [_tokenizer(folder, side) for side in ("source", "target")]
-        return cls(model, *tokenizers, notes["max_tokens"], notes["search"] | search)
+        source, target = (_pieces(folder, side) for side in ("source", "target"))
+        target_ids = {piece: index for index, piece in enumerate(target)}
+        model = CTranslate2Model(loaded, source, target_ids, notes["longest_target"])
+        tokenizers = _tokenizer(folder, "source"), _tokenizer(folder, "target")
+        asked = {**notes["search"], **search}
+        return cls(model, *tokenizers, notes["max_tokens"], asked)
 
 
 def _pieces(folder, side) -> list[str]:

@@ -235,14 +235,11 @@ class Transformer(TranslationModel):
             ValueError: if its settings make it another one, naming them.
         """
         own = {name: getattr(self.config, name) for name in USUAL}
-        if own != USUAL:
-            usual = ", ".join(f"{name}={value!r}" for name, value in USUAL.items())
-            differing = ", ".join(
-                f"{name}={value!r}" for name, value in own.items() if value != USUAL[name]
-            )
+        if differing := dict(own.items() - USUAL.items()):
             raise ValueError(
-                "Expected an encoder-decoder Transformer as other engines know it, with "
-                f"{usual}. Received {self.name!r}, which has {differing}."
+                "Expected an encoder-decoder Transformer as other engines know it, "
+                f"with {_listed(USUAL)}. Received {self.name!r}, which has "
+                f"{_listed(differing)}."
             )
         return EncoderDecoder(
             self.source_embedding,
@@ -453,3 +450,7 @@ class Transformer(TranslationModel):
     def _value(self, tokens):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
+
+
+def _listed(settings) -> str:
+    return ", ".join(f"{name}={settings[name]!r}" for name in USUAL if name in settings)
