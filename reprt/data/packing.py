@@ -90,7 +90,7 @@ def _filled_up(of_tokens, filler):
 
     missing = -tf.size(of_tokens) % TOKENS_MULTIPLE
     filler = tf.cast(filler, of_tokens.dtype)
-    return tf.concat([of_tokens, tf.repeat(filler, missing)], 0)
+    return tf.concat([of_tokens, tf.fill([missing], filler)], 0)
 
 
 def _count(kept):
@@ -104,6 +104,7 @@ def _packing(ids, kept, order):
     import tensorflow as tf
 
     tokens = tf.cast(tf.where(tf.reshape(kept, [-1]))[:, 0], tf.int32)
+    row = tokens // tf.shape(ids)[1]  # of each token
     real_tokens = tf.gather(tf.reshape(ids, [-1]), tokens) != PAD_ID
     lengths = _count(kept)
     offsets = tf.cumsum(lengths, exclusive=True)  # of each sentence, once packed
@@ -123,17 +124,19 @@ def _packing(ids, kept, order):
         widths.append(tf.fill([tf.size(rows)], width))
         slot += tf.size(token)
 
+    place = tf.gather(tf.argsort(order), row)  # that of its row in the groups
+
     def of_tokens(of_rows):
-        return tf.repeat(tf.gather(of_rows, tf.argsort(order)), lengths)
+        return tf.gather(tf.concat(of_rows, 0), place)
 
     width = tf.reduce_max(widths[0])
-    columns = tf.range(tf.size(tokens)) - tf.repeat(offsets, lengths)
+    columns = tf.range(tf.size(tokens)) - tf.gather(offsets, row)
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # first row, where it neither gives nor gets anything.
     return Packing(
         tokens=_filled_up(tokens, 0),
-        starts=_filled_up(of_tokens(tf.concat(starts, 0)), 0),
-        widths=_filled_up(of_tokens(tf.concat(widths, 0)), width),
+        starts=_filled_up(of_tokens(starts), 0),
+        widths=_filled_up(of_tokens(widths), width),
         columns=_filled_up(columns, width - 1),
         slots=tuple(slots),
         real=tuple(real),

@@ -1,5 +1,6 @@
 """Packed sentences: the real tokens of a batch one after the other, without padding."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import keras
@@ -53,11 +54,17 @@ class Packing(NamedTuple):
         slots = ops.concatenate([ops.reshape(index, (-1,)) for index in slots])
         places = ops.expand_dims(self.starts * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
+        groups, start = [], 0
+        for sentences, length in map(ops.shape, self.real):
+            end = start + sentences * num_heads * length
+            groups.append((start, end, sentences, length))
+            start = end
         return PackedHeads(
             slots=ops.maximum(slots, 0),
             filled=ops.expand_dims(slots >= 0, 1),
             places=ops.reshape(places, (-1,)),
             real=self.real,
+            groups=tuple(groups),
         )
 
 
@@ -86,8 +93,11 @@ class Sides(NamedTuple):
         return ops.expand_dims(ops.where(filled, taken, 0), 0)
 
 
-class PackedHeads(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class PackedHeads:
     """`Packing` for attention: from packed tokens to groups of sentences, and back.
+
+    It is no tuple, because Keras takes no tuples of both tensors and numbers.
 
     Attributes:
         slots: `(slots of all heads,)` integers, the row of the packed tokens' heads
@@ -95,12 +105,16 @@ class PackedHeads(NamedTuple):
         filled: `(slots of all heads, 1)` booleans, False in slots of padding.
         places: `(packed · heads,)` integers, the slot of each of those rows.
         real: as in `Packing`.
+        groups: of each group its first slot, the slot after its last, its number of
+            sentences and their length, integers or scalar tensors. Found out in every
+            layer, they would be a tenth of the graph of a training step.
     """
 
     slots: Any
     filled: Any
     places: Any
     real: tuple
+    groups: tuple
 
     # As matrices, splitting and joining are each other's transposes, and so each is
     # the other's gradient. By itself the gradient of a gather is a sum over segments,
@@ -140,14 +154,11 @@ class PackedHeads(NamedTuple):
         return ops.reshape(join(*groups), (1, -1, heads, width))
 
     def _cut(self, rows, heads):
-        groups, start, width = [], 0, rows.shape[1]
-        for real in self.real:
-            sentences, length = ops.shape(real)
-            end = start + sentences * heads * length
-            shape = (sentences, heads, length, width)
-            groups.append(ops.reshape(rows[start:end], shape))
-            start = end
-        return tuple(groups)
+        width = rows.shape[1]
+        return tuple(
+            ops.reshape(rows[start:end], (sentences, heads, length, width))
+            for start, end, sentences, length in self.groups
+        )
 
     def _joined(self, groups):
         width = groups[0].shape[3]
