@@ -17,6 +17,7 @@ from reprt.constants import (
     AUDITED_TOKENS,
     LENGTH_PENALTY,
     MOST_BEAMS,
+    QUANTIZATIONS,
     STEEPEST_PENALTY,
 )
 from reprt.reports.registry import page_on, pages
@@ -382,9 +383,23 @@ def _export_parser(commands):
         "export",
         help="write a SavedModel from strings to strings, and a .keras file",
         description="Writes saved_model, which takes and returns strings and needs "
-        "only TensorFlow and tensorflow-text, and model.keras.",
+        "only TensorFlow and tensorflow-text, and model.keras; or the folder "
+        "ctranslate2, which CTranslate2 runs, for encoder-decoder Transformers that it "
+        "knows.",
     )
     _add_run(parser)
+    parser.add_argument(
+        "--to",
+        choices=("tensorflow", "ctranslate2"),
+        default="tensorflow",
+        help="what is to run the model; default %(default)s",
+    )
+    parser.add_argument(
+        "--quantization",
+        choices=QUANTIZATIONS,
+        default=QUANTIZATIONS[0],
+        help="with --to ctranslate2, how matrices are kept; default %(default)s",
+    )
     _add_search(parser, beam_size=1)
     _add_out(parser, "RUN/export")
     parser.set_defaults(command=_export)
@@ -693,13 +708,25 @@ def _attention(options) -> int:
 
 
 def _export(options) -> int:
+    engine = options.to == "ctranslate2"
+    if options.quantization != QUANTIZATIONS[0] and not engine:
+        raise ValueError(
+            "Expected --to ctranslate2 with --quantization. Received: "
+            f"{options.quantization} and --to {options.to}."
+        )
     from reprt.decoding.translator import Translator
 
     translator = Translator.load(options.run, **_search(options))
+    out = options.out or options.run / "export"
+    if engine:
+        from reprt.decoding.ctranslate2_export import export_ctranslate2
+
+        print(export_ctranslate2(translator, out, options.quantization))
+        return 0
 
     from reprt.decoding.export import export
 
-    print(*export(translator, options.out or options.run / "export"), sep="\n")
+    print(*export(translator, out), sep="\n")
     return 0
 
 

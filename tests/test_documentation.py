@@ -109,6 +109,7 @@ def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
     run = lively(tmp_path_factory.getbasetemp(), "baseline")
     if page.stem == "export":
         main(["export", str(run)])
+        main(["export", str(run), "--to", "ctranslate2"])
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*`shuffle=True` was passed")

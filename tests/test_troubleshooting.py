@@ -74,6 +74,10 @@ def test_a_run_without_a_model(tiny, told, tmp_path):
     assert_shown(told("translate", str(run), "uma frase"))
 
 
+def test_a_model_that_ctranslate2_cannot_run(tiny, told):
+    assert_shown(told("export", str(tiny / "out/repe"), "--to", "ctranslate2"))
+
+
 def test_a_misspelt_setting(told):
     command = ("train", RECIPE, "--text", "embedded", "--set", "training.epoch=2")
     assert_shown(told(*command))

@@ -6,7 +6,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -94,6 +94,8 @@ class Translator:
     'a sentence'
     """
 
+    search_class: ClassVar[type[BeamSearch]] = BeamSearch
+
     def __init__(
         self,
         model,
@@ -123,7 +125,7 @@ class Translator:
         self.target_tokenizer = target_tokenizer
         self.max_tokens = max_tokens
         edges = target_tokenizer.start_id, target_tokenizer.end_id
-        self.search = BeamSearch(model, *edges, **search)
+        self.search = self.search_class(model, *edges, **search)
 
     @classmethod
     def load(cls, run: Path | str, **search) -> "Translator":

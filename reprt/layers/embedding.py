@@ -126,6 +126,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         return tokens, self.dropout_layer(states, training=training)
 
     @property
+    def factor(self) -> float:
+        """What the embeddings are multiplied by."""
+        powers = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
+        return self.embedding_dim ** powers[self.scale]
+
+    @property
     def causal(self) -> bool:
         """Whether no position depends on a later token."""
         return self.token_norm is None or self.token_norm.causal
@@ -162,8 +168,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = self.embedding(ids)
         if self.scale == "none":
             return tokens
-        power = 0.5 if self.scale == "sqrt" else -0.5
-        return tokens * ops.cast(self.embedding_dim**power, tokens.dtype)
+        return tokens * ops.cast(self.factor, tokens.dtype)
 
     def _check_range(self, ids):
         # Only concrete values can be looked at. In a graph TensorFlow's own gather

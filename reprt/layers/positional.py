@@ -90,6 +90,11 @@ class _Positional(keras.layers.Layer):
             self._encoding = sinusoidal_table(*shape, self.table)
         self.built = True
 
+    @property
+    def encoding(self):
+        """The positions, an array or a weight `(max_length, features)`."""
+        return self._encoding
+
     def _positions(self, x, start):
         if x.shape[1] is not None and x.shape[1] > self.max_length:
             raise ValueError(

@@ -23,6 +23,7 @@ class TranslationModel(keras.Model, abc.ABC):
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
     | `"translation_and_source"` | `scores_source`, `both_states` |
     | attention maps | `attention_weights` |
+    | export to other engines | `encoder_decoder` |
     | cost | `multiply_adds` |
     | run folders | `count_params()`, `looks_ahead` |
 
@@ -230,6 +231,20 @@ class TranslationModel(keras.Model, abc.ABC):
         raise ValueError(
             f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
             f"{type(self).__name__}, has no weights to show."
+        )
+
+    def encoder_decoder(self):
+        """Returns the parts of a Transformer that other engines know.
+
+        Returns:
+            An `EncoderDecoder` of `reprt.models`.
+
+        Raises:
+            ValueError: if it is another model, naming what differs.
+        """
+        raise ValueError(
+            "Expected an encoder-decoder Transformer as other engines know it. "
+            f"Received {self.name!r}, a {type(self).__name__}."
         )
 
     def get_config(self):

@@ -36,6 +36,39 @@ class Memory(NamedTuple):
     packing: PackedHeads | None = None
 
 
+class EncoderDecoder(NamedTuple):
+    """The parts of a Transformer that other engines know, for export.
+
+    Positions are added to the tokens, attention weighs states, and one of the last two
+    parts or none stands before the logits: with neither, states are multiplied by the
+    target's embeddings; `output_projection` comes before that.
+
+    Attributes:
+        source_embedding: the source's `TokenAndPositionEmbedding`.
+        target_embedding: the target's.
+        encoder: the `Encoder`.
+        decoder: the `Decoder`.
+        output_dense: the output layer, a `keras.layers.Dense`, or None.
+        output_projection: a `keras.layers.Dense` without a bias, or None.
+    """
+
+    source_embedding: TokenAndPositionEmbedding
+    target_embedding: TokenAndPositionEmbedding
+    encoder: Encoder
+    decoder: Decoder
+    output_dense: Any
+    output_projection: Any
+
+
+# Settings that other engines have no other values of.
+USUAL = {
+    "position": "add",
+    "embedding_norm": "none",
+    "value": "states",
+    "query_key_norm": False,
+}
+
+
 @keras.saving.register_keras_serializable(package="reprt")
 class Transformer(TranslationModel):
     """Encoder and decoder with teacher forcing: ids of both sides to logits.
@@ -194,6 +227,28 @@ class Transformer(TranslationModel):
             "decoder": ops.stack(decoder),
             "cross": ops.stack(cross),
         }
+
+    def encoder_decoder(self) -> EncoderDecoder:
+        """Returns the parts of a Transformer that other engines know.
+
+        Raises:
+            ValueError: if its settings make it another one, naming them.
+        """
+        own = {name: getattr(self.config, name) for name in USUAL}
+        if differing := dict(own.items() - USUAL.items()):
+            raise ValueError(
+                "Expected an encoder-decoder Transformer as other engines know it, "
+                f"with {_listed(USUAL)}. Received {self.name!r}, which has "
+                f"{_listed(differing)}."
+            )
+        return EncoderDecoder(
+            self.source_embedding,
+            self.target_embedding,
+            self.encoder,
+            self.decoder,
+            self.output_dense,
+            self.output_projection,
+        )
 
     def encode(self, source_ids, packing: Packing | None = None, training=None):
         """Encodes the source once, for any number of decodings.
@@ -395,3 +450,7 @@ class Transformer(TranslationModel):
     def _value(self, tokens):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
+
+
+def _listed(settings) -> str:
+    return ", ".join(f"{name}={settings[name]!r}" for name in USUAL if name in settings)

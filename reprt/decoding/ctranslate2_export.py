@@ -1,0 +1,203 @@
+"""A trained Transformer for CTranslate2, an engine in C++ for CPUs and GPUs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from keras import ops
+
+from reprt.constants import PAD, PAD_ID, QUANTIZATIONS, UNKNOWN
+from reprt.decoding.ctranslate2_translator import NOTES, Notes, ctranslate2
+from reprt.decoding.translator import Translator
+from reprt.files import whole_folder, write_text
+from reprt.layers.masks import FORBIDDEN
+from reprt.models import EncoderDecoder
+
+
+def export_ctranslate2(
+    translator: Translator, folder: Path, quantization: str = "float32"
+) -> Path:
+    """Writes a model of CTranslate2 with its vocabularies.
+
+    `CTranslate2Translator.load` reads it.
+
+    Args:
+        translator: the model, its vocabularies and its search.
+        folder: where it is to stand, made if need be.
+        quantization: how its matrices are kept, `"float32"` or `"int8"`.
+
+    Returns:
+        The path, a folder `ctranslate2`.
+
+    Raises:
+        ImportError: without CTranslate2.
+        ValueError: for a model that CTranslate2 cannot run, naming the settings, for an
+            unknown quantization, or if the folder has such a model already.
+        OSError: if it cannot be written.
+    """
+    if quantization not in QUANTIZATIONS:
+        raise ValueError(
+            f"Expected `quantization` to be one of {QUANTIZATIONS}. "
+            f"Received: quantization={quantization!r}."
+        )
+    place = folder / "ctranslate2"
+    if place.exists():
+        raise ValueError(
+            f"Expected a folder without {place.name}. Received {folder}, which has "
+            "one. Choose another --out, or remove it."
+        )
+    try:
+        parts = translator.model.encoder_decoder()
+    except ValueError as error:
+        raise ValueError(
+            f"{error} CTranslate2 cannot run it: `reprt export` without --to writes a "
+            "SavedModel of any model."
+        ) from error
+    source, target = translator.source_tokenizer, translator.target_tokenizer
+    spec = _transformer(parts, never=[PAD_ID, target.start_id])
+    spec.register_source_vocabulary(source.vocabulary)
+    spec.register_target_vocabulary(target.vocabulary)
+    spec.config.layer_norm_epsilon = parts.encoder.layer_norm_epsilon
+    spec.config.unk_token = UNKNOWN
+    # CTranslate2 leaves out what has nothing between these two, and we do not.
+    spec.config.bos_token = PAD
+    spec.config.eos_token = target.vocabulary[target.end_id]
+    spec.config.decoder_start_token = target.vocabulary[target.start_id]
+    spec.validate()
+    spec.optimize(quantization)
+    with whole_folder(place) as unfinished:
+        spec.save(str(unfinished))
+        for side, tokenizer in (("source", source), ("target", target)):
+            tokenizer.write(unfinished / f"{side}{tokenizer.ending}")
+        notes = json.dumps(_notes(translator), indent=2)
+        write_text(unfinished / NOTES, notes + "\n")
+    return place
+
+
+def _notes(translator) -> Notes:
+    search = translator.search
+    notes: Notes = {
+        "max_tokens": translator.max_tokens,
+        "longest_target": translator.model.longest_target,
+        "search": {
+            "beam_size": search.beam_size,
+            "length_penalty": search.length_penalty,
+        },
+    }
+    if search.max_tokens is not None:
+        notes["search"]["max_tokens"] = search.max_tokens
+    return notes
+
+
+def _transformer(parts: EncoderDecoder, never: list[int]):
+    """The `TransformerSpec` of a model that never writes some ids, its weights set."""
+    specs, sizes = ctranslate2().specs, parts.encoder
+    sides = sizes.num_blocks, sizes.num_heads
+    options = {
+        "pre_norm": sizes.norm_place == "before",
+        "activation": getattr(specs.Activation, sizes.activation.upper()),
+        "head_dim": _head_dim(sizes),
+    }
+    encoder, decoder = (
+        kind(*sides, no_final_norm=stack.final_norm is None, **options)
+        for kind, stack in (
+            (specs.TransformerEncoderSpec, parts.encoder),
+            (specs.TransformerDecoderSpec, parts.decoder),
+        )
+    )
+    _embed(encoder, encoder.embeddings[0], parts.source_embedding)
+    _embed(decoder, decoder.embeddings, parts.target_embedding)
+    for spec, block in zip(encoder.layer, parts.encoder.blocks, strict=True):
+        _attention(spec.self_attention, block.self_attention, block.attention_norm)
+        _feed_forward(spec.ffn, block)
+    for spec, block in zip(decoder.layer, parts.decoder.blocks, strict=True):
+        _attention(spec.self_attention, block.self_attention, block.self_norm)
+        _attention(spec.attention, block.cross_attention, block.cross_norm)
+        _feed_forward(spec.ffn, block)
+    for spec, stack in ((encoder, parts.encoder), (decoder, parts.decoder)):
+        if stack.final_norm is not None:
+            _norm(spec.layer_norm, stack.final_norm)
+    _output(decoder.projection, parts, decoder.embeddings.weight, never)
+    return specs.TransformerSpec(encoder, decoder)
+
+
+def _embed(spec, table, embedding):
+    table.weight = _array(embedding.embedding.embeddings)
+    spec.scale_embeddings = embedding.factor
+    spec.position_encodings.encodings = _array(embedding.positional.encoding)
+
+
+def _attention(spec, layer, norm):
+    # Where heads have two widths the narrower is filled up with zeros, which change
+    # neither scores nor results.
+    width = _head_dim(layer)
+    projections = [
+        _of_heads(dense, width)
+        for dense in (layer.query_dense, layer.key_dense, layer.value_dense)
+    ]
+    output = _widened(_array(layer.output_dense.kernel), 1, width)
+    *first, last = spec.linear
+    # All three at once in self-attention; else the queries apart from what is kept.
+    groups = [projections] if len(first) == 1 else [projections[:1], projections[1:]]
+    for linear, group in zip(first, groups, strict=True):
+        weights, biases = zip(*group)
+        joined = None if biases[0] is None else np.concatenate(biases)
+        _linear(linear, np.concatenate(weights), joined)
+    _linear(last, output.reshape(-1, output.shape[-1]).T, _bias(layer.output_dense))
+    spec.queries_scale = layer.key_dim**-0.5
+    _norm(spec.layer_norm, norm)
+
+
+def _of_heads(dense, width):
+    """A projection to heads `(heads · width, inputs)`, and its bias or None."""
+    kernel, bias = _array(dense.kernel), _bias(dense)
+    weight = _widened(kernel, 2, width).reshape(len(kernel), -1).T
+    return weight, None if bias is None else _widened(bias, 1, width).reshape(-1)
+
+
+def _feed_forward(spec, block):
+    for linear, dense in (
+        (spec.linear_0, block.feed_forward.hidden),
+        (spec.linear_1, block.feed_forward.output_dense),
+    ):
+        _linear(linear, _array(dense.kernel).T, _bias(dense))
+    _norm(spec.layer_norm, block.feed_forward_norm)
+
+
+def _output(spec, parts, table, never):
+    bias = np.zeros(len(table), "float32")
+    if parts.output_dense is not None:
+        table, bias = _array(parts.output_dense.kernel).T, _bias(parts.output_dense)
+    if parts.output_projection is not None:
+        table = table @ _array(parts.output_projection.kernel).T
+    bias[never] = FORBIDDEN
+    _linear(spec, table, bias)
+
+
+def _linear(spec, weight, bias):
+    spec.weight = np.ascontiguousarray(weight)
+    if bias is not None:
+        spec.bias = bias
+
+
+def _norm(spec, norm):
+    spec.gamma, spec.beta = _array(norm.gamma), _array(norm.beta)
+
+
+def _head_dim(layer) -> int:
+    """The width of the widest heads of an attention, or of blocks."""
+    return max(layer.key_dim, layer.value_dim or 0)
+
+
+def _widened(x, axis, width):
+    room = [(0, 0)] * x.ndim
+    room[axis] = 0, width - x.shape[axis]
+    return np.pad(x, room)
+
+
+def _bias(dense):
+    return None if dense.bias is None else _array(dense.bias)
+
+
+def _array(weight) -> np.ndarray:
+    return np.array(ops.convert_to_numpy(weight), "float32")

@@ -1,0 +1,237 @@
+"""Translation by CTranslate2, with what `ctranslate2_export` wrote."""
+
+import dataclasses
+import math
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+
+from reprt.constants import PAD_ID
+from reprt.data.tokenizers.base import Tokenizer
+from reprt.data.tokenizers.registry import VOCABULARIES
+from reprt.decoding.beam_search import BeamSearch, Hypothesis
+from reprt.decoding.translator import Translator
+from reprt.reading import read_json
+
+NOTES = "translator.json"
+# CTranslate2 ends a search by another rule where there is no penalty at all.
+LEAST_PENALTY = 1e-9
+# As large as powers of lengths may be, by their logarithm, to stay within float32.
+SHORTEST_FIRST = 70.0
+
+
+class SearchNotes(TypedDict):
+    """The arguments of the search that is meant if no other is asked for."""
+
+    beam_size: int
+    length_penalty: float
+    max_tokens: NotRequired[int]
+
+
+class Notes(TypedDict):
+    """What CTranslate2's own files do not say: the content of `translator.json`."""
+
+    max_tokens: int
+    longest_target: int
+    search: SearchNotes
+
+
+def ctranslate2() -> Any:
+    """Returns the package.
+
+    Raises:
+        ImportError: without it, saying how to get it.
+    """
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise ImportError(
+            "Models for CTranslate2 need that package: "
+            "pip install '.[train,ctranslate2]'. "
+            f"Importing it failed with: {error}"
+        ) from error
+    return ctranslate2
+
+
+@dataclasses.dataclass(frozen=True)
+class CTranslate2Model:
+    """What `Translator` and its search ask of a model, for one of CTranslate2.
+
+    Attributes:
+        engine: the `ctranslate2.Translator`.
+        source_pieces: its vocabulary of sources.
+        target_ids: the ids of its pieces of targets.
+        longest_target: the most target tokens that it can write.
+    """
+
+    engine: Any
+    source_pieces: list[str]
+    target_ids: dict[str, int]
+    longest_target: int
+    padding_matters = False
+
+    @property
+    def source_vocab_size(self) -> int:
+        return len(self.source_pieces)
+
+    @property
+    def target_vocab_size(self) -> int:
+        return len(self.target_ids)
+
+    def attention_weights(self, source_ids, target_ids):
+        """CTranslate2 has no such result.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "Expected a model of this package: CTranslate2 does not return what its "
+            "heads attend to. Use `reprt attention` with the run."
+        )
+
+
+class CTranslate2Search(BeamSearch):
+    """`BeamSearch`, done by CTranslate2.
+
+    It finds what `BeamSearch` finds but for rounding, with two exceptions. The
+    probabilities of padding and start, which no translation takes, are divided among
+    the other tokens. And CTranslate2 returns as many hypotheses as there are beams,
+    chosen by a length penalty of its own, n^a for n tokens. It is given the a that
+    is nearest to ours at the length of the source; they are ranked by ours again.
+
+    Args:
+        model: a `CTranslate2Model`.
+        start_id, end_id, beam_size, length_penalty, max_tokens: as in `BeamSearch`.
+    """
+
+    def __call__(self, source_ids) -> list[list[Hypothesis]]:
+        pieces = self.model.source_pieces
+        rows = [
+            [pieces[index] for index in row if index != PAD_ID]
+            for row in np.asarray(source_ids).tolist()
+        ]
+        found: list[list[Hypothesis]] = [[]] * len(rows)
+        lengths = np.array([len(row) for row in rows], "int32")
+        for length in np.unique(lengths):  # a call has one limit and one penalty
+            chosen = np.flatnonzero(lengths == length)
+            batch = [rows[index] for index in chosen]
+            for index, best in zip(chosen, self._found_for(batch), strict=True):
+                found[index] = best
+        return found
+
+    def _found_for(self, rows):
+        """The hypotheses of sources of one length."""
+        length = len(rows[0])
+        limit = int(self.most_tokens(np.int32(length)))
+        # Of ((5 + n) / 6)^alpha and n^a the slopes are equal at n = length.
+        near = self.length_penalty * length / (5 + length)
+        found = self._translated(rows, limit, max(near, LEAST_PENALTY))
+        if self.beam_size == 1:
+            return found
+        # CTranslate2 lets what the limit cuts short push aside what has ended before. A
+        # penalty that prefers the shortest brings that back.
+        cut = [number for number, best in enumerate(found) if not best[0].ended]
+        shortest = -SHORTEST_FIRST / math.log(limit + 1)
+        again = self._translated([rows[number] for number in cut], limit, shortest)
+        for number, best in zip(cut, again, strict=True):
+            if best[0].ended:
+                found[number] = best
+        return found
+
+    def _translated(self, rows, limit, penalty):
+        results = self.model.engine.translate_batch(
+            rows,
+            beam_size=self.beam_size,
+            num_hypotheses=self.beam_size,
+            length_penalty=penalty,
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=limit,
+            return_scores=True,
+            return_end_token=True,
+        )
+        return [self._ranked(result, penalty) for result in results]
+
+    def _ranked(self, result, penalty):
+        """The hypotheses of a sentence, by our own scores."""
+        found = []
+        for tokens, score in zip(result.hypotheses, result.scores, strict=True):
+            ids = np.array([self.model.target_ids[token] for token in tokens])
+            log_probability = score * len(ids) ** penalty
+            ended = bool(ids[-1] == self.end_id)
+            found.append(self._hypothesis(ids, ended, log_probability=log_probability))
+        return sorted(found, key=lambda each: (not each.ended, -each.score))
+
+
+class CTranslate2Translator(Translator):
+    """A `Translator` whose model CTranslate2 runs.
+
+    Example:
+
+    >>> from reprt.decoding.ctranslate2_translator import CTranslate2Translator
+    >>> translator = CTranslate2Translator.load(  # doctest: +SKIP
+    ...     "runs/mine/export/ctranslate2", beam_size=4
+    ... )
+    >>> translator("uma frase").text  # doctest: +SKIP
+    'a sentence'
+    """
+
+    search_class = CTranslate2Search
+
+    @classmethod
+    def load(
+        cls,
+        run: Path | str,
+        engine: Mapping[str, Any] = types.MappingProxyType({}),
+        **search,
+    ) -> "CTranslate2Translator":
+        """Reads what `reprt export --to ctranslate2` wrote.
+
+        Args:
+            run: the folder.
+            engine: arguments of `ctranslate2.Translator`, such as `device` or
+                `intra_threads`.
+            **search: arguments of `reprt.decoding.BeamSearch`. Defaults to those that
+                the export was made with.
+
+        Raises:
+            ImportError: without CTranslate2.
+            ValueError: if the folder holds no such export, or CTranslate2 cannot read
+                it.
+        """
+        folder = Path(run)
+        try:
+            notes = read_json(folder / NOTES, Notes)
+        except OSError as error:
+            raise ValueError(
+                f"Expected {folder} to hold {NOTES} and a model of CTranslate2, as "
+                f"`reprt export --to ctranslate2` writes them. Received: {error}."
+            ) from error
+        try:
+            loaded = ctranslate2().Translator(str(folder), **engine)
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f"CTranslate2 cannot use {folder}: {error}") from error
+        source, target = (_pieces(folder, side) for side in ("source", "target"))
+        target_ids = {piece: index for index, piece in enumerate(target)}
+        model = CTranslate2Model(loaded, source, target_ids, notes["longest_target"])
+        tokenizers = _tokenizer(folder, "source"), _tokenizer(folder, "target")
+        asked = {**notes["search"], **search}
+        return cls(model, *tokenizers, notes["max_tokens"], asked)
+
+
+def _pieces(folder, side) -> list[str]:
+    """A vocabulary of CTranslate2, which writes but one of two that are equal."""
+    own = folder / f"{side}_vocabulary.json"
+    return read_json(own if own.exists() else folder / "shared_vocabulary.json", list)
+
+
+def _tokenizer(folder, side) -> Tokenizer:
+    kinds = [settings.tokenizer for settings in VOCABULARIES]
+    for kind in kinds:
+        if (path := folder / f"{side}{kind.ending}").exists():
+            return kind.read(path)
+    names = " or ".join(f"{side}{kind.ending}" for kind in kinds)
+    raise ValueError(f"Expected {folder} to hold {names}. Received neither.")
