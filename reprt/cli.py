@@ -17,6 +17,7 @@ from reprt.constants import (
     AUDITED_TOKENS,
     LENGTH_PENALTY,
     MOST_BEAMS,
+    QUANTIZATIONS,
     STEEPEST_PENALTY,
 )
 from reprt.reports.registry import page_on, pages
@@ -406,8 +407,8 @@ def _export_parser(commands):
     )
     parser.add_argument(
         "--quantization",
-        choices=("float32", "int8"),
-        default="float32",
+        choices=QUANTIZATIONS,
+        default=QUANTIZATIONS[0],
         help="with --to ctranslate2, how matrices are kept; default %(default)s",
     )
     _add_search(parser, beam_size=1)
@@ -755,7 +756,7 @@ def _attention(options) -> int:
 
 def _export(options) -> int:
     engine = options.to == "ctranslate2"
-    if options.quantization != "float32" and not engine:
+    if options.quantization != QUANTIZATIONS[0] and not engine:
         raise ValueError(
             "Expected --to ctranslate2 with --quantization. Received: "
             f"{options.quantization} and --to {options.to}."

@@ -14,6 +14,8 @@ TUTORIAL_DROPOUT = ("embeddings", "attention_weights", "feed_forward_output")
 DROPOUT_PLACES = (*TUTORIAL_DROPOUT, "attention_output")
 LAYOUTS = ("sides", "sequence")  # of packed sentences
 
+QUANTIZATIONS = ("float32", "int8")  # of exports to CTranslate2
+
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32
 MOST_BEAMS = 1000

@@ -6,14 +6,12 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
-from reprt.constants import PAD, PAD_ID, UNKNOWN
+from reprt.constants import PAD, PAD_ID, QUANTIZATIONS, UNKNOWN
 from reprt.decoding.ctranslate2_translator import NOTES, Notes, ctranslate2
 from reprt.decoding.translator import Translator
 from reprt.files import whole_folder, write_text
 from reprt.layers.masks import FORBIDDEN
 from reprt.models import EncoderDecoder
-
-QUANTIZATIONS = ("float32", "int8")
 
 
 def export_ctranslate2(
