@@ -20,6 +20,7 @@ from reprt.constants import (
     QUANTIZATIONS,
     STEEPEST_PENALTY,
 )
+from reprt.loading import load_keras
 from reprt.reports.registry import page_on, pages
 from reprt.termination import Terminated
 
@@ -661,6 +662,7 @@ def _translate(options) -> int:
     search = {**_search(options), **_faster_search(options)}
     # Opened before the model is loaded, which takes time.
     with _given(options) as lines:
+        load_keras()
         from reprt.decoding.translator import AHEAD, Translator
 
         translator = Translator.load(options.run, **search)
