@@ -9,6 +9,8 @@ import importlib
 import sys
 from pathlib import Path
 
+from reprt.loading import uncollected
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -34,5 +36,6 @@ def __getattr__(name):
 # The command answers questions about itself before Keras has loaded, and imports what
 # it needs. Everybody else is to find all classes registered.
 if Path(getattr(sys, "argv", ["-"])[0]).stem not in ("reprt", "-m"):
-    for _name in __all__:
-        __getattr__(_name)
+    with uncollected():
+        for _name in __all__:
+            __getattr__(_name)

@@ -719,9 +719,10 @@ def _candidates(options) -> int:
 
 
 def _evaluate(options) -> int:
+    search = {**_search(options), **_faster_search(options)}
+    load_keras()
     from reprt.jobs.evaluate_run import evaluate_run
 
-    search = {**_search(options), **_faster_search(options)}
     print(evaluate_run(options.run, options.split, options.text, search))
     return 0
 
@@ -742,10 +743,12 @@ def _cost(options) -> int:
 
 
 def _attention(options) -> int:
+    search = _search(options)
+    load_keras()
     from reprt.decoding.attention_maps import draw, write_page
     from reprt.decoding.translator import Translator
 
-    translator = Translator.load(options.run, **_search(options))
+    translator = Translator.load(options.run, **search)
     maps = translator.attention(_decoded(os.fsencode(options.sentence)))
     folder = options.out or options.run
     folder.mkdir(parents=True, exist_ok=True)
@@ -763,9 +766,11 @@ def _export(options) -> int:
             "Expected --to ctranslate2 with --quantization. Received: "
             f"{options.quantization} and --to {options.to}."
         )
+    search = _search(options)
+    load_keras()
     from reprt.decoding.translator import Translator
 
-    translator = Translator.load(options.run, **_search(options))
+    translator = Translator.load(options.run, **search)
     out = options.out or options.run / "export"
     if engine:
         from reprt.decoding.ctranslate2_export import export_ctranslate2
@@ -780,6 +785,7 @@ def _export(options) -> int:
 
 
 def _average(options) -> int:
+    load_keras()
     from reprt.runs.average import average_models
 
     print(average_models(options.run, options.last, options.out))

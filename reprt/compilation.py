@@ -1,5 +1,6 @@
 """Graphs where the backend has them, and few of them where each is dear."""
 
+import itertools
 from collections.abc import Callable
 
 import keras
@@ -11,7 +12,9 @@ SHORTEST = 16
 IDS = ((None, None), "int32")  # the signature of ids
 
 
-def compiled(function: Callable, model, signature=None) -> Callable:
+def compiled(
+    function: Callable, model, signature=None, often: bool = True
+) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
@@ -24,6 +27,8 @@ def compiled(function: Callable, model, signature=None) -> Callable:
         signature: shape and dtype of each argument, such as `[IDS]`, if no more than
             that is known of all calls; None if shapes and structures are found out by
             calling. It saves TensorFlow extra graphs and warnings.
+        often: False for what a short command calls once. To make a graph takes
+            TensorFlow longer than a call without one, and so it is made at the second.
     """
     match keras.backend.backend():
         case "tensorflow":
@@ -31,9 +36,13 @@ def compiled(function: Callable, model, signature=None) -> Callable:
 
             if signature is not None:
                 signature = [tf.TensorSpec(*each) for each in signature]
-            return tf.function(
+            graph = tf.function(
                 function, signature, autograph=False, reduce_retracing=True
             )
+            if often:
+                return graph
+            calls = itertools.chain([function], itertools.repeat(graph))
+            return lambda *arguments: next(calls)(*arguments)
         case "jax":
             import jax
 

@@ -163,7 +163,7 @@ class BeamSearch:
         never[[PAD_ID, start_id]] = -np.inf
         self._never = never
         self._encode = compiled(
-            lambda ids: model.encode(ids, training=False), model, [IDS]
+            lambda ids: model.encode(ids, training=False), model, [IDS], often=False
         )
         self._step = compiled(self.step, model)
 
