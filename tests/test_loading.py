@@ -13,8 +13,8 @@ import gc, sys
 sys.argv[0] = "reprt"
 from reprt.cli import main
 assert main(sys.argv[1:]) == 0
-loaded = {"matplotlib", "IPython", "tensorflow_datasets", "sacrebleu"} & set(sys.modules)
-assert not loaded, loaded
+for name in ("matplotlib", "IPython", "tensorflow_datasets", "sacrebleu"):
+    assert name not in sys.modules, name
 assert gc.isenabled() and gc.get_freeze_count()
 import matplotlib.figure  # as the command itself may
 """
