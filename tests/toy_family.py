@@ -81,9 +81,6 @@ class Bag(TranslationModel):
         output, dtype = self.output_dense, self.compute_dtype
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
-    def logits(self, states):
-        return self.output_dense(states)
-
     def start(self, memory, beams, capacity):
         memory = ops.repeat(memory, beams, axis=0)
         return BagPrefixes(ops.zeros_like(memory), memory)
