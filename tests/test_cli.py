@@ -363,7 +363,10 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     page = capsys.readouterr().out
     assert page == (run / "evaluation-test.md").read_text("utf-8")
     assert result["run"] == "baseline" and result["sentences"] == 6
-    assert result["search"] == {"beam_size": 2, "length_penalty": 1, "max_tokens": 12}
+    assert result["search"] == {
+        **{"beam_size": 2, "length_penalty": 1, "max_tokens": 12},
+        **{"candidates": False, "dtype": "float32"},
+    }
     forced, prefix = result["teacher_forced"], result["prefix"]
     # The baseline cannot look ahead.
     assert prefix["per_token"] == pytest.approx(forced["per_token"], rel=1e-5)

@@ -289,7 +289,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 
     >>> recipe = load_recipe(Path("pt_to_en"), ["training.epochs=2"])
     >>> [run.name for run in recipe.runs(embedded=True)]
-    ['baseline', 'repe']
+    ['baseline', 'repe', 'repe-no-norm']
     """
     shipped = shipped_recipes()
     try:
