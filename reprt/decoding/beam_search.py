@@ -281,7 +281,7 @@ class BeamSearch:
             prefixes,
             None if output is None else output.projection,
         )
-        k, words = self.beam_size, logits.shape[-1]
+        k, words = self.beam_size, ops.shape(logits)[-1]
         log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
         never = self._never if output is None else output.never
         log_probabilities = log_probabilities + ops.convert_to_tensor(never)
@@ -290,7 +290,7 @@ class BeamSearch:
         )
         # Twice as many as needed, for as many as there are beams may end here.
         best, index = ops.top_k(
-            ops.reshape(log_probabilities, (-1, k * words)), min(2 * k, k * words)
+            ops.reshape(log_probabilities, (-1, k * words)), 2 * k
         )
         index = ops.cast(index, "int32")
         parent, token = index // words, index % words

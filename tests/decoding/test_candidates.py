@@ -98,6 +98,19 @@ def test_a_search_scores_candidates_and_chooses_no_other(name, settings):
     assert_alike(found, BeamSearch(model, START, END, **limits)(SOURCES))
 
 
+def test_batches_may_have_any_numbers_of_candidates(monkeypatch):
+    monkeypatch.setattr("reprt.decoding.candidates.MULTIPLE", 1)
+    model = build("baseline")
+    candidates = Candidates(range(4), [[]] * 4 + [[5], [6], [5, 7], [8], [9], [4, 5]])
+    search = BeamSearch(
+        model, START, END, beam_size=2, max_tokens=6, candidates=candidates
+    )
+    for source in ([4, 4], [5, 6], [9, 5, 6], [4, 5, 6, 7, 8, 9], [5, 8]):
+        allowed = set(candidates(np.array([source])))
+        (hypotheses,) = search(np.array([source]))
+        assert {word for each in hypotheses for word in each.ids} <= allowed
+
+
 @pytest.fixture
 def run(tmp_path, tmp_path_factory, monkeypatch):
     base = tmp_path_factory.getbasetemp()
