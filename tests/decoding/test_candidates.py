@@ -37,7 +37,7 @@ def assert_alike(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
         assert [each.ids for each in ours] == [each.ids for each in theirs]
         scores = [each.score for each in theirs]
-        assert [each.score for each in ours] == pytest.approx(scores, rel=1e-5)
+        assert [each.score for each in ours] == pytest.approx(scores, rel=1e-5, abs=1e-5)
 
 
 def test_likely_pieces_are_those_that_stand_in_the_same_pairs():
