@@ -36,8 +36,8 @@ def build(name, **settings):
 def assert_alike(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
         assert [each.ids for each in ours] == [each.ids for each in theirs]
-        scores = [each.score for each in theirs]
-        assert [each.score for each in ours] == pytest.approx(scores, rel=1e-5, abs=1e-5)
+        scores = [[each.score for each in row] for row in (ours, theirs)]
+        assert scores[0] == pytest.approx(scores[1], rel=1e-5, abs=1e-5)
 
 
 def test_likely_pieces_are_those_that_stand_in_the_same_pairs():
