@@ -581,7 +581,7 @@ def _search(options):
 
 def _faster_search(options):
     dtype = "bfloat16" if options.bfloat16 else None
-    return {"candidates": options.candidates, "dtype": dtype}
+    return {**_search(options), "candidates": options.candidates, "dtype": dtype}
 
 
 def _add_out(parser, default):
@@ -659,7 +659,7 @@ def _translate(options) -> int:
             "Expected --n-best to be at least 1 and at most --beam. Received: "
             f"{options.n_best} and {options.beam}."
         )
-    search = {**_search(options), **_faster_search(options)}
+    search = _faster_search(options)
     # Opened before the model is loaded, which takes time.
     with _given(options) as lines:
         load_keras()
@@ -712,6 +712,7 @@ def _line(number, found, options):
 
 
 def _candidates(options) -> int:
+    load_keras()
     from reprt.jobs.learn_candidates import learn_candidates
 
     print(learn_candidates(options.run, options.text))
@@ -719,7 +720,7 @@ def _candidates(options) -> int:
 
 
 def _evaluate(options) -> int:
-    search = {**_search(options), **_faster_search(options)}
+    search = _faster_search(options)
     load_keras()
     from reprt.jobs.evaluate_run import evaluate_run
 

@@ -1,7 +1,8 @@
-"""Loading Keras, which takes most of the time of a short command."""
+"""Loading Keras, which takes long, and packages that only an extra has."""
 
 import contextlib
 import gc
+import importlib
 import sys
 from collections.abc import Iterator
 
@@ -49,3 +50,19 @@ def load_keras():
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+def load_extra(package: str, need: str):
+    """Returns a package that `pip install reprt` alone does not bring.
+
+    Args:
+        package: its name.
+        need: what needs it and how to get it, a sentence.
+
+    Raises:
+        ImportError: without it, with that sentence.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(f"{need} Importing it failed with: {error}") from error

@@ -82,10 +82,7 @@ def eagerly():
 @pytest.fixture
 def unpacked(monkeypatch):
     """Trainers leave batches padded, which takes half the time where they are tiny."""
-    from reprt.models import DecoderOnly, Recurrent, Transformer
-
-    for family in (Transformer, DecoderOnly, Recurrent):
-        monkeypatch.setattr(family, "packed_layout", None)
+    eager.unpack(monkeypatch)
 
 
 @pytest.fixture

@@ -53,9 +53,9 @@ def pack(inputs, labels, layout="sides"):
     source_kept = source != PAD_ID
     # A label may stand where its input is padding: it is scored all the same.
     target_kept = (target != PAD_ID) | (labels != PAD_ID)
-    packings = _of_sides if layout == "sides" else _of_sequence
+    laid_out = _of_sides if layout == "sides" else _of_sequence
+    packings = laid_out(source, target, source_kept, target_kept)
     packed = _filled_up(tf.boolean_mask(labels, target_kept), PAD_ID)[None]
-    packings = packings(source, target, source_kept, target_kept)
     return (source, target, *packings), packed
 
 

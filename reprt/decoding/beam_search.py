@@ -15,6 +15,8 @@ from reprt.layers.masks import FORBIDDEN, check_ids
 
 EXTRA_TOKENS = 50  # as in the original Transformer
 MORE_ROOM = 16  # tokens, at least, that room is made for at a time
+# Few different numbers of candidates, since JAX compiles for each of them.
+PIECES_MULTIPLE = 256
 MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
 
 
@@ -252,9 +254,10 @@ class BeamSearch:
     def _output(self, source_ids):
         pieces = self.candidates(ops.convert_to_numpy(source_ids))
         kernel, bias = self.model.projection()
-        # Padding stands once among the pieces; what fills them up weighs nothing.
-        fills = np.append(False, pieces[1:] == PAD_ID)
-        added = ops.cast(np.where(fills, FORBIDDEN, 0.0), kernel.dtype)
+        # What fills them up weighs nothing.
+        counts = len(pieces), -len(pieces) % PIECES_MULTIPLE
+        added = ops.cast(np.repeat([0.0, FORBIDDEN], counts), kernel.dtype)
+        pieces = np.pad(pieces, (0, counts[1]), constant_values=PAD_ID)
         if bias is not None:
             added = added + ops.take(bias, pieces)
         return _Output(

@@ -1,5 +1,6 @@
 """The target pieces that may translate a sentence, so that a search scores few."""
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from reprt.constants import PAD_ID, RESERVED
+from reprt.constants import RESERVED
 from reprt.files import write_text
 from reprt.reading import read_json
 
@@ -15,7 +16,6 @@ FILE = "candidates.json"
 COMMON, LIKELY = 256, 24
 MOST_PAIRS = 200_000  # of a large text, evenly spread
 PAIRS_AT_A_TIME = 2_000
-MULTIPLE = 256  # few different numbers of pieces, since JAX compiles for each of them
 
 Ids = Sequence[int] | np.ndarray
 
@@ -41,8 +41,8 @@ class Candidates:
     Example:
 
     >>> candidates = Candidates([3], [[], [], [], [], [7, 8], [8]])
-    >>> candidates(np.array([[4, 5], [5, 0]]))[:4].tolist()
-    [3, 7, 8, 0]
+    >>> candidates(np.array([[4, 5], [5, 0]])).tolist()
+    [3, 7, 8]
     """
 
     def __init__(self, common: Ids, likely: Sequence[Ids]):
@@ -50,14 +50,13 @@ class Candidates:
         self.likely = [np.asarray(pieces, "int32") for pieces in likely]
 
     def __call__(self, source_ids) -> np.ndarray:
-        """Returns V(x) in order, and then padding up to a multiple of 256.
+        """Returns V(x), in order.
 
         Args:
             source_ids: integer array `(sentences, sources)`.
         """
         own = [self.likely[piece] for piece in np.unique(source_ids)]
-        found = np.unique(np.concatenate([self.common, *own]))
-        return np.pad(found, (0, -len(found) % MULTIPLE), constant_values=PAD_ID)
+        return np.unique(np.concatenate([self.common, *own]))
 
     @classmethod
     def learn(
@@ -123,25 +122,21 @@ class Candidates:
         return folder / FILE
 
     @classmethod
-    def read(cls, folder: Path, source_vocab_size: int, target_vocab_size: int):
-        """Reads what `write` wrote, of vocabularies of these sizes.
+    def read(cls, path: Path, source_vocab_size: int, target_vocab_size: int):
+        """Reads the file that `write` wrote, of vocabularies of these sizes.
 
         Raises:
             OSError: if there is no such file.
             ValueError: if it is not that, or of other vocabularies.
         """
-        path = folder / FILE
         table = read_json(path, _Table)
-        sizes = len(table["likely"]), 1 + max(
-            max(pieces, default=0) for pieces in (table["common"], *table["likely"])
-        )
-        lowest = min(
-            min(pieces, default=0) for pieces in (table["common"], *table["likely"])
-        )
-        if sizes[0] != source_vocab_size or sizes[1] > target_vocab_size or lowest < 0:
+        lists = len(table["likely"])
+        ids = [0, *table["common"], *itertools.chain(*table["likely"])]
+        lowest, highest = min(ids), max(ids)
+        if lists != source_vocab_size or lowest < 0 or highest >= target_vocab_size:
             raise ValueError(
                 f"Expected {path} to have a list for each of the {source_vocab_size} "
                 f"source pieces, of ids below {target_vocab_size}. Received "
-                f"{sizes[0]} lists of ids from {lowest} to {sizes[1] - 1}."
+                f"{lists} lists of ids from {lowest} to {highest}."
             )
         return cls(table["common"], table["likely"])

@@ -14,6 +14,7 @@ from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.translator import Translator
+from reprt.loading import load_extra
 from reprt.reading import read_json
 
 NOTES = "translator.json"
@@ -45,15 +46,11 @@ def ctranslate2() -> Any:
     Raises:
         ImportError: without it, saying how to get it.
     """
-    try:
-        import ctranslate2
-    except ImportError as error:
-        raise ImportError(
-            "Models for CTranslate2 need that package: "
-            "pip install '.[train,ctranslate2]'. "
-            f"Importing it failed with: {error}"
-        ) from error
-    return ctranslate2
+    return load_extra(
+        "ctranslate2",
+        "Models for CTranslate2 need that package: "
+        "pip install '.[train,ctranslate2]'.",
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from reprt.data.batching import by_length, padded
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
-from reprt.decoding.candidates import Candidates
+from reprt.decoding.candidates import FILE, Candidates
 
 ROWS = 256  # hypotheses in a batch
 AHEAD = 1024  # sentences that are read before the first of them is translated
@@ -160,16 +160,13 @@ class Translator:
         source = folder.tokenizer("source", model.source_vocab_size)
         target = folder.tokenizer("target", model.target_vocab_size)
         if candidates:
-            sizes = model.source_vocab_size, model.target_vocab_size
-            try:
-                search["candidates"] = Candidates.read(folder.path, *sizes)
-            except FileNotFoundError as error:
+            if not (folder.path / FILE).exists():
                 raise RunFolderError(
                     f"Expected {folder.path} to have candidates, which `reprt "
                     "candidates` writes. Received a run without."
-                ) from error
-            except (OSError, ValueError) as error:
-                raise RunFolderError(str(error)) from error
+                )
+            sizes = model.source_vocab_size, model.target_vocab_size
+            search["candidates"] = folder.read(Candidates.read, FILE, *sizes)
         return cls(model, source, target, longest, search)
 
     def __call__(self, sentences: str | Sequence[str]):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from reprt.data.tokenizers.base import evenly
 from reprt.jobs.corpus_runs import text_of_run
 from reprt.progress import Progress
 from reprt.runs.run_folder import RunFolder
@@ -27,7 +28,7 @@ def learn_candidates(path: Path, source: str | None = None) -> Path:
     translator = Translator.load(path)
     source_side, target_side = translator.source_tokenizer, translator.target_tokenizer
     train = text_of_run(folder, source).train
-    chosen = range(0, len(train), -(-len(train) // MOST_PAIRS) or 1)
+    chosen = list(evenly(range(len(train)), MOST_PAIRS))
 
     def pairs():
         for start in range(0, len(chosen), PAIRS_AT_A_TIME):

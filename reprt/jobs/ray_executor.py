@@ -18,6 +18,7 @@ from reprt.jobs.corpus_runs import CorpusRuns, find_runs
 from reprt.jobs.job import write_page
 from reprt.jobs.plan import Plan, make_plan
 from reprt.jobs.train import train_runs
+from reprt.loading import load_extra
 from reprt.progress import Progress
 from reprt.runs.provenance import command
 from reprt.runs.recipe import Recipe
@@ -57,13 +58,7 @@ def run_on_ray(
         RunsFailed: if runs failed, once the others have ended.
         ValueError: where TF_CONFIG names several workers, or as `run_job`.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError(
-            "--ray needs Ray: pip install '.[train,cluster]'. Importing "
-            f"it failed with: {error}"
-        ) from error
+    ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
     if cpus < 1:
         raise ValueError(f"Expected --cpus to be at least 1. Received: {cpus}.")
     if several_workers():

@@ -15,9 +15,9 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         f"beam search, {search['beam_size']} hypotheses, length penalty "
         f"{search['length_penalty']}"
     )
-    if search.get("candidates"):
+    if search["candidates"]:
         how += ", candidates"
-    if search.get("dtype", "float32") != "float32":
+    if search["dtype"] != "float32":
         how += f", {search['dtype']}"
     rows = [
         [

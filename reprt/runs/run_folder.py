@@ -219,7 +219,7 @@ class RunFolder:
         Raises:
             RunFolderError: if that cannot be read.
         """
-        manifest = self._read(read_json, "manifest.json", Manifest)
+        manifest = self.read(read_json, "manifest.json", Manifest)
         if "looks_ahead" not in manifest:
             # Older manifests lack it; their models are the paper's two and variants.
             model = self.settings()["model"]
@@ -277,7 +277,7 @@ class RunFolder:
         """
         if not (self.path / "log.csv").exists():
             return []
-        return self._read(read_log, "log.csv")
+        return self.read(read_log, "log.csv")
 
     def save_model(self, model):
         """Saves the model, whole or not at all."""
@@ -317,7 +317,7 @@ class RunFolder:
                 "epoch. Train it further."
             )
         path = path or self.model
-        model = self._read(load_model, path.relative_to(self.path))
+        model = self.read(load_model, path.relative_to(self.path))
         if not isinstance(model, TranslationModel):
             raise RunFolderError(
                 f"Expected {path} to be a model of this package. Received: "
@@ -369,7 +369,7 @@ class RunFolder:
         """
         kind = self.run().vocabulary.tokenizer
         name = f"{side}{kind.ending}"
-        tokenizer = self._read(kind.read, name)
+        tokenizer = self.read(kind.read, name)
         expected = size, self.manifest()[f"{side}_vocabulary_sha256"]
         received = len(tokenizer), tokenizer.digest()
         if received != expected:
@@ -397,11 +397,16 @@ class RunFolder:
         """
         if not (self.path / "metrics.json").exists():
             return None
-        return self._read(read_json, "metrics.json", Metrics)
+        return self.read(read_json, "metrics.json", Metrics)
 
-    def _read(self, read, name, *schema):
+    def read(self, read, name, *arguments):
+        """Returns what `read(path, *arguments)` makes of a file of the folder.
+
+        Raises:
+            RunFolderError: if it cannot be read, or is not what it should be.
+        """
         try:
-            return read(self.path / name, *schema)
+            return read(self.path / name, *arguments)
         except (OSError, ValueError) as error:
             raise RunFolderError(str(error)) from error
 

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,6 +13,7 @@ from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.files import opened, whole_file
+from reprt.loading import load_extra
 from reprt.schema import check_range, shown
 
 CHUNK = 1024  # sentences that become ids at a time
@@ -199,18 +201,16 @@ def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
         yield sentences[start : start + CHUNK]
 
 
+def evenly(sequence: Sequence[Any], most: int) -> Iterator[Any]:
+    """Yields at most so many items of a sequence, at equal distances."""
+    return itertools.islice(sequence, 0, None, max(1, -(-len(sequence) // most)))
+
+
 def tensorflow_text():
     """Returns TensorFlow and tensorflow-text.
 
     Raises:
         ImportError: without them, saying how to get them.
     """
-    try:
-        import tensorflow as tf
-        import tensorflow_text as text
-    except ImportError as error:
-        raise ImportError(
-            "Vocabularies need tensorflow-text: pip install '.[train]'. "
-            f"Importing it failed with: {error}"
-        ) from error
-    return tf, text
+    need = "Vocabularies need tensorflow-text: pip install '.[train]'."
+    return load_extra("tensorflow", need), load_extra("tensorflow_text", need)

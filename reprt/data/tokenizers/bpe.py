@@ -33,9 +33,11 @@ from reprt.data.tokenizers.base import (
     VocabularySettings,
     check_reserved,
     chunks,
+    evenly,
     tensorflow_text,
 )
 from reprt.data.tokenizers.learning import learnt_once
+from reprt.loading import load_extra
 
 MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
 # Compatible characters and spaces of all kinds become one; case and accents stay.
@@ -179,7 +181,7 @@ class BPESettings(VocabularySettings):
                 BPE,
                 lambda: BPE(
                     learn_model(
-                        itertools.chain(*(_evenly(text, most) for text in texts)),
+                        itertools.chain(*(evenly(text, most) for text in texts)),
                         self.size,
                         tags,
                     )
@@ -283,17 +285,8 @@ def _starting_with(model: bytes, start: str) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-def _evenly(sentences: Sequence[str], most: int) -> Iterator[str]:
-    """At most so many of the sentences, at equal distances."""
-    return itertools.islice(sentences, 0, None, max(1, -(-len(sentences) // most)))
-
-
 def _sentencepiece():
-    try:
-        import sentencepiece
-    except ImportError as error:
-        raise ImportError(
-            "BPE vocabularies need sentencepiece: pip install '.[train]'. "
-            f"Importing it failed with: {error}"
-        ) from error
-    return sentencepiece
+    return load_extra(
+        "sentencepiece",
+        "BPE vocabularies need sentencepiece: pip install '.[train]'.",
+    )
