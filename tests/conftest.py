@@ -138,13 +138,14 @@ def add(tmp_path, text, papers_settings):
 def papers_settings():
     """A function that returns the paper's settings, with changes by table."""
 
-    def build(name, model=None, label=None, colour=None, **tables):
+    def build(name, model=None, label=None, colour=None, reference=None, **tables):
         of_paper = re.split("[-.]", name)[0]
         return RunSettings(
             name=name,
             preset=of_paper,
             label=label,
             colour=colour,
+            reference=reference,
             model=preset(of_paper, **(model or {})),
             **{table: table_settings(table, tables.get(table, {})) for table in TABLES},
         )

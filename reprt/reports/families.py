@@ -26,8 +26,8 @@ LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
 TERA = 1e12
 OTHER = "#777777"  # of a model to which the recipe gives no colour
 HEAD = (
-    "model | looks ahead | seeds | prefix loss, test | − baseline's, by seed | BLEU | "
-    "chrF | FLOPs | seconds of training | peak memory, GiB"
+    "model | looks ahead | seeds | prefix loss, test | − reference's | BLEU | "
+    "− reference's | chrF | FLOPs | seconds of training | peak memory, GiB"
 ).split(" | ")
 
 
@@ -65,7 +65,8 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
         "gets only the tokens before each position, as in a translation. Models were "
         "trained at several rates, and the validation split chose among them. Losses, "
         "BLEU and chrF here are of the test split, with greedy search. A number with ± "
-        "is a mean over seeds and its standard deviation.",
+        "is a mean over seeds and its standard deviation. Differences are paired by "
+        "seed. A bold one is larger than twice its standard deviation.",
         "",
         "![Prefix loss and BLEU beside the cost of the training](families.png)",
         "",
@@ -129,7 +130,8 @@ def _section(runs, finished, chosen) -> list[str]:
         f"{pairs['test']:,} test pairs"
         + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
-        *([*_table(chosen), "", *_rates(finished, chosen)] if chosen else []),
+        *(_table(chosen) if chosen else []),
+        *(_rates(finished, chosen) if chosen else []),
         *([f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []),
         *cost_section({each.label: each.cost for each in chosen}),
         "### How it was run",
@@ -139,14 +141,9 @@ def _section(runs, finished, chosen) -> list[str]:
 
 
 def _table(chosen) -> list[str]:
-    baseline = next((each for each in chosen if each.model == "baseline"), None)
+    reference = next((each for each in chosen if each.reference), None)
     rows = []
     for each in chosen:
-        behind = "–"
-        if baseline not in (None, each):
-            differences = paired(each, baseline, LOSS)
-            if differences:
-                behind = with_spread(differences, 3, "+")
         seconds = [sum(run.seconds) for run in each.runs]
         memory = each.values("peak_memory_bytes")
         rows.append(
@@ -155,15 +152,28 @@ def _table(chosen) -> list[str]:
                 "**yes**" if each.looks_ahead else "no",
                 str(len(each.runs)),
                 each.cell(LOSS, 3),
-                behind,
+                _difference(each, reference, LOSS, 3),
                 each.cell(BLEU, 1),
+                _difference(each, reference, BLEU, 1),
                 each.cell("test_chrf", 1),
                 power(each.mean("train_flops")),
                 f"{statistics.median(seconds):,.0f}",
                 f"{max(memory) / 2**30:.2f}" if memory else NOT_RUN,
             ]
         )
-    return markdown(HEAD, "ll" + "r" * 8, rows)
+    said = [f"The reference is {in_markdown(reference.label)}.", ""] if reference else []
+    return [*said, *markdown(HEAD, "ll" + "r" * 9, rows), ""]
+
+
+def _difference(series, reference, name, digits) -> str:
+    if reference in (None, series):
+        return "–"
+    differences = paired(series, reference, name)
+    if not differences:
+        return "–"
+    cell = with_spread(differences, digits, "+")
+    spread = statistics.stdev(differences) if differences[1:] else math.inf
+    return f"**{cell}**" if abs(statistics.mean(differences)) > 2 * spread else cell
 
 
 def _rates(finished, chosen) -> list[str]:

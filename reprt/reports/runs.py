@@ -78,6 +78,11 @@ class Run(Record):
         return self.settings.get("colour")
 
     @property
+    def reference(self) -> bool:
+        """Whether pages give the other models' differences from this one."""
+        return bool(self.settings.get("reference"))
+
+    @property
     def schedule(self) -> str:
         return ".".join(self.name.split(".")[1:-1])
 
@@ -197,6 +202,10 @@ class Series:
     @property
     def colour(self) -> str | None:
         return self.runs[0].colour
+
+    @property
+    def reference(self) -> bool:
+        return self.runs[0].reference
 
     @property
     def schedule(self) -> str:

@@ -14,6 +14,7 @@ from reprt.runs.run_settings import (
     FORMAT,
     SHOWN_AS,
     RunSettings,
+    ShownAs,
     TextSettings,
     TranslationAndSourceSettings,
     check_name,
@@ -156,6 +157,12 @@ class Recipe:
         seeds = [{"seed": seed} for seed in self.trials.seeds] or [{}]
         schedules = self.trials.schedules or {"": {}}
         by_hand = self.overrides.get("models", {})
+        references = [n for n, model in models.items() if model.get("reference")]
+        if len(references) > 1:
+            raise ValueError(
+                "Expected one model of a recipe at most to have reference = true. "
+                f"Received: {', '.join(references)}."
+            )
         found: dict[tuple[str, RunSettings], RunSettings] = {}
         for seed, (schedule, settings), (name, model) in itertools.product(
             seeds, schedules.items(), models.items()
@@ -202,7 +209,7 @@ class Recipe:
                 f"Received: {shown(preset_name)}."
             )
         shown_as = {key: overrides.pop(key) for key in SHOWN_AS if key in overrides}
-        check(shown_as, dict[str, str], where)
+        check(shown_as, ShownAs, where)
         tables = {}
         for table in OWN_TABLES:
             own = overrides.pop(table, {})

@@ -23,7 +23,6 @@ from reprt.settings import (
 FORMAT = 2
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 LOSS_SCALINGS = ("none", "dynamic")
-SHOWN_AS = ("label", "colour")  # what a model is called and drawn as
 MOST = 10**9
 LARGEST_BATCH = 2**20
 LARGEST_SEED = 2**32 - 1  # NumPy's
@@ -313,7 +312,18 @@ class TranslationAndSourceSettings(TranslationSettings):
         check_range("[objective]", TINY, BELOW_ONE, turn=self.turn)
 
 
-class RunTables(TypedDict):
+class ShownAs(TypedDict, total=False):
+    """How pages show a model; none of it changes what is computed."""
+
+    label: str
+    colour: str
+    reference: bool
+
+
+SHOWN_AS = tuple(ShownAs.__annotations__)
+
+
+class RunTables(ShownAs):
     """What a run's file holds, of any format."""
 
     format: NotRequired[int]
@@ -327,8 +337,6 @@ class RunTables(TypedDict):
     optimizer: NotRequired[dict]
     schedule: NotRequired[dict]
     objective: NotRequired[dict]
-    label: NotRequired[str]
-    colour: NotRequired[str]
 
 
 # The tables of a run besides its model. Where there are several members, the table's
@@ -382,6 +390,7 @@ class RunSettings:
             tables.
         label: what pages call the model; None for its name in the recipe.
         colour: the model's in pictures, such as `"#0072b2"`; None for any.
+        reference: whether pages give the other models' differences from this one.
     """
 
     name: str
@@ -396,6 +405,7 @@ class RunSettings:
     objective: TranslationSettings = TranslationSettings()
     label: str | None = None
     colour: str | None = None
+    reference: bool | None = None
 
     def __post_init__(self):
         if self.label is not None and not self.label.strip():

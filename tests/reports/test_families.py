@@ -52,17 +52,18 @@ def test_the_validation_split_chooses_and_the_test_split_counts(trial):
     trial("repe.high.0", 2.0, 9.0, label="RePE as published")
     trial("repe.high.1", 2.5, 9.5, label="RePE as published")
     trial("repe.low.0", 3.0, 1.0, label="RePE as published")
-    trial("baseline.high.0", 4.0, 5.0)
-    trial("baseline.low.0", 3.5, 6.0)
-    folder = trial("baseline.low.1", 99.0, 7.0)
+    trial("baseline.high.0", 4.0, 5.0, reference=True)
+    trial("baseline.low.0", 3.5, 6.0, bleu=31.0, reference=True)
+    folder = trial("baseline.low.1", 99.0, 7.0, bleu=33.0, reference=True)
     page = write_families(folder).read_text()
     assert rows(page, "RePE as published") == [
-        "| RePE as published | **yes** | 2 | 9.250 ± 0.354 | +2.750 ± 0.354 | "
-        "30.0 ± 0.0 | not run | 1.00e9 | 60 | 1.00 |",
+        "| RePE as published | **yes** | 2 | 9.250 ± 0.354 | **+2.750 ± 0.354** | "
+        "30.0 ± 0.0 | -2.0 ± 1.4 | not run | 1.00e9 | 60 | 1.00 |",
         "| RePE as published | 3.000 | **2.250 ± 0.354** |",
         "| RePE as published | 1,234,567 | 1,000 | 10 | 10 | 1.20e5 | 1.00e9 | 0.017 "
         "| 1.67e7 |",
     ]
+    assert "The reference is baseline." in page
     # The seed that only one rate has does not choose.
     assert rows(page, "baseline")[0].startswith("| baseline | no | 2 | 6.500")
     assert page.index("| baseline | no") < page.index("| RePE as published | **yes**")
@@ -70,11 +71,13 @@ def test_the_validation_split_chooses_and_the_test_split_counts(trial):
 
 
 def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):
-    trial("repe.high.0", 2.0, 2.5)
-    trial("repe.low.0", 3.0, 3.5)
+    trial("repe.high.0", 2.0, 2.5, reference=True)
+    trial("repe.low.0", 3.0, 3.5, reference=True)
+    trial("baseline.low.0", 3.0, 4.0)
     words = {"official": False, "name": "another text"}
     folder = trial("repe.high.0", 4.0, 4.5, under="b", text_fields=words)
     page = write_families(folder).read_text()
+    assert rows(page, "baseline")[0].startswith("| baseline | no | 1 | 4.000 | +1.500 |")
     assert "## another text" in page and "test pairs, not of TED-HRLR." in page
     frozen, unfinished = freeze(folder, tmp_path.with_name("frozen"))
     assert (frozen / "families.md").read_text() == page and not unfinished

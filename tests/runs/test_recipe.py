@@ -161,6 +161,12 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[embedded]\nleave_out = ['rope']", "has the runs repe. Asked for: rope"),
         ("[embedded]\nleave_out = ['repe']", "'leave_out' .* to leave some .* repe"),
         (
+            "[models.a]\npreset = 'repe'\nreference = true\n"
+            "[models.b]\npreset = 'repe'\nreference = true",
+            "one model of a recipe at most to have reference = true.*: a, b",
+        ),
+        ("[models.a]\npreset = 'repe'\nreference = 1", "'reference' .*type bool"),
+        (
             "[models.a]\npreset = 'repe'\ntraining.deterministic = false\n"
             "[models.b]\npreset = 'repe'",
             "'deterministic' to be the same for all",
