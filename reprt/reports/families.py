@@ -161,7 +161,9 @@ def _table(chosen) -> list[str]:
                 f"{max(memory) / 2**30:.2f}" if memory else NOT_RUN,
             ]
         )
-    said = [f"The reference is {in_markdown(reference.label)}.", ""] if reference else []
+    said = []
+    if reference:
+        said = [f"The reference is {in_markdown(reference.label)}.", ""]
     return [*said, *markdown(HEAD, "ll" + "r" * 9, rows), ""]
 
 

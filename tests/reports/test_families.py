@@ -77,7 +77,8 @@ def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):
     words = {"official": False, "name": "another text"}
     folder = trial("repe.high.0", 4.0, 4.5, under="b", text_fields=words)
     page = write_families(folder).read_text()
-    assert rows(page, "baseline")[0].startswith("| baseline | no | 1 | 4.000 | +1.500 |")
+    row, *_ = rows(page, "baseline")
+    assert row.startswith("| baseline | no | 1 | 4.000 | +1.500 |")
     assert "## another text" in page and "test pairs, not of TED-HRLR." in page
     frozen, unfinished = freeze(folder, tmp_path.with_name("frozen"))
     assert (frozen / "families.md").read_text() == page and not unfinished
