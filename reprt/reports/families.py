@@ -15,6 +15,7 @@ from reprt.reports.runs import (
     Run,
     Series,
     by_schedule,
+    drawn,
     read_texts,
     starts_lines,
     with_spread,
@@ -24,7 +25,6 @@ from reprt.reports.tables import markdown
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
 TERA = 1e12
-OTHER = "#777777"  # of a model to which the recipe gives no colour
 HEAD = (
     "model | looks ahead | seeds | prefix loss, test | − reference's | BLEU | "
     "− reference's | chrF | FLOPs | seconds of training | peak memory, GiB"
@@ -45,7 +45,8 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
     lowest prefix loss on the validation split, over the seeds that all its rates have.
     The losses and translations of the page are those of the test split.
 
-    A file `notes.md` in the folder becomes part of the page.
+    A file `notes.md` in the folder becomes part of the page. A heading in its first
+    line becomes the page's title. The picture shows the models with a colour.
 
     Args:
         folder: a folder with runs, or with a folder of them for each text.
@@ -58,8 +59,11 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
         RunFolderError: if there is no run.
     """
     texts, out = read_texts(folder), out or folder
+    title, said = "# Systems of several families, at equal size", notes(folder)
+    if said and said[0].startswith("# "):
+        title, _, said[0] = said[0].partition("\n\n")
     lines = [
-        "# Systems of several families, at equal size",
+        title,
         "",
         "The *prefix loss* is the cross-entropy, in nats per token, of a decoder that "
         "gets only the tokens before each position, as in a translation. Models were "
@@ -70,16 +74,16 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
         "",
         "![Prefix loss and BLEU beside the cost of the training](families.png)",
         "",
-        *notes(folder),
+        *said,
     ]
-    drawn = []
+    pictures = []
     for runs in texts:
         finished = [run for run in runs if CHOSEN_BY in run.numbers]
         chosen = choose(finished)
-        drawn.append((runs[0].manifest["text"], chosen))
+        pictures.append((runs[0].manifest["text"], chosen))
         lines += _section(runs, finished, chosen)
     write_text(out / "families.md", "\n".join(lines))
-    _draw([each for each in drawn if each[1]], out / "families.png")
+    _draw([each for each in pictures if each[1]], out / "families.png")
     return out / "families.md"
 
 
@@ -200,37 +204,33 @@ def _draw(texts, path: Path):
         len(texts), 2, figsize=(12, 4.2 * len(texts)), squeeze=False
     )
     for (text, chosen), (losses, translations) in zip(texts, rows):
-        _draw_one(losses, chosen, LOSS, f"Prefix loss, {text}: lower is better")
-        _draw_one(translations, chosen, BLEU, f"BLEU, {text}: higher is better")
         losses.set_yscale("log")
         losses.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         losses.yaxis.set_major_formatter("{x:g}")
         losses.yaxis.set_minor_formatter("")
-        _label(losses, chosen, LOSS)
-        _label(translations, chosen, BLEU)
+        _draw_one(losses, chosen, LOSS, f"Prefix loss, {text}: lower is better")
+        _draw_one(translations, chosen, BLEU, f"BLEU, {text}: higher is better")
     save_figure(figure, path)
 
 
 def _draw_one(axis, chosen, name, title):
-    """One dot a run."""
+    """One dot a run of the models with a colour."""
+    colours, points = drawn(chosen), []
     for each in chosen:
         runs = [run for run in each.runs if name in run.numbers]
+        if each.model not in colours or not runs:
+            continue
+        colour = colours[each.model]
         axis.plot(
             [run.numbers["train_flops"] / TERA for run in runs],
             [run.numbers[name] for run in runs],
             "o",
-            color=each.colour or OTHER,
+            color=colour,
             alpha=0.7,
         )
+        place = each.mean("train_flops") / TERA, each.mean(name)
+        points.append((*place, each.label, colour))
     axis.set_title(title, loc="left", fontsize=10)
     axis.set_xlabel("operations of the training's products, in 10¹²")
     axis.grid(alpha=0.3, which="both")
-
-
-def _label(axis, chosen, name):
-    points = []
-    for each in chosen:
-        if each.values(name):
-            place = each.mean("train_flops") / TERA, each.mean(name)
-            points.append((*place, each.label, each.colour or OTHER))
     label_points(axis, points)

@@ -76,7 +76,10 @@ def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):
     trial("baseline.low.0", 3.0, 4.0)
     words = {"official": False, "name": "another text"}
     folder = trial("repe.high.0", 4.0, 4.5, under="b", text_fields=words)
+    (folder / "notes.md").write_text("# Mine\n\n## What it says\n\nMuch.\n")
     page = write_families(folder).read_text()
+    assert page.startswith("# Mine\n\nThe *prefix loss*")
+    assert "\n\n## What it says\n\nMuch.\n\n" in page
     row, *_ = rows(page, "baseline")
     assert row.startswith("| baseline | no | 1 | 4.000 | +1.500 |")
     assert "## another text" in page and "test pairs, not of TED-HRLR." in page
