@@ -73,7 +73,8 @@ def _include_results():
         stub.write_text("\n".join([*lines, ""]))
 
 
-def _link_to_pages(app, document, source):
+def _link_to_pages(app, *where_and_source):
+    *_, source = where_and_source
     source[0] = TO_NOTEBOOK.sub(r"{doc}`\1 </\2>`", source[0])
     source[0] = TO_RESULTS.sub(
         lambda found: f"](/results/{found[1].replace('/', '_')}.md)", source[0]
@@ -82,4 +83,5 @@ def _link_to_pages(app, document, source):
 
 def setup(app):
     _include_results()
-    app.connect("source-read", _link_to_pages)
+    for event in ("source-read", "include-read"):
+        app.connect(event, _link_to_pages)

@@ -115,12 +115,11 @@ def _loss_of_seeds(series: Series, seeds) -> float:
 
 def paired(series: Series, other: Series, name: str) -> list[float]:
     """Returns the differences of a number between runs of the same seed."""
-    others = {run.seed: run.numbers[name] for run in other.runs}
-    return [
-        run.numbers[name] - others[run.seed]
-        for run in series.runs
-        if run.seed in others
-    ]
+    ours, others = (
+        {run.seed: run.numbers[name] for run in each.runs if name in run.numbers}
+        for each in (series, other)
+    )
+    return [ours[seed] - others[seed] for seed in ours if seed in others]
 
 
 def _section(runs, finished, chosen) -> list[str]:
@@ -134,8 +133,7 @@ def _section(runs, finished, chosen) -> list[str]:
         f"{pairs['test']:,} test pairs"
         + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
-        *(_table(chosen) if chosen else []),
-        *(_rates(finished, chosen) if chosen else []),
+        *([*_table(chosen), *_rates(finished, chosen)] if chosen else []),
         *([f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []),
         *cost_section({each.label: each.cost for each in chosen}),
         "### How it was run",
@@ -172,9 +170,9 @@ def _table(chosen) -> list[str]:
 
 
 def _difference(series, reference, name, digits) -> str:
-    if reference in (None, series):
-        return "–"
-    differences = paired(series, reference, name)
+    """The mean over seeds, bold if it is larger than twice its standard deviation."""
+    alone = reference is None or series is reference
+    differences = [] if alone else paired(series, reference, name)
     if not differences:
         return "–"
     cell = with_spread(differences, digits, "+")

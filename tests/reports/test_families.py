@@ -22,7 +22,7 @@ def trial(add):
         metrics = {
             "val_prefix_loss_per_token": validation,
             "test_prefix_loss_per_token": test,
-            "test_bleu": bleu,
+            **({} if bleu is None else {"test_bleu": bleu}),
             "peak_memory_bytes": 2**30,
             "parameters_without_tables": 1000,
             "train_source_tokens": 10,
@@ -85,6 +85,13 @@ def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):
     assert "## another text" in page and "test pairs, not of TED-HRLR." in page
     frozen, unfinished = freeze(folder, tmp_path.with_name("frozen"))
     assert (frozen / "families.md").read_text() == page and not unfinished
+
+
+def test_a_run_without_bleu_has_no_difference_of_it(trial):
+    trial("baseline.high.0", 4.0, 5.0, reference=True)
+    folder = trial("repe.high.0", 2.0, 3.0, bleu=None)
+    row, *_ = rows(write_families(folder).read_text(), "repe")
+    assert "| 3.000 | -2.000 | not run | – |" in row
 
 
 def test_a_page_can_be_written_before_any_run_has_finished(add):
