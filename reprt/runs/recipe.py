@@ -146,10 +146,7 @@ class Recipe:
             }
             for table in OWN_TABLES
         }
-        models = self.settings.get("models", {})
-        check(models, dict[str, dict], "[models]")
-        if not models:
-            raise ValueError(f"The recipe {self.name!r} has no [models].")
+        models = self._models()
         for what, names in (("model", models), ("schedule", self.trials.schedules)):
             for name in names:
                 check_name(name, what)
@@ -199,6 +196,26 @@ class Recipe:
                 f"{', '.join(models)}. Received: {special.leave_out}."
             )
         return kept
+
+    def _models(self) -> dict[str, dict]:
+        """The tables of the models, each with what it takes from the one it is like."""
+        tables = self.settings.get("models", {})
+        check(tables, dict[str, dict], "[models]")
+        if not tables:
+            raise ValueError(f"The recipe {self.name!r} has no [models].")
+        models: dict[str, dict] = {}
+        for name, table in tables.items():
+            own, above = dict(table), {}
+            if "like" in own:
+                like = own.pop("like")
+                if like not in tuple(models):
+                    raise ValueError(
+                        f"Expected 'like' in [models.{name}] to be a model above it: "
+                        f"{', '.join(models) or 'none'}. Received: {shown(like)}."
+                    )
+                above = _without(models[like], SHOWN_AS)
+            models[name] = {**above, **own}
+        return models
 
     def _run(self, name, where, model, shared, trial, text) -> RunSettings:
         overrides = dict(model)

@@ -98,6 +98,22 @@ def test_the_embedded_table_takes_precedence_on_the_embedded_corpus_alone(write)
     assert {run.training.seed for run in recipe.runs(embedded=True)} == {7}
 
 
+def test_a_model_like_another_differs_in_what_it_says_itself(write):
+    like = (
+        "[models.small]\nlabel = 'small one'\ncolour = '#000000'\nreference = true\n"
+        "preset = 'repe'\nnum_blocks = 1\nschedule.dim = 32\n"
+        "[models.sharp]\nlike = 'small'\ndropout = 0.3\n"
+        "[models.deep]\nlike = 'sharp'\nnum_blocks = 4\n"
+    )
+    small, sharp, deep = load_recipe(write(like)).runs(embedded=False)
+    assert sharp.preset == deep.preset == "repe" and small.reference
+    assert sharp.model == dataclasses.replace(small.model, dropout=0.3)
+    assert deep.model == dataclasses.replace(sharp.model, num_blocks=4)
+    assert deep.schedule == sharp.schedule == small.schedule
+    # How the first one is shown is its own.
+    assert not any((sharp.label, sharp.colour, sharp.reference))
+
+
 def test_only_keeps_the_named_models(write):
     recipe = load_recipe(write(RECIPE))
     assert [run.name for run in recipe.runs(False, only=["variant"])] == ["variant"]
@@ -178,6 +194,11 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.x]", "'preset' in [models.x] to be one of .*Received: None"),
         ("[models.x]\npreset = 'rope'", "'preset' in [models.x] .*Received: 'rope'"),
         ("[models.x]\npreset = []", "'preset' in [models.x] .*Received: []"),
+        ("[models.x]\nlike = 'y'", "'like' in [models.x] .* above it: none.*'y'"),
+        (
+            "[models.y]\npreset = 'repe'\n[models.x]\nlike = ['y']",
+            "'like' in [models.x] to be a model above it: y. Received: ['y']",
+        ),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks' .*'num_blocks'"),
         ("[models.x]\npreset = 'repe'\nnum_blocks = '1'", "'num_blocks' .*type int"),
         ("[models.x]\npreset = 'repe'\ntraining = 1", "'training' in [models.x] to be"),
