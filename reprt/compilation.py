@@ -68,6 +68,15 @@ def shapes_are_dear() -> bool:
     return keras.backend.backend() == "jax"
 
 
+def streams() -> int:
+    """Returns how many batches are best searched side by side.
+
+    A search has many small products. On a CPU TensorFlow leaves cores idle in them,
+    which a second batch can use.
+    """
+    return 2 if keras.backend.backend() == "tensorflow" else 1
+
+
 def length_with_room(length: int, most: int) -> int:
     """Returns the length that so long a sequence is best padded to.
 

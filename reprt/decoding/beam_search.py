@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -14,9 +15,10 @@ from reprt.data.batching import padded
 from reprt.layers.masks import FORBIDDEN, check_ids
 
 EXTRA_TOKENS = 50  # as in the original Transformer
-MORE_ROOM = 16  # tokens, at least, that room is made for at a time
+MORE_ROOM = 8  # tokens, at least, that room is made for at a time
 # Few different numbers of candidates, since JAX compiles for each of them.
 PIECES_MULTIPLE = 256
+BLOCK = 64  # columns, among which the best are sought first
 MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
 
 
@@ -167,7 +169,7 @@ class BeamSearch:
         self._encode = compiled(
             lambda ids: model.encode(ids, training=False), model, [IDS], often=False
         )
-        self._step = compiled(self.step, model)
+        self._run = compiled(self.run, model)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.
@@ -195,20 +197,20 @@ class BeamSearch:
         # Fewer rows are another shape.
         most_live = 0.0 if shapes_are_dear() else MOST_LIVE
         rows = np.arange(len(found))  # the sentences that are in the batch
-        position = 0
+        position = ops.zeros((), "int32")
         while len(rows):
-            if position == capacity:
-                more = more_room(position, most)
+            if (taken := int(position)) == capacity:
+                more = more_room(taken, most)
                 beams, prefixes = _extended(beams, more), prefixes.extended(more)
                 capacity += more
-            beams, prefixes = self._step(
-                beams, prefixes, ops.convert_to_tensor(position, "int32"), output
+            ends = ops.convert_to_tensor([capacity, int(most_live * len(rows))])
+            beams, prefixes, position = self._run(
+                beams, prefixes, position, ends, output
             )
-            position += 1
             live = np.flatnonzero(ops.convert_to_numpy(beams.live))
             if len(live) > most_live * len(rows):
                 continue
-            for row, best in self._found(beams, rows, position):
+            for row, best in self._found(beams, rows, int(position)):
                 found[row] = best
             rows = rows[live]
             if len(live):
@@ -266,6 +268,31 @@ class BeamSearch:
             (ops.take(kernel, pieces, axis=1), added),
         )
 
+    def run(self, beams: _Beams, prefixes, position, ends, output=None):
+        """Takes one step after the other.
+
+        Args:
+            beams, prefixes, position, output: as `step` takes them.
+            ends: integers, two: it stops at this position, and where no more sentences
+                than these are live.
+
+        Returns:
+            The new beams, prefixes and position.
+        """
+        begin = beams, prefixes, position
+        shapes = keras.tree.map_structure(ops.shape, begin)
+
+        def goes_on(beams, prefixes, position):
+            live = ops.sum(ops.cast(beams.live, "int32"))
+            return ops.logical_and(position < ends[0], live > ends[1])
+
+        def step(beams, prefixes, position):
+            new = (*self.step(beams, prefixes, position, output), position + 1)
+            # TensorFlow may have lost sight of sizes.
+            return keras.tree.map_structure_up_to(begin, ops.reshape, new, shapes)
+
+        return ops.while_loop(goes_on, step, begin)
+
     def step(self, beams: _Beams, prefixes, position, output=None):
         """Extends every hypothesis by a token.
 
@@ -284,19 +311,20 @@ class BeamSearch:
             prefixes,
             None if output is None else output.projection,
         )
-        k, words = self.beam_size, ops.shape(logits)[-1]
-        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
+        k = self.beam_size
+        # Twice as many as needed, for as many as there are beams may end here. With one
+        # beam the search is over then.
+        most = 1 if k == 1 else 2 * k
+        # How many candidates there are is not known, but for this.
+        each = min(most, logits.shape[1] or PIECES_MULTIPLE)
         never = self._never if output is None else output.never
-        log_probabilities = log_probabilities + ops.convert_to_tensor(never)
-        log_probabilities = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
-            log_probabilities, (-1, k, words)
+        best, token = _best_pieces(ops.cast(logits, "float32"), never, each)
+        best = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
+            best, (-1, k, each)
         )
-        # Twice as many as needed, for as many as there are beams may end here.
-        best, index = ops.top_k(
-            ops.reshape(log_probabilities, (-1, k * words)), 2 * k
-        )
-        index = ops.cast(index, "int32")
-        parent, token = index // words, index % words
+        best, index = _top_k(ops.reshape(best, (-1, k * each)), most)
+        parent = index // each
+        token = _columns(ops.reshape(token, (-1, k * each)), index)
         if output is not None:
             token = ops.take(output.pieces, token)
         ends = token == self.end_id
@@ -310,14 +338,14 @@ class BeamSearch:
         scores = ops.where(
             ends & (ops.arange(best.shape[1]) < k), best / penalty, -math.inf
         )
-        ended_scores, kept = ops.top_k(
+        ended_scores, kept = _top_k(
             ops.concatenate([beams.ended_scores, scores], axis=1), k
         )
         ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
         ended_tokens = _rows(ended_tokens, kept, ended_tokens.shape[1])
 
         # The best of the others go on.
-        going, kept = ops.top_k(ops.where(ends, -math.inf, best), k)
+        going, kept = _top_k(ops.where(ends, -math.inf, best), k)
         parent, token = _columns(parent, kept), _columns(token, kept)
         new = _Beams(
             last=token,
@@ -394,12 +422,15 @@ class BeamSearch:
 def more_room(tokens: int, most: int) -> int:
     """Returns for how many tokens more there should be room, after so many.
 
-    Half as many as there are, so that a long sentence is not copied at every step.
+    A share of those that there are, so that a long sentence is not copied too often: a
+    half where each shape is dear, else an eighth, since every step passes over the
+    room.
 
     >>> more_room(100, 2048)
-    50
+    12
     """
-    return min(max(MORE_ROOM, tokens // 2), most - tokens)
+    share, least = (2, 2 * MORE_ROOM) if shapes_are_dear() else (8, MORE_ROOM)
+    return min(max(least, tokens // share), most - tokens)
 
 
 def _extended(beams, tokens):
@@ -408,6 +439,36 @@ def _extended(beams, tokens):
         tokens=ops.pad(beams.tokens, room),
         ended_tokens=ops.pad(beams.ended_tokens, room),
     )
+
+
+def _best_pieces(logits, never, count):
+    """The log-probabilities of the likeliest pieces, `(hypotheses, count)`, and which.
+
+    Few passes over the logits: a vocabulary is wide, and the search needs little of it.
+    """
+    # The likeliest piece's probability is its share of the sum of exponentials.
+    shares = ops.max(ops.softmax(logits), axis=1, keepdims=True)
+    total = ops.max(logits, axis=1, keepdims=True) - ops.log(shares)
+    best, pieces = _top_k(logits + never, count)
+    return best - total, pieces
+
+
+def _top_k(x, count):
+    """As `ops.top_k` of `(rows, columns)`, sooner where there are many columns."""
+    columns = x.shape[1]
+    if columns is None or columns < 4 * BLOCK * count:
+        best, places = ops.top_k(x, count)
+        return best, ops.cast(places, "int32")
+    # The best stand in those blocks of columns whose own best are the best.
+    blocks = -(-columns // BLOCK)
+    x = ops.pad(x, ((0, 0), (0, -columns % BLOCK)), constant_values=-math.inf)
+    x = ops.reshape(x, (-1, blocks, BLOCK))
+    _, chosen = ops.top_k(ops.max(x, axis=2), count)
+    # In their order, so that of equals the first is chosen, as above.
+    chosen = ops.sort(ops.cast(chosen, "int32"), axis=1)
+    x = ops.reshape(_rows(x, chosen, blocks), (-1, count * BLOCK))
+    best, places = _top_k(x, count)
+    return best, _columns(chosen, places // BLOCK) * BLOCK + places % BLOCK
 
 
 def _rows(x, chosen, count):

@@ -62,21 +62,7 @@ class ExportedTranslator(tf.Module):
         search = self._search
         capacity = search.most_tokens(tf.shape(ids)[1])
         beams, prefixes = search.start(ids, capacity)
-        state = (beams, prefixes, tf.constant(0))
-        # Only the sizes of a batch are left open.
-        shapes = tf.nest.map_structure(lambda x: x.shape, state)
-
-        def step(beams, prefixes, position):
-            new = (*search.step(beams, prefixes, position), position + 1)
-            tf.nest.map_structure(lambda x, shape: x.set_shape(shape), new, shapes)
-            return new
-
-        beams, _, _ = tf.while_loop(
-            lambda beams, prefixes, position: tf.reduce_any(beams.live),
-            step,
-            state,
-            shape_invariants=shapes,
-        )
+        beams, *_ = search.run(beams, prefixes, tf.constant(0), (capacity, 0))
         return search.best(beams)
 
 

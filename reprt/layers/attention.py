@@ -9,6 +9,7 @@ from keras import ops
 from reprt.layers.masks import causal_mask, for_softmax
 
 HEADS_FIRST = (0, 2, 1, 3)
+TOKENS_LAST = (0, 2, 3, 1)
 EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 
 
@@ -200,7 +201,13 @@ class PMHA(keras.layers.Layer):
                 strict=True,
             )
             heads = [
-                self._attend(q, k, v, self._combined(None, real, q), training)[0]
+                self._attend(
+                    q,
+                    ops.transpose(k, (0, 1, 3, 2)),
+                    v,
+                    self._combined(None, real, q),
+                    training,
+                )[0]
                 for q, k, v, real in groups
             ]
             return self.output_dense(query_packing.join(heads))
@@ -218,83 +225,94 @@ class PMHA(keras.layers.Layer):
             value: tensor `(batch, sources, value_width)`.
 
         Returns:
-            The pair `(keys, values)`, `(batch, heads, sources, key_dim)` and
-            `(batch, heads, sources, value_dim)`.
+            The pair `(keys, values)`, `(batch, heads, key_dim, sources)` and
+            `(batch, heads, sources, value_dim)`. So few queries pass over them in the
+            order of memory.
         """
-        # Copies, because Keras warns when a projection loses one of its masks.
-        key, value = ops.copy(key), ops.copy(value)
         keys, values = self._keys(key), self._values(key, value)
-        return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
+        return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
 
     def room(self, sequences, capacity):
-        """Returns keys and values, as of `heads`, of so many tokens yet to come."""
-        widths = self.key_dim, self.value_dim or self.key_dim
-        return tuple(
-            ops.zeros((sequences, self.num_heads, capacity, width), self.compute_dtype)
-            for width in widths
-        )
+        """Returns `past` and `recent` of a `BlockCache` without a token.
+
+        Args:
+            sequences: how many there are.
+            capacity: how many tokens there is room for.
+        """
+
+        def empty(*shape):
+            shape = sequences, self.num_heads, *shape
+            return ops.zeros(shape, self.compute_dtype)
+
+        key, value = self.key_dim, self.value_dim or self.key_dim
+        past = empty(key, 0), empty(0, value)
+        return past, (empty(capacity, key), empty(capacity, value))
 
     def attend(
         self, query, keys, values, attention_mask=None, key_mask=None, training=None
     ):
         """Returns output and weights, given what `heads` returned; as the call does."""
-        query = ops.transpose(self._queries(ops.copy(query)), HEADS_FIRST)
+        query = ops.transpose(self._queries(query), HEADS_FIRST)
         mask = self._combined(attention_mask, key_mask, query)
         heads, weights = self._attend(query, keys, values, mask, training)
         # Swapping the same two axes swaps them back.
-        return self.output_dense(ops.transpose(heads, HEADS_FIRST)), weights
+        return _projected(self.output_dense, ops.transpose(heads, HEADS_FIRST)), weights
 
-    def attend_after(self, query, keys, values, memory, memory_mask, seen):
-        """Attends to the beginning of the own sequence, and to what followed it.
+    def token(self, key, value):
+        """Returns keys and values of one token, `(sequences, heads, 1, …)` both.
 
-        All hypotheses of a sentence share one beginning.
+        Args:
+            key: tensor `(sequences, 1, width)`.
+            value: tensor `(sequences, 1, value_width)`.
+        """
+        return _of_one(self._keys(key)), _of_one(self._values(key, value))
+
+    def attend_to(self, query, parts, memory=None):
+        """Attends to the tokens of several sequences as to those of one.
 
         Args:
             query: tensor `(hypotheses, 1, width)`, a token of each; the hypotheses of
                 a sentence follow one another, as many of each.
-            keys, values: tensors `(hypotheses, heads, capacity, …)` of what followed.
-            memory: keys and values of the beginnings, as `heads` returned them, with
-                `sentences` for `batch`.
-            memory_mask: boolean tensor `(sentences, sources)`, True on real tokens.
-            seen: boolean tensor `(capacity,)`, True where there is a token by now.
+            parts: for each sequence the triple of keys and values, as `heads` returns
+                them, and of a boolean mask that broadcasts to `(hypotheses, 1,
+                sources)`, True where to attend, or None.
+            memory: such a triple of the sentences, before the others; their hypotheses
+                share it.
 
         Returns:
             Tensor `(hypotheses, 1, width)`.
         """
-        sentences, sources = ops.shape(memory_mask)[0], ops.shape(memory_mask)[1]
-        heads = self.num_heads
-
-        def together(x):  # the hypotheses of a sentence, as its queries
-            x = ops.reshape(x, (sentences, -1, heads, ops.shape(x)[-1]))
-            return ops.transpose(x, HEADS_FIRST)
-
-        def apart(x, width):
-            return ops.reshape(ops.transpose(x, HEADS_FIRST), (-1, heads, 1, width))
-
-        query = ops.transpose(self._queries(query), HEADS_FIRST)
-        of_memory = self._scores(together(query), memory[0], memory_mask[:, None, :])
-        scores = [
-            apart(of_memory, sources),
-            self._scores(query, keys, seen[None, None]),
-        ]
-        weights = ops.cast(
-            ops.softmax(ops.concatenate(scores, axis=-1), axis=-1), values.dtype
-        )
-        beginning, rest = weights[..., :sources], weights[..., sources:]
-        attended = ops.matmul(together(beginning), memory[1])
-        attended = apart(attended, attended.shape[-1]) + ops.matmul(rest, values)
-        return self.output_dense(ops.transpose(attended, HEADS_FIRST))
+        query = _of_one(self._queries(query))
+        scores = [self._scores(query, keys, mask) for keys, _, mask in parts]
+        if memory is not None:
+            keys, values, mask = memory
+            sentences = ops.shape(keys)[0]
+            shared = self._scores(_together(query, sentences), keys, mask)
+            scores.insert(0, _apart(shared))
+        weights = ops.softmax(ops.concatenate(scores, axis=3), axis=3)
+        weights = ops.cast(weights, self.compute_dtype)
+        attended, start = [], 0
+        if memory is not None:
+            start = ops.shape(values)[2]
+            shared = _together(weights[..., :start], sentences)
+            attended.append(_apart(ops.matmul(shared, values)))
+        for _, values, _ in parts:
+            end = start + ops.shape(values)[2]
+            attended.append(ops.matmul(weights[..., start:end], values))
+            start = end
+        heads = _of_one(sum(attended[1:], attended[0]))
+        return _projected(self.output_dense, heads)
 
     def _queries(self, query):
-        return self._normed(self.query_dense(query))
+        return self._normed(_projected(self.query_dense, query))
 
     def _keys(self, key):
-        return self._normed(self.key_dense(key))
+        return self._normed(_projected(self.key_dense, key))
 
     def _values(self, key, value):
         if self.key_in_value:
             value = ops.concatenate([value, key], axis=-1)
-        return self.value_dense(value)
+        return _projected(self.value_dense, value)
 
     def _normed(self, x):
         if not self.query_key_norm:
@@ -305,7 +323,7 @@ class PMHA(keras.layers.Layer):
 
     def _scores(self, query, key, mask):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        scores = ops.matmul(query, key)
         learnt = self.query_key_norm
         scale = ops.cast(self.scale, scores.dtype) if learnt else self.key_dim**-0.5
         scores = scores * scale
@@ -347,6 +365,35 @@ class PMHA(keras.layers.Layer):
             "query_key_norm": self.query_key_norm,
             "key_in_value": self.key_in_value,
         }
+
+
+def _projected(dense, x):
+    """Every token's projection, `(batch, tokens, …)`.
+
+    It is one product for the tokens of all sequences, which for short ones takes
+    TensorFlow a fraction of the time of a product for each. Nor has it a mask, whose
+    loss Keras would warn of.
+    """
+    batch, tokens = ops.shape(x)[:2]
+    projected = dense(ops.reshape(x, (1, -1, *x.shape[2:])))
+    return ops.reshape(projected, (batch, tokens, *projected.shape[2:]))
+
+
+def _of_one(x):
+    """From one token's `(…, 1, heads, width)` to `(…, heads, 1, width)`, and back."""
+    return ops.reshape(x, (-1, *x.shape[2:0:-1], x.shape[3]))
+
+
+def _together(x, sentences):
+    """From hypotheses `(…, heads, 1, width)` to sentences `(…, heads, each, width)`."""
+    x = ops.reshape(x, (sentences, -1, x.shape[1], ops.shape(x)[3]))
+    return ops.transpose(x, HEADS_FIRST)
+
+
+def _apart(x):
+    """The inverse of `_together`."""
+    x = ops.transpose(x, HEADS_FIRST)
+    return ops.reshape(x, (-1, x.shape[2], 1, ops.shape(x)[3]))
 
 
 def _zero_below(start, rows, shape, dtype=None):

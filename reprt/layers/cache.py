@@ -4,49 +4,91 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+SWAPPED = (0, 1, 3, 2)  # from keys by token to keys as a product takes them, and back
+
 
 class BlockCache(NamedTuple):
-    """Keys and values of one decoder block, as its attentions take them.
+    """Keys and values of one decoder block.
 
-    Hypotheses are those of all sentences, one sentence's after the other's. There is
-    room for `capacity` tokens, so that shapes stay as they are from step to step.
+    Hypotheses are those of all sentences, one sentence's after the other's. A step
+    writes into the recent tokens alone, since TensorFlow copies what it writes into.
 
     Attributes:
-        keys: `(hypotheses, heads, capacity, key_dim)`, of the target.
-        values: `(hypotheses, heads, capacity, value_dim)`, of the target.
-        memory: the pair `(sentences, heads, sources, key_dim)` and `(sentences, heads,
-            sources, value_dim)` of the encoded source, or, without cross attention, of
-            the beginning of the same sequence; `()` if there is neither.
+        past: of the hypotheses' first tokens, as attention takes them: the pair
+            `(hypotheses, heads, key_dim, tokens)` and `(hypotheses, heads, tokens,
+            value_dim)`.
+        recent: of the tokens after them, with room for some more, so that shapes stay
+            as they are from step to step: `(hypotheses, heads, tokens, …)` both.
+        memory: as the past, of the sentences' encoded sources, or, without cross
+            attention, of the beginnings of the same sequences; `()` if there is
+            neither.
     """
 
-    keys: Any
-    values: Any
+    past: Any
+    recent: Any
     memory: tuple = ()
 
     def written(self, keys, values, position):
-        """Returns the same with a token, `(hypotheses, heads, 1, …)`, at `position`."""
-        here = ops.equal(ops.arange(ops.shape(self.keys)[2]), position)[:, None]
+        """Returns the same with a token at `position`.
+
+        Args:
+            keys, values: the token's, as `PMHA.token` returns them.
+            position: scalar; the first one after the past, or a later one.
+        """
+        here = ops.arange(_tokens(self.recent)) == position - _tokens(self.past)
         return self._replace(
-            keys=ops.where(here, keys, self.keys),
-            values=ops.where(here, values, self.values),
+            recent=tuple(
+                ops.where(here[:, None], token, room)
+                for token, room in zip((keys, values), self.recent)
+            )
         )
+
+    def until(self, position):
+        """Returns what tokens up to a position have, in parts for `PMHA.attend_to`.
+
+        Args:
+            position: as in `written`.
+        """
+        keys, values = self.recent
+        seen = ops.arange(_tokens(self.recent)) <= position - _tokens(self.past)
+        return (*self.past, None), (_swapped(keys), values, seen[None, None])
 
     def of_hypotheses(self, chosen):
         """Returns these hypotheses alone, of the same sentences."""
         return self._replace(
-            keys=ops.take(self.keys, chosen, axis=0),
-            values=ops.take(self.values, chosen, axis=0),
+            past=_taken(self.past, chosen), recent=_taken(self.recent, chosen)
         )
 
     def of_sentences(self, sentences, hypotheses):
         """Returns these sentences alone, and their hypotheses."""
         return self.of_hypotheses(hypotheses)._replace(
-            memory=tuple(ops.take(each, sentences, axis=0) for each in self.memory)
+            memory=_taken(self.memory, sentences)
         )
 
     def extended(self, tokens):
-        """Returns the same with room for so many tokens more."""
-        room = ((0, 0), (0, 0), (0, tokens), (0, 0))
-        return self._replace(
-            keys=ops.pad(self.keys, room), values=ops.pad(self.values, room)
+        """Returns the same with room for so many tokens more, once there is none."""
+        keys, values = self.recent
+        past = (
+            ops.concatenate([self.past[0], _swapped(keys)], axis=3),
+            ops.concatenate([self.past[1], values], axis=2),
         )
+        return self._replace(
+            past=past,
+            recent=tuple(
+                ops.zeros((*ops.shape(x)[:2], tokens, x.shape[3]), x.dtype)
+                for x in self.recent
+            ),
+        )
+
+
+def _swapped(keys):
+    return ops.transpose(keys, SWAPPED)
+
+
+def _tokens(part):
+    """How many there are."""
+    return ops.shape(part[1])[2]
+
+
+def _taken(part, chosen):
+    return tuple(ops.take(each, chosen, axis=0) for each in part)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from reprt.layers.attention import PMHCA, PMMHA
 from reprt.layers.blocks import Block, BlockStack
@@ -191,11 +190,11 @@ class DecoderBlock(Block):
             memory_value: as in the call.
         """
         self._check_memory(memory)
-        keys, values = self.self_attention.room(hypotheses, capacity)
+        cache = BlockCache(*self.self_attention.room(hypotheses, capacity))
         if memory is None:
-            return BlockCache(keys, values)
+            return cache
         value = memory if memory_value is None else memory_value
-        return BlockCache(keys, values, self.cross_attention.heads(memory, value))
+        return cache._replace(memory=self.cross_attention.heads(memory, value))
 
     def step(self, states, value, cache, position, memory_padding_mask=None):
         """Takes the block one target token further.
@@ -212,32 +211,21 @@ class DecoderBlock(Block):
             The states that the call would return at this position, and the new cache.
         """
 
+        memory = None
+        if cache.memory:
+            memory = *cache.memory, memory_padding_mask[:, None]
+        crossing = self.cross_attention is not None
+
         def attend(x):
-            heads = self.self_attention.heads(x, x if value is None else value)
-            written = cache.written(*heads, position)
-            seen = ops.arange(ops.shape(written.keys)[2]) <= position
-            if self.cross_attention is None and cache.memory:
-                attended = self.self_attention.attend_after(
-                    x, *written, memory_padding_mask, seen
-                )
-            else:
-                attended, _ = self.self_attention.attend(
-                    x, written.keys, written.values, attention_mask=seen[None, None]
-                )
-            return attended, written
+            token = self.self_attention.token(x, x if value is None else value)
+            written = cache.written(*token, position)
+            before = None if crossing else memory
+            return self.self_attention.attend_to(
+                x, written.until(position), before
+            ), written
 
         def attend_to_memory(x):
-            # All hypotheses of a sentence attend to its memory at once, which exists
-            # once.
-            keys, values = cache.memory
-            sentences, width = ops.shape(keys)[0], x.shape[-1]
-            attended, _ = self.cross_attention.attend(
-                ops.reshape(x, (sentences, -1, width)),
-                keys,
-                values,
-                key_mask=memory_padding_mask,
-            )
-            return ops.reshape(attended, (-1, 1, width)), None
+            return self.cross_attention.attend_to(x, (), memory), None
 
         states, (cache, _) = self._wired(states, attend, attend_to_memory)
         return states, cache

@@ -10,11 +10,13 @@ import sys
 import naive
 import numpy as np
 import pytest
+from keras import ops
 from naive import END, PAD, SIZES, START, VARIANTS
 
 from reprt import models
 from reprt.constants import RESERVED
 from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding import beam_search
 from reprt.decoding.beam_search import (
     EXTRA_TOKENS,
     MORE_ROOM,
@@ -187,6 +189,17 @@ def test_more_hypotheses_than_words():
     # There are ten, but neither padding nor the start is ever said.
     words = [word for word in range(10) if word not in (PAD, START, END)]
     assert sorted(one.ids for one in found) == [(), *((word,) for word in words)]
+
+
+@pytest.mark.parametrize("columns, count", [(1000, 2), (1024, 1), (200, 8)])
+def test_the_best_columns_are_those_of_a_full_sort(columns, count):
+    # Whole numbers, so that there are equals.
+    x = np.random.default_rng(0).integers(0, 30, (6, columns)).astype("float32")
+    x[0], x[1, 5:] = -np.inf, -np.inf
+    best, places = beam_search._top_k(ops.convert_to_tensor(x), count)
+    expected = np.argsort(-x, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(best, np.take_along_axis(x, expected, axis=1))
+    np.testing.assert_array_equal(places, expected)
 
 
 def bias(model, **words):

@@ -99,7 +99,7 @@ def test_a_search_scores_candidates_and_chooses_no_other(name, settings):
 
 
 def test_batches_may_have_any_numbers_of_candidates(monkeypatch):
-    monkeypatch.setattr("reprt.decoding.beam_search.PIECES_MULTIPLE", 1)
+    monkeypatch.setattr("reprt.decoding.beam_search.PIECES_MULTIPLE", 2)
     model = build("baseline")
     candidates = Candidates(range(4), [[]] * 4 + [[5], [6], [5, 7], [8], [9], [4, 5]])
     search = BeamSearch(

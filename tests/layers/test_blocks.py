@@ -50,7 +50,7 @@ def test_a_decoder_without_a_memory_steps_as_it_is_called(place):
     assert len(decoder.weights) == 2 * (8 + 4 + 4) + 2
     expected, scores = decoder(STATES, return_attention_scores=True)
     assert [across for _, across in scores] == [None, None]
-    caches = decoder.start(2, 4)
+    caches = decoder.start(2, 3)
     for position in range(5):
         states, caches = decoder.step(
             STATES[:, position : position + 1], None, caches, position
@@ -58,7 +58,7 @@ def test_a_decoder_without_a_memory_steps_as_it_is_called(place):
         np.testing.assert_allclose(states[:, 0], expected[:, position], atol=1e-5)
         if position == 2:
             caches = tuple(
-                cache.extended(1).of_sentences([0, 1], [0, 1]) for cache in caches
+                cache.extended(2).of_sentences([0, 1], [0, 1]) for cache in caches
             )
 
 

@@ -104,9 +104,10 @@ class Walk:
 
     @property
     def room(self):
-        recomputed = isinstance(self.kept, RecomputedPrefixes)
-        tokens = self.kept.ids if recomputed else self.kept.blocks[0].keys[:, 0]
-        return tokens.shape[1]
+        if isinstance(self.kept, RecomputedPrefixes):
+            return self.kept.ids.shape[1]
+        block = self.kept.blocks[0]
+        return sum(values.shape[2] for _, values in (block.past, block.recent))
 
     def extend(self, tokens):
         before = self.room
