@@ -31,7 +31,8 @@ from text import END, START, generate, load
 
 OURS = "reprt"
 BASELINES = ("reprt", "tutorial", "ctranslate2", "ctranslate2:parallel")
-INFORMATION = ("reprt:repe-prefix", "reprt:repe")
+BASELINES += ("ctranslate2:mkl", "ctranslate2:parallel-mkl")
+INFORMATION = ("reprt:repe-no-norm", "reprt:repe")
 GROWING = (OURS, *INFORMATION)
 PAD = 0
 # How far the log-probability of a given token may be from ours.

@@ -5,8 +5,10 @@ the residual, Keras' epsilon, and our table of positions. So the model is the sa
 for rounding. Its tokens are strings; ours are called by their ids.
 
 All threads work on one batch, or in the variant `parallel` each on a batch of its own.
+In the variants `mkl` and `parallel-mkl` its products are those of MKL, not of oneDNN.
 """
 
+import os
 import tempfile
 
 import ctranslate2
@@ -33,8 +35,11 @@ class Peer:
 
     def __init__(self, settings):
         self.batch_size = settings.batch_size
+        variant = settings.variant.split("-")
+        if "mkl" in variant:
+            os.environ["CT2_USE_MKL"] = "1"  # read when a translator is made
         threads = {"inter_threads": 1, "intra_threads": settings.threads}
-        if settings.variant == "parallel":
+        if "parallel" in variant:
             threads = {"inter_threads": settings.threads, "intra_threads": 1}
         with tempfile.TemporaryDirectory() as folder:
             spec = converted(settings.load(), SIZES["baseline"])

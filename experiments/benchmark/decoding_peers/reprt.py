@@ -1,7 +1,7 @@
 """Our own search, over batches of sentences of like length, as `Translator` has it.
 
 The model is the baseline; variants: `repe`, as published, which decodes the whole
-prefix at every step, and `repe-prefix`, which does not see ahead and is cached.
+prefix at every step, and `repe-no-norm`, which does not see ahead and is cached.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ from reprt.runs.run_folder import RunFolder
 VARIANTS = {
     "": ("baseline", {}),
     "repe": ("repe", {}),
-    "repe-prefix": ("repe", {"decoder_statistics": "prefix"}),
+    "repe-no-norm": ("repe", {"embedding_norm": "none"}),
 }
 NEVER = -1e9  # a bias that leaves no probability
 
