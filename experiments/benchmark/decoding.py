@@ -30,8 +30,10 @@ from process import ROOT, Process, WorkerFailed, provenance
 from text import END, START, generate, load
 
 OURS = "reprt"
-BASELINES = ("reprt", "tutorial", "ctranslate2", "ctranslate2:parallel")
-BASELINES += ("ctranslate2:mkl", "ctranslate2:parallel-mkl")
+BASELINES = (
+    *("reprt", "tutorial", "ctranslate2", "ctranslate2:parallel"),
+    *("ctranslate2:mkl", "ctranslate2:parallel-mkl"),
+)
 INFORMATION = ("reprt:repe-no-norm", "reprt:repe")
 GROWING = (OURS, *INFORMATION)
 PAD = 0

@@ -2,20 +2,22 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from keras import ops
 
-from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
+from reprt.compilation import IDS, compiled, shapes_are_dear, streams, with_room
 from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, PAD_ID, STEEPEST_PENALTY
-from reprt.data.batching import padded
+from reprt.data.batching import by_length, padded
 from reprt.layers.masks import FORBIDDEN, check_ids
 
 EXTRA_TOKENS = 50  # as in the original Transformer
-MORE_ROOM = 8  # tokens, at least, that room is made for at a time
+FIRST_ROOM = 16  # tokens that there is room for at first
+MORE_ROOM = 8  # and that room is made for at a time, at least
 # Few different numbers of candidates, since JAX compiles for each of them.
 PIECES_MULTIPLE = 256
 BLOCK = 64  # columns, among which the best are sought first
@@ -203,12 +205,13 @@ class BeamSearch:
                 more = more_room(taken, most)
                 beams, prefixes = _extended(beams, more), prefixes.extended(more)
                 capacity += more
-            ends = ops.convert_to_tensor([capacity, int(most_live * len(rows))])
+            fewest = int(most_live * len(rows))
+            ends = ops.convert_to_tensor([capacity, fewest])
             beams, prefixes, position = self._run(
                 beams, prefixes, position, ends, output
             )
             live = np.flatnonzero(ops.convert_to_numpy(beams.live))
-            if len(live) > most_live * len(rows):
+            if len(live) > fewest:
                 continue
             for row, best in self._found(beams, rows, int(position)):
                 found[row] = best
@@ -216,6 +219,29 @@ class BeamSearch:
             if len(live):
                 beams, prefixes = self._of_sentences(beams, prefixes, live)
         return found
+
+    def in_batches(
+        self, source: Sequence[np.ndarray], batch_size: int
+    ) -> Iterator[tuple[np.ndarray, list[list[Hypothesis]]]]:
+        """Searches batches of similar length, and yields them one after the other.
+
+        Args:
+            source: each sentence's ids.
+            batch_size: the most sentences of a batch.
+
+        Yields:
+            The indices of a batch's sentences, and the hypotheses of each.
+        """
+        # Where padding counts, a translation must not depend on what it met in its
+        # batch.
+        equal = self.model.padding_matters
+        batches = list(by_length([len(ids) for ids in source], batch_size, equal))
+
+        def searched(chosen):
+            return self(padded([source[index] for index in chosen]))
+
+        with ThreadPoolExecutor(streams()) as pool:
+            yield from zip(batches, pool.map(searched, batches))
 
     def most_tokens(self, source_tokens):
         """Returns the most tokens that translations of so long sources may have."""
@@ -280,7 +306,6 @@ class BeamSearch:
             The new beams, prefixes and position.
         """
         begin = beams, prefixes, position
-        shapes = keras.tree.map_structure(ops.shape, begin)
 
         def goes_on(beams, prefixes, position):
             live = ops.sum(ops.cast(beams.live, "int32"))
@@ -288,8 +313,7 @@ class BeamSearch:
 
         def step(beams, prefixes, position):
             new = (*self.step(beams, prefixes, position, output), position + 1)
-            # TensorFlow may have lost sight of sizes.
-            return keras.tree.map_structure_up_to(begin, ops.reshape, new, shapes)
+            return keras.tree.map_structure(_in_shape_of, new, begin)
 
         return ops.while_loop(goes_on, step, begin)
 
@@ -424,12 +448,14 @@ def more_room(tokens: int, most: int) -> int:
 
     A share of those that there are, so that a long sentence is not copied too often: a
     half where each shape is dear, else an eighth, since every step passes over the
-    room.
+    room. At first there is more, so that a short sentence needs one graph.
 
     >>> more_room(100, 2048)
     12
     """
-    share, least = (2, 2 * MORE_ROOM) if shapes_are_dear() else (8, MORE_ROOM)
+    dear = shapes_are_dear()
+    least = FIRST_ROOM if dear or not tokens else MORE_ROOM
+    share = 2 if dear else 8
     return min(max(least, tokens // share), most - tokens)
 
 
@@ -439,6 +465,11 @@ def _extended(beams, tokens):
         tokens=ops.pad(beams.tokens, room),
         ended_tokens=ops.pad(beams.ended_tokens, room),
     )
+
+
+def _in_shape_of(new, old):
+    """The new tensor, if TensorFlow has lost sight of sizes that the old one has."""
+    return new if new.shape == old.shape else ops.reshape(new, ops.shape(old))
 
 
 def _best_pieces(logits, never, count):

@@ -5,15 +5,12 @@ import itertools
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from reprt.compilation import streams
 from reprt.constants import UNKNOWN_ID
-from reprt.data.batching import by_length, padded
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
@@ -212,21 +209,12 @@ class Translator:
         """
         found: list[list[Hypothesis]] = [[]] * len(source)
         batch_size = max(1, ROWS // self.search.beam_size)
-        # Where padding counts, a translation must not depend on what it met in its
-        # batch.
-        equal = self.model.padding_matters
-        batches = list(by_length([len(ids) for ids in source], batch_size, equal))
-
-        def searched(chosen):
-            return self.search(padded([source[index] for index in chosen]))
-
         done = 0
-        with ThreadPoolExecutor(streams()) as pool:
-            for chosen, hypotheses in zip(batches, pool.map(searched, batches)):
-                for index, of_one in zip(chosen, hypotheses, strict=True):
-                    found[index] = of_one
-                done += len(chosen)
-                progress(f"translated {done}/{len(source)} sentences")
+        for chosen, hypotheses in self.search.in_batches(source, batch_size):
+            for index, of_one in zip(chosen, hypotheses, strict=True):
+                found[index] = of_one
+            done += len(chosen)
+            progress(f"translated {done}/{len(source)} sentences")
         return found
 
     def attention(self, sentence: str) -> AttentionMaps:

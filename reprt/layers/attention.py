@@ -10,6 +10,7 @@ from reprt.layers.masks import causal_mask, for_softmax
 
 HEADS_FIRST = (0, 2, 1, 3)
 TOKENS_LAST = (0, 2, 3, 1)
+SWAPPED = (0, 1, 3, 2)  # from heads by token to keys as a product takes them, and back
 EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 
 
@@ -203,7 +204,7 @@ class PMHA(keras.layers.Layer):
             heads = [
                 self._attend(
                     q,
-                    ops.transpose(k, (0, 1, 3, 2)),
+                    ops.transpose(k, SWAPPED),
                     v,
                     self._combined(None, real, q),
                     training,

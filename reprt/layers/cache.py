@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-SWAPPED = (0, 1, 3, 2)  # from keys by token to keys as a product takes them, and back
+from reprt.layers.attention import SWAPPED
 
 
 class BlockCache(NamedTuple):

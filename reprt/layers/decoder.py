@@ -214,12 +214,11 @@ class DecoderBlock(Block):
         memory = None
         if cache.memory:
             memory = *cache.memory, memory_padding_mask[:, None]
-        crossing = self.cross_attention is not None
+        before = memory if self.cross_attention is None else None
 
         def attend(x):
             token = self.self_attention.token(x, x if value is None else value)
             written = cache.written(*token, position)
-            before = None if crossing else memory
             return self.self_attention.attend_to(
                 x, written.until(position), before
             ), written

@@ -4,7 +4,6 @@ The model is the baseline; variants: `repe`, as published, which decodes the who
 prefix at every step, and `repe-no-norm`, which does not see ahead and is cached.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import keras
@@ -14,8 +13,7 @@ from keras import ops
 from text import END, START
 
 import reprt
-from reprt.compilation import streams
-from reprt.data.batching import by_length, padded
+from reprt.data.batching import padded
 from reprt.decoding.beam_search import BeamSearch
 from reprt.runs.run_folder import RunFolder
 
@@ -52,15 +50,9 @@ class Peer:
     def translate(self, source, beam_size, max_tokens):
         search = self._search(beam_size, max_tokens)
         found = [()] * len(source)
-        batches = list(by_length([len(ids) for ids in source], self.batch_size))
-        with ThreadPoolExecutor(streams()) as pool:
-            all_hypotheses = pool.map(
-                lambda chosen: search(padded([source[index] for index in chosen])),
-                batches,
-            )
-            for chosen, hypotheses in zip(batches, all_hypotheses):
-                for index, (best, *_) in zip(chosen, hypotheses):
-                    found[index] = best.ids
+        for chosen, hypotheses in search.in_batches(source, self.batch_size):
+            for index, (best, *_) in zip(chosen, hypotheses):
+                found[index] = best.ids
         return found
 
     def scores(self, source, target):
