@@ -32,6 +32,30 @@ BASE = TransformerConfig(
     shared_embedding=True,
 )
 
+# Section 3.1 of the paper.
+REPE = TransformerConfig(
+    num_blocks=2,
+    embedding_dim=64,
+    num_heads=4,
+    key_dim=64,
+    value_dim=64,
+    feed_forward_dim=256,
+    position="concat",
+    embedding_norm="token_norm",
+    value="tokens",
+)
+BASELINE = TransformerConfig(
+    num_blocks=4,
+    embedding_dim=128,
+    num_heads=8,
+    key_dim=128,
+    value_dim=128,
+    feed_forward_dim=512,
+    position="add",
+    embedding_norm="none",
+    value="states",
+)
+
 # Norms before sublayers and one before the output, GELU, learned positions, a
 # vocabulary for each side.
 MODERN = dataclasses.replace(
@@ -74,29 +98,14 @@ TINY: dict[str, Any] = {
 }
 SMALL = {**TINY, "num_blocks": 4, "embedding_dim": 256, "num_heads": 8}
 
-# The class of a preset's settings tells its family. Those of the paper: section 3.1.
+# The class of a preset's settings tells its family.
 PRESETS: dict[str, Any] = {
-    "repe": TransformerConfig(
-        num_blocks=2,
-        embedding_dim=64,
-        num_heads=4,
-        key_dim=64,
-        value_dim=64,
-        feed_forward_dim=256,
-        position="concat",
-        embedding_norm="token_norm",
-        value="tokens",
-    ),
-    "baseline": TransformerConfig(
-        num_blocks=4,
-        embedding_dim=128,
-        num_heads=8,
-        key_dim=128,
-        value_dim=128,
-        feed_forward_dim=512,
-        position="add",
-        embedding_norm="none",
-        value="states",
+    "repe": REPE,
+    "baseline": BASELINE,
+    # Instead of TokenNorm each embedding is divided by its own root mean square, and
+    # queries and keys by their lengths. Neither looks ahead.
+    "repe-causal": dataclasses.replace(
+        REPE, embedding_norm="rms", query_key_norm=True
     ),
     "transformer-base": BASE,
     "transformer-big": dataclasses.replace(

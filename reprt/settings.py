@@ -25,7 +25,7 @@ CHOICES = {
     "encoder_statistics": STATISTICS,
     "decoder_statistics": STATISTICS,
     "position": ("concat", "add"),
-    "value": ("tokens", "states", "tokens_and_states"),
+    "value": ("tokens", "states"),
     "scale": SCALES,
     "table": TABLES,
     "norm_place": NORM_PLACES,
@@ -180,9 +180,8 @@ class TransformerConfig(BlockSettings):
             a position see statistics of later tokens, `"prefix"` does not.
         padding_in_statistics: whether padding rows count among a sequence's tokens.
             A sentence's result then depends on how far its batch was padded.
-        value: what attention weighs: `"tokens"`, the (normalised) embeddings;
-            `"states"`, the key's own sequence; or `"tokens_and_states"`, one beside
-            the other.
+        value: what attention weighs: `"tokens"`, the (normalised) embeddings, or
+            `"states"`, the key's own sequence.
         epsilon: that of the norm of embeddings.
         final_norm: which stacks of blocks end with a LayerNormalization of their own
             where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.

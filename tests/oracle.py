@@ -146,8 +146,6 @@ def transformer(model, source_ids, target_ids):
         return norm(layer, x + sublayer(x))
 
     def weighed(tokens, states):
-        if config.value == "tokens_and_states":
-            return np.concatenate([tokens, states], axis=1)
         return tokens if config.value == "tokens" else states
 
     def attended(layer, x, value, allowed):

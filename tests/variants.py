@@ -29,12 +29,7 @@ PAPERS = {
         for setting in GRID
     },
 }
-# What may make a RePE that does not look ahead, all at once.
-REPAIRED = {
-    "embedding_norm": "rms",
-    "query_key_norm": True,
-    "value": "tokens_and_states",
-}
+NORMED = {"embedding_norm": "rms", "query_key_norm": True}
 # What Transformers elsewhere have; the original and the modern one among them.
 FAMILY = {
     "tied, one table": ("transformer-base", {}),
@@ -48,20 +43,16 @@ FAMILY = {
         "repe",
         {"output_tying": "projected", "shared_embedding": True},
     ),
-    "repe, root mean squares": ("repe", {"embedding_norm": "rms"}),
     "baseline, root mean squares": ("baseline", {"embedding_norm": "rms"}),
-    "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
-    "repe, tokens and states": ("repe", {**PREFIX, "value": "tokens_and_states"}),
-    "baseline, tokens and states": ("baseline", {"value": "tokens_and_states"}),
-    "repe, repaired": ("repe", REPAIRED),
-    "baseline, repaired": ("baseline", {**BEFORE, **REPAIRED}),
+    "repe, causal": ("repe-causal", {}),
+    "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
 }
 ALL = {**PAPERS, **FAMILY}
 # One of each kind that is compared, and what differs in its run.
 COMPARED = {
     "repe": ("repe", {}, {}),
-    "repe-prefix": ("repe", PREFIX, {}),
+    "repe-causal": ("repe-causal", {}, {}),
     "baseline": ("baseline", {}, {}),
     "original": ("transformer-base", {}, {}),
     "modern": ("transformer-modern", {}, {}),

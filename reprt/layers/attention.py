@@ -1,6 +1,5 @@
 """The paper's attentions: the value may have a width of its own (section 2.3)."""
 
-from functools import partial
 from numbers import Integral
 
 import keras
@@ -39,11 +38,6 @@ class PMHA(keras.layers.Layer):
     log2(L² − L) instead, L being the length that 97.5 % of their training sentences
     do not exceed, which a layer does not know. Lengths are computed in float32.
 
-    With `key_in_value` attention weighs the key's own sequence beside the value:
-    [V K] W_k^V stands in the place of V W_k^V. That is V A + K B, with A and B the
-    upper and the lower rows of one matrix, which so learns the share of each. B starts
-    at 0: the layer starts as one that weighs the value alone.
-
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
     `key_mask`; one attached to the query stays attached to the output. A query that
@@ -60,8 +54,6 @@ class PMHA(keras.layers.Layer):
         use_bias: whether the projections have biases. Defaults to True.
         query_key_norm: whether queries and keys are normalised to length 1. Defaults
             to False.
-        key_in_value: whether attention weighs the key's sequence beside the value.
-            Defaults to False.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -105,7 +97,6 @@ class PMHA(keras.layers.Layer):
         dropout=0.0,
         use_bias=True,
         query_key_norm=False,
-        key_in_value=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -122,7 +113,6 @@ class PMHA(keras.layers.Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
-        self.key_in_value = key_in_value
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -142,19 +132,13 @@ class PMHA(keras.layers.Layer):
                 f"{keys} keys and {values} values."
             )
         value_dim = self.key_dim if self.value_dim is None else self.value_dim
-        of_value = {}
-        if self.key_in_value:
-            glorot = keras.initializers.GlorotUniform()
-            start = partial(_zero_below, glorot, value_shape[-1])
-            of_value = {"kernel_initializer": start}
-            value_shape = (*value_shape[:-1], value_shape[-1] + key_shape[-1])
-        for name, shape, width, options in (
-            ("query", query_shape, self.key_dim, {}),
-            ("key", key_shape, self.key_dim, {}),
-            ("value", value_shape, value_dim, of_value),
+        for name, shape, width in (
+            ("query", query_shape, self.key_dim),
+            ("key", key_shape, self.key_dim),
+            ("value", value_shape, value_dim),
         ):
             size = (self.num_heads, width)
-            dense = self._dense("abc,cde->abde", "de", size, name, **options)
+            dense = self._dense("abc,cde->abde", "de", size, name)
             dense.build(shape)
             setattr(self, f"{name}_dense", dense)
         self.output_dense = self._dense(
@@ -166,14 +150,13 @@ class PMHA(keras.layers.Layer):
             self.scale = self.add_weight(shape=(), initializer=start, name="scale")
         self.built = True
 
-    def _dense(self, equation, bias_axes, output_shape, name, **options):
+    def _dense(self, equation, bias_axes, output_shape, name):
         return keras.layers.EinsumDense(
             equation,
             (None, *output_shape),
             bias_axes=bias_axes if self.use_bias else None,
             dtype=self.dtype_policy,
             name=name,
-            **options,
         )
 
     def call(
@@ -197,7 +180,7 @@ class PMHA(keras.layers.Layer):
             groups = zip(
                 query_packing.split(self._queries(query)),
                 key_packing.split(self._keys(key)),
-                key_packing.split(self._values(key, value)),
+                key_packing.split(self._values(value)),
                 key_packing.real,
                 strict=True,
             )
@@ -230,7 +213,7 @@ class PMHA(keras.layers.Layer):
             `(batch, heads, sources, value_dim)`. So few queries pass over them in the
             order of memory.
         """
-        keys, values = self._keys(key), self._values(key, value)
+        keys, values = self._keys(key), self._values(value)
         return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
 
     def room(self, sequences, capacity):
@@ -266,7 +249,7 @@ class PMHA(keras.layers.Layer):
             key: tensor `(sequences, 1, width)`.
             value: tensor `(sequences, 1, value_width)`.
         """
-        return _of_one(self._keys(key)), _of_one(self._values(key, value))
+        return _of_one(self._keys(key)), _of_one(self._values(value))
 
     def attend_to(self, query, parts, memory=None):
         """Attends to the tokens of several sequences as to those of one.
@@ -310,9 +293,7 @@ class PMHA(keras.layers.Layer):
     def _keys(self, key):
         return self._normed(_projected(self.key_dense, key))
 
-    def _values(self, key, value):
-        if self.key_in_value:
-            value = ops.concatenate([value, key], axis=-1)
+    def _values(self, value):
         return _projected(self.value_dense, value)
 
     def _normed(self, x):
@@ -364,7 +345,6 @@ class PMHA(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
             "query_key_norm": self.query_key_norm,
-            "key_in_value": self.key_in_value,
         }
 
 
@@ -395,12 +375,6 @@ def _apart(x):
     """The inverse of `_together`."""
     x = ops.transpose(x, HEADS_FIRST)
     return ops.reshape(x, (-1, x.shape[2], 1, ops.shape(x)[3]))
-
-
-def _zero_below(start, rows, shape, dtype=None):
-    """The initializer `start` for a kernel's first rows, and zeros for the rest."""
-    upper = start((rows, *shape[1:]), dtype)
-    return ops.pad(upper, [(0, shape[0] - rows)] + [(0, 0)] * (len(shape) - 1))
 
 
 def _check_mask(layer, name, mask, rank):

@@ -24,8 +24,6 @@ class SizedLayer(keras.layers.Layer):
         attention_bias: whether attention's projections have biases. Defaults to True.
         query_key_norm: whether attention normalises queries and keys, as in `PMHA`.
             Defaults to False.
-        key_in_value: whether attention weighs the states beside a value that is given,
-            as in `PMHA`. Defaults to False.
         **kwargs: passed to `keras.layers.Layer`.
     """
 
@@ -42,7 +40,6 @@ class SizedLayer(keras.layers.Layer):
         dropout_places=TUTORIAL_DROPOUT,
         attention_bias=True,
         query_key_norm=False,
-        key_in_value=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -67,7 +64,6 @@ class SizedLayer(keras.layers.Layer):
         self.dropout_places = tuple(dropout_places)
         self.attention_bias = attention_bias
         self.query_key_norm = query_key_norm
-        self.key_in_value = key_in_value
         self.supports_masking = True
 
     @property
@@ -84,7 +80,6 @@ class SizedLayer(keras.layers.Layer):
             "dropout_places": list(self.dropout_places),
             "attention_bias": self.attention_bias,
             "query_key_norm": self.query_key_norm,
-            "key_in_value": self.key_in_value,
         }
 
     def _layer_norm(self, name):
@@ -132,7 +127,6 @@ class Block(SizedLayer):
             self._rate("attention_weights"),
             self.attention_bias,
             self.query_key_norm,
-            self.key_in_value,
             dtype=self.dtype_policy,
             name=name,
         )

@@ -39,8 +39,6 @@ class DecoderBlock(Block):
         attention_bias: whether attention's projections have biases. Defaults to True.
         query_key_norm: whether attention normalises queries and keys, as in `PMHA`.
             Defaults to False.
-        key_in_value: whether attention weighs the states beside a value that is given,
-            as in `PMHA`. Defaults to False.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:

@@ -123,8 +123,7 @@ class Transformer(TranslationModel):
             config = from_settings(TransformerConfig, table, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
-        both = {"key_in_value": config.value == "tokens_and_states"}
-        stack = config.of_blocks | both | policy
+        stack = config.of_blocks | policy
         self.source_embedding = self._embedding("encoder", source_vocab_size)
         self.target_embedding = self._embedding(
             "decoder",

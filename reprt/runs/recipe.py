@@ -313,7 +313,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
 
     >>> recipe = load_recipe(Path("pt_to_en"), ["training.epochs=2"])
     >>> [run.name for run in recipe.runs(embedded=True)]
-    ['baseline', 'repe', 'repe-no-norm']
+    ['baseline', 'repe', 'repe-causal']
     """
     shipped = shipped_recipes()
     try:

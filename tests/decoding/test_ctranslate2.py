@@ -45,7 +45,6 @@ UNKNOWN_TO_IT = {
     "repe": "position='concat', embedding_norm='token_norm', value='tokens'",
     "baseline, root mean squares": "embedding_norm='rms'",
     "baseline, queries and keys normed": "query_key_norm=True",
-    "baseline, tokens and states": "value='tokens_and_states'",
 }
 
 

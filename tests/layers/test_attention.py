@@ -61,23 +61,6 @@ def test_the_learnt_scale_starts_where_scores_vary_as_without_it():
     assert float(layer.scale) == 4.0
 
 
-def test_a_key_in_the_value_is_the_two_side_by_side():
-    layer = layer_of(PMHCA, QUERY, KEY, VALUE, key_in_value=True)
-    found = layer(QUERY, KEY, VALUE, key_mask=KEY_MASK)
-    both = np.concatenate([VALUE, KEY], axis=-1)
-    given = layer_of(PMHCA, QUERY, KEY, both)
-    np.testing.assert_array_equal(found, given(QUERY, KEY, both, key_mask=KEY_MASK))
-
-
-def test_the_key_in_the_value_starts_at_zero():
-    layer = PMHCA(3, 16, key_in_value=True)
-    layer.build(QUERY.shape, KEY.shape, VALUE.shape)
-    width = VALUE.shape[-1]
-    kernel = keras.ops.convert_to_numpy(layer.value_dense.kernel)
-    assert kernel.shape[0] == width + KEY.shape[-1]
-    assert np.all(kernel[:width].std(axis=0) > 0) and not kernel[width:].any()
-
-
 def test_a_mask_that_keras_attached_is_left_where_it_is():
     """Keras' own attention takes it away from the caller's tensor."""
     embedded = keras.layers.Embedding(9, 8, mask_zero=True)(np.array([[4, 5, 0]]))

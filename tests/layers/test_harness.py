@@ -80,13 +80,6 @@ CASES = {
         9,
         {},
     ),
-    "PMHCA, key in value": (
-        lambda **options: layers.PMHCA(**ATTENTION, key_in_value=True, **options),
-        (STATES, MEMORY, MEMORY_TOKENS),
-        [(2, 5, 8)],
-        8,
-        {},
-    ),
     "PMMHA": (
         lambda **options: layers.PMMHA(**ATTENTION, **options),
         (STATES, STATES, TOKENS),

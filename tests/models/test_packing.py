@@ -30,7 +30,7 @@ VARIANTS = {
     "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
     "tied, norms before": FAMILY["norms before, tied"],
-    "repe, repaired": FAMILY["repe, repaired"],
+    "repe, causal": FAMILY["repe, causal"],
     "decoder-only": ("decoder-only", {}),
     "recurrent": ("recurrent", {}),
 }
@@ -235,7 +235,7 @@ def test_inputs_that_are_neither_a_pair_nor_packed_are_named(tiny):
 
 
 ON_JAX_TOO = {
-    name: VARIANTS[name] for name in ("baseline", "repe, prefix", "repe, repaired")
+    name: VARIANTS[name] for name in ("baseline", "repe, prefix", "repe, causal")
 }
 ON_JAX = """
 import json, sys

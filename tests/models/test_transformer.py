@@ -176,8 +176,6 @@ def test_tying_and_sharing_leave_out_what_they_say(tiny):
         ({"embedding_norm": "rms"}, 2 * 8),
         # A scale for each attention of 2 + 2 blocks.
         ({"query_key_norm": True}, 2 + 2 * 2),
-        # In each of them, states 16 wide to 2 heads of values 3 wide.
-        ({"value": "tokens_and_states"}, (2 + 2 * 2) * 16 * 2 * 3),
     ],
 )
 def test_settings_add_as_many_parameters_as_they_say(settings, added, tiny):
@@ -188,7 +186,7 @@ def test_settings_add_as_many_parameters_as_they_say(settings, added, tiny):
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize(
-    "variant", ["repe", "baseline", "tied, one table", "repe, repaired"]
+    "variant", ["repe", "baseline", "tied, one table", "repe, causal"]
 )
 def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
     name, overrides = ALL[variant]
@@ -233,7 +231,7 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ),
         (
             lambda: models.build("repe", 9, 9, value="both"),
-            r"`value` .*'tokens_and_states'\). Received: value='both'",
+            r"`value` .*'states'\). Received: value='both'",
         ),
         (
             lambda: models.build("repe", 9, 9, query_key_norm="l2"),
