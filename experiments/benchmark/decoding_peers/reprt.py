@@ -49,6 +49,8 @@ class Peer:
 
     def translate(self, source, beam_size, max_tokens):
         search = self._search(beam_size, max_tokens)
+        if self.batch_size == 1:  # one after the other, as its user waits for it
+            return [search(ids[None])[0][0].ids for ids in source]
         found = [()] * len(source)
         for chosen, hypotheses in search.in_batches(source, self.batch_size):
             for index, (best, *_) in zip(chosen, hypotheses):
