@@ -25,6 +25,7 @@ from reprt.reports.tables import markdown
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
 TERA = 1e12
+PRODUCTS = "operations of the training's products, in 10¹²"
 HEAD = (
     "model | looks ahead | seeds | prefix loss, test | − reference's | BLEU | "
     "− reference's | chrF | FLOPs | seconds of training | peak memory, GiB"
@@ -72,7 +73,8 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
         "is a mean over seeds and its standard deviation. Differences are paired by "
         "seed. A bold one is larger than twice its standard deviation.",
         "",
-        "![Prefix loss and BLEU beside the cost of the training](families.png)",
+        "![Validation loss by epoch, and BLEU and prefix loss beside the cost of the "
+        "training](families.png)",
         "",
         *said,
     ]
@@ -193,30 +195,57 @@ def _rates(finished, chosen) -> list[str]:
 
 
 def _draw(texts, path: Path):
-    """A row of pictures a text: loss and BLEU against the training's products."""
+    """Rows of pictures: curves and BLEU, and the loss against the training's products."""
     if not texts:
         return
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     figure, rows = new_figure(
-        len(texts), 2, figsize=(12, 4.2 * len(texts)), squeeze=False
+        len(texts), 3, figsize=(13.5, 4.2 * len(texts)), squeeze=False
     )
-    for (text, chosen), (losses, translations) in zip(texts, rows):
-        losses.set_yscale("log")
-        losses.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        losses.yaxis.set_major_formatter("{x:g}")
-        losses.yaxis.set_minor_formatter("")
-        _draw_one(losses, chosen, LOSS, f"Prefix loss, {text}: lower is better")
-        _draw_one(translations, chosen, BLEU, f"BLEU, {text}: higher is better")
+    for (text, chosen), (curves, translations, losses) in zip(texts, rows):
+        colours = drawn(chosen)
+        shown = [each for each in chosen if each.model in colours]
+        for each in shown:
+            _draw_curves(curves, each, colours[each.model])
+        _draw_points(translations, shown, colours, BLEU)
+        label_points(losses, _draw_points(losses, shown, colours, LOSS))
+        for axis in (curves, losses):
+            axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("")
+        curves.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for axis, title, below in (
+            (curves, f"{text}\nValidation loss; dashed: looks ahead", "epoch"),
+            (translations, "BLEU: higher is better", PRODUCTS),
+            (losses, "Prefix loss: lower is better", PRODUCTS),
+        ):
+            axis.set_title(title, loc="left", fontsize=10)
+            axis.set_xlabel(below)
+            axis.grid(alpha=0.3, which="both")
     save_figure(figure, path)
 
 
-def _draw_one(axis, chosen, name, title):
-    """One dot a run of the models with a colour."""
-    colours, points = drawn(chosen), []
-    for each in chosen:
+def _draw_curves(axis, series, colour):
+    """A line a run: the teacher-forced loss, in general the prefix loss."""
+    for run in series.runs:
+        axis.plot(
+            [row["epoch"] for row in run.log],
+            [row["val_loss_per_token"] for row in run.log],
+            "--" if series.looks_ahead else "-",
+            marker=".",
+            color=colour,
+            alpha=0.7,
+        )
+
+
+def _draw_points(axis, shown, colours, name):
+    """A dot a run; returns for each model the place of its label."""
+    points = []
+    for each in shown:
         runs = [run for run in each.runs if name in run.numbers]
-        if each.model not in colours or not runs:
+        if not runs:
             continue
         colour = colours[each.model]
         axis.plot(
@@ -228,7 +257,4 @@ def _draw_one(axis, chosen, name, title):
         )
         place = each.mean("train_flops") / TERA, each.mean(name)
         points.append((*place, each.label, colour))
-    axis.set_title(title, loc="left", fontsize=10)
-    axis.set_xlabel("operations of the training's products, in 10¹²")
-    axis.grid(alpha=0.3, which="both")
-    label_points(axis, points)
+    return points
