@@ -195,7 +195,7 @@ def _rates(finished, chosen) -> list[str]:
 
 
 def _draw(texts, path: Path):
-    """Rows of pictures: curves and BLEU, and the loss against the training's products."""
+    """A row a text: its curves, and BLEU and loss against the training's products."""
     if not texts:
         return
     from matplotlib.ticker import LogLocator, MaxNLocator
