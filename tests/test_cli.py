@@ -374,7 +374,7 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     assert forced["per_token"] == pytest.approx(forced["total"] / forced["tokens"])
     for loss in (forced, prefix):
         assert f"| {loss['per_token']:.4f} |" in page
-    labels = [(score["metric"], score["text"]) for score in result["scores"]]
+    labels = [(score["metric"], score["form"]) for score in result["scores"]]
     assert labels == [
         ("BLEU", "corpus tokens"),
         ("chrF", "corpus tokens"),
@@ -382,7 +382,7 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
         ("chrF", "detokenised"),
     ]
     for score in result["scores"]:
-        label = f"{score['metric']}, {score['text']}"
+        label = f"{score['metric']}, {score['form']}"
         how = "beam search, 2 hypotheses, length penalty 1.0"
         assert f"| {label}, {how} | {score['value']:.2f} |" in page
         assert re.fullmatch(r"nrefs:1\|case:.*\|version:[0-9.]+", score["signature"])

@@ -15,13 +15,13 @@ class Score:
 
     Attributes:
         metric: `"BLEU"` or `"chrF"`.
-        text: `"corpus tokens"` or `"detokenised"`.
+        form: that of the sentences, `"corpus tokens"` or `"detokenised"`.
         value: from 0 to 100.
         signature: sacrebleu's.
     """
 
     metric: str
-    text: str
+    form: str
     value: float
     signature: str
 
@@ -50,14 +50,14 @@ def scores(
     Example:
 
     >>> found = scores(["a house ."], ["a house ."], ["A house."])
-    >>> [f"{each.metric} of {each.text}" for each in found[:2]]
+    >>> [f"{each.metric} of {each.form}" for each in found[:2]]
     ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
     from sacrebleu.metrics import BLEU, CHRF
 
     plain = [as_written(text) for text in translations]
     found = []
-    for text, ours, theirs, tokens, lower in (
+    for form, ours, theirs, tokens, lower in (
         (TOKENS, translations, references_as_words, "none", False),
         (PLAIN, plain, references, "13a", lowercase),
     ):
@@ -67,5 +67,5 @@ def scores(
             value = metric.corpus_score(list(ours), [list(theirs)])
             name = type(metric).__name__.replace("CHRF", "chrF")
             signature = str(metric.get_signature())
-            found.append(Score(name, text, value.score, signature))
+            found.append(Score(name, form, value.score, signature))
     return found

@@ -39,10 +39,10 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
     ]
     for number, score in enumerate(result["scores"]):
         time = f"{seconds['translation']:.1f}" if number == 0 else ""
-        label = f"{score['metric']}, {score['text']}, {how}"
+        label = f"{score['metric']}, {score['form']}, {how}"
         rows.append([label, f"{score['value']:.2f}", time])
     signatures = [
-        f"- {score['metric']}, {score['text']}: {code(score['signature'])}"
+        f"- {score['metric']}, {score['form']}: {code(score['signature'])}"
         for score in result["scores"]
     ]
     return "\n".join(

@@ -28,7 +28,7 @@ PROVENANCE, EXAMPLES = "provenance.json", "examples.csv"
 HEADER = "# What the runs have in common; what differs is in runs.csv.\n\n"
 OF_MODEL = ("preset", *SHOWN_AS)  # besides its architecture
 OF_RUN = ("looks_ahead", "origin")  # what may differ between manifests on one text
-SCORE = "test_scores."  # begins the columns of scores: test_scores.METRIC.TEXT
+SCORE = "test_scores."  # begins the columns of scores: test_scores.METRIC.FORM
 
 
 class Shared(TypedDict):
@@ -278,7 +278,7 @@ def _as_columns(run: Record, signatures: list[Any]) -> tuple[dict[str, Any], Any
     if "test_bleu_signature" in cells:
         signed["test_bleu"] = cells.pop("test_bleu_signature")
     for score in cells.pop("test_scores", ()):
-        column = f"{SCORE}{score['metric']}.{score['text']}"
+        column = f"{SCORE}{score['metric']}.{score['form']}"
         cells[column], signed[column] = score["value"], score["signature"]
     if signed:
         cells["signatures"] = _index(signatures, signed)
@@ -293,10 +293,10 @@ def _as_metrics(cells, log, signed, where) -> dict[str, Any]:
     if signed:
         metrics["test_scores"] = []
         for column, signature in signed.items():
-            metric, dot, text = column.removeprefix(SCORE).partition(".")
+            metric, dot, form = column.removeprefix(SCORE).partition(".")
             if not dot or column not in cells:
                 raise ValueError(f"Missing in the {where}: {shown(column)}.")
-            score = {"metric": metric, "text": text, "value": cells.pop(column)}
+            score = {"metric": metric, "form": form, "value": cells.pop(column)}
             metrics["test_scores"].append({**score, "signature": signature})
     return metrics | cells
 

@@ -175,7 +175,7 @@ class Run(Record):
             if name in self.results:
                 found[name] = self.results[name]
         for score in self.results.get("test_scores", ()):
-            if (score["metric"], score["text"]) == ("chrF", "corpus tokens"):
+            if (score["metric"], score["form"]) == ("chrF", "corpus tokens"):
                 found["test_chrf"] = score["value"]
         return found
 

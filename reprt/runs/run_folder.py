@@ -34,7 +34,7 @@ from reprt.models.base import TranslationModel
 from reprt.models.saving import load_model
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
-from reprt.runs.records import Manifest, Metrics, read_log
+from reprt.runs.records import Manifest, read_log, read_metrics
 from reprt.runs.run_settings import SHOWN_AS, RunSettings, flat
 from reprt.settings import as_table
 
@@ -397,7 +397,7 @@ class RunFolder:
         """
         if not (self.path / "metrics.json").exists():
             return None
-        return self.read(read_json, "metrics.json", Metrics)
+        return self.read(read_metrics, "metrics.json")
 
     def read(self, read, name, *arguments):
         """Returns what `read(path, *arguments)` makes of a file of the folder.

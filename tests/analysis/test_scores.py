@@ -9,7 +9,7 @@ TEXT = ["It's late.", "He came at 9:30, alone"]
 
 def test_the_right_translation_has_100_twice():
     found = scores(WORDS, WORDS, TEXT)
-    assert [(score.metric, score.text) for score in found] == [
+    assert [(score.metric, score.form) for score in found] == [
         ("BLEU", "corpus tokens"),
         ("chrF", "corpus tokens"),
         ("BLEU", "detokenised"),

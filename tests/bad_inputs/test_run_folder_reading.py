@@ -25,7 +25,7 @@ METRICS = {
 SIGNED = {
     "test_bleu_signature": "BLEU|x",
     "test_scores": [
-        {"metric": "BLEU", "text": "words", "value": 1.5, "signature": "BLEU|x"}
+        {"metric": "BLEU", "form": "words", "value": 1.5, "signature": "BLEU|x"}
     ],
 }
 

@@ -25,8 +25,8 @@ COMMITTED = [
     for path in sorted(RESULTS.glob(f"**/{page.file}"))
 ]
 SCORES = [
-    {"metric": metric, "text": text, "value": value, "signature": f"{metric}|{text}"}
-    for metric, text, value in [
+    {"metric": metric, "form": form, "value": value, "signature": f"{metric}|{form}"}
+    for metric, form, value in [
         ("BLEU", "corpus tokens", 31.25),
         ("chrF", "corpus tokens", 1e-7),
         ("BLEU", "detokenised", 30.0),

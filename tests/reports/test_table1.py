@@ -12,8 +12,8 @@ from reprt.reports.table1 import write_table1
 from reprt.runs.run_folder import RunFolderError
 
 AZ = {"official": True, "name": "TED-HRLR az_to_en", "pair": "az_to_en"}
-CHRF = {"metric": "chrF", "text": "corpus tokens", "value": 33.25, "signature": "s"}
-PLAIN = {**CHRF, "text": "detokenised", "value": 99.0}
+CHRF = {"metric": "chrF", "form": "corpus tokens", "value": 33.25, "signature": "s"}
+PLAIN = {**CHRF, "form": "detokenised", "value": 99.0}
 
 
 @pytest.fixture
