@@ -1,6 +1,7 @@
 """The models: sizes, equations, padding, causality, and the grid between them."""
 
 import itertools
+import pathlib
 
 import keras
 import numpy as np
@@ -11,6 +12,8 @@ from variants import ALL, GRID, sees_ahead
 from reprt import models
 from reprt.paper import PARAMETERS
 
+README = pathlib.Path(__file__).parents[2] / "README.md"
+
 
 def logits(model, source, target, **options):
     return np.asarray(model((source, target), **options))
@@ -20,23 +23,23 @@ def real(target):
     return target != 0
 
 
-@pytest.mark.parametrize("name", ["repe", "baseline"])
-def test_counts_the_papers_parameters(name):
-    model = models.build(name, source_vocab_size=7765, target_vocab_size=7010)
-    assert model.count_params() == PARAMETERS[name]
-
-
 @pytest.mark.parametrize(
-    "name, vocab_size, count",
+    "name, vocab_sizes, count",
     [
-        ("transformer-base", 37_000, 63_045_632),
-        ("transformer-big", 37_000, 214_171_648),
-        ("transformer-modern", 30_000, 74_990_592),
-        ("decoder-only", 32_000, 76_280_320),
+        ("repe", (7765, 7010), PARAMETERS["repe"]),
+        ("baseline", (7765, 7010), PARAMETERS["baseline"]),
+        ("repe-causal", (7765, 7010), 2_809_768),
+        ("transformer-base", (37_000, 37_000), 63_045_632),
+        ("transformer-big", (37_000, 37_000), 214_171_648),
+        ("transformer-modern", (30_000, 30_000), 74_990_592),
+        ("decoder-only", (32_000, 32_000), 76_280_320),
     ],
 )
-def test_counts_the_parameters_of_the_other_sources(name, vocab_size, count):
-    assert models.build(name, vocab_size, vocab_size).count_params() == count
+def test_counts_the_parameters_of_its_source_and_of_the_readme(
+    name, vocab_sizes, count
+):
+    assert models.build(name, *vocab_sizes).count_params() == count
+    assert f" {count:,} " in README.read_text("utf-8")
 
 
 def test_parts_count_what_they_should():
