@@ -34,7 +34,7 @@ def __getattr__(name):
 
 
 # The command answers questions about itself before Keras has loaded, and imports what
-# it needs. Everybody else is to find all classes registered.
+# it needs. Everybody else finds all classes registered.
 if Path(getattr(sys, "argv", ["-"])[0]).stem not in ("reprt", "-m"):
     with uncollected():
         for _name in __all__:

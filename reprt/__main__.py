@@ -17,7 +17,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         status = 130
-    # It has done what it could, and only Python has still to end.
+    # The command has done what it could. Only Python still has to end.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     return status

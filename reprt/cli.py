@@ -479,7 +479,7 @@ def _audit_parser(commands):
 
 
 def _add_recipe(parser, other="", *, metavar="RECIPE", pairs="+"):
-    """Adds a recipe, and what is asked for in place of what stands in it."""
+    """Adds a recipe, and options that take precedence over it."""
     parser.add_argument(
         "recipe",
         type=_path,

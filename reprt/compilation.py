@@ -1,4 +1,4 @@
-"""Graphs where the backend has them, and few of them where each is dear."""
+"""Graphs where the backend has them, and few of them where each is costly."""
 
 import itertools
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def compiled(
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
     PyTorch runs the function as it stands, without a gradient. Each call uses the
-    weights that the model has by then.
+    weights that the model has at that time.
 
     Args:
         function: takes and returns tensors, or tuples of them.
@@ -27,8 +27,8 @@ def compiled(
         signature: shape and dtype of each argument, such as `[IDS]`, if no more than
             that is known of all calls; None if shapes and structures are found out by
             calling. It saves TensorFlow extra graphs and warnings.
-        often: False for what a short command calls once. To make a graph takes
-            TensorFlow longer than a call without one, and so it is made at the second.
+        often: False for what a short command calls once. A graph takes TensorFlow
+            longer to make than a call without one, so the second call makes it.
     """
     match keras.backend.backend():
         case "tensorflow":
@@ -78,7 +78,7 @@ def streams() -> int:
 
 
 def length_with_room(length: int, most: int) -> int:
-    """Returns the length that so long a sequence is best padded to.
+    """Returns the length that a sequence is best padded to.
 
     On JAX it is one of a few: the next power of two, or the middle between two of them.
     Elsewhere it stays.

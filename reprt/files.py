@@ -1,4 +1,4 @@
-"""Files: written as a whole or not at all, read if they end; the folder of those kept.
+"""Files, written whole or not at all and read if they end; the folder of those kept.
 
 A file that is being written has a temporary name. Its process holds a lock on it, so
 others see whether that process lives, and remove what a killed one has left.
@@ -34,7 +34,7 @@ _KINDS = {
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for writing, which gets its name when all of it is written.
 
-    A kill leaves the whole file or none, and what was there before until then. A link
+    A kill leaves the whole new file, or what was there before. A link
     is replaced, and what it leads to stays as it is.
 
     Example:
@@ -74,7 +74,7 @@ def write_text(path: Path, text: str):
 
 
 def is_unfinished(path: Path) -> bool:
-    """Tells a file or folder that is being written, or was when its process ended."""
+    """Whether a file or folder is being written, or was when its process ended."""
     return bool(_OWN.fullmatch(path.name))
 
 
@@ -98,7 +98,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def no_link(path: str, flags: int) -> int:
-    """Opens a file for `open`, but none that a link leads to, nor a pipe."""
+    """Opens a file for `open`; refuses a link, and does not wait for a pipe."""
     if os.path.islink(path):
         raise OSError(errno.ELOOP, "Expected a file. Received a symbolic link", path)
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)

@@ -12,7 +12,7 @@ UNUSED = ("IPython", "matplotlib")
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Within it Python looks for no garbage, since what is loaded stays.
+    """Turns garbage collection off while it lasts: what is loaded stays.
 
     Example:
 

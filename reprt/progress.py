@@ -59,7 +59,7 @@ class _Log:
 
 
 def _line(**options):
-    from tqdm import tqdm  # of the extra `train`, as is whatever shows progress
+    from tqdm import tqdm  # of the extra `train`, like all that shows progress
 
     # tqdm's own has a semaphore, which a process that is killed would leave behind.
     tqdm.set_lock(threading.RLock())

@@ -24,7 +24,7 @@ def check(value: Any, expected: Any, where: str):
     Args:
         value: what was read.
         expected: a plain type, a `TypedDict`, a list, tuple or dict of these, or
-            several joined by `|`. An integer is a fine float, and a bool is no number.
+            several joined by `|`. An integer passes as a float. A bool is no number.
             A dict may have more keys than a `TypedDict` names.
         where: how the value is called in messages.
 

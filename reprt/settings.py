@@ -388,11 +388,11 @@ def as_table(settings) -> dict[str, Any]:
 
 
 def member_settings(members: Sequence[type], settings: Mapping[str, Any], where: str):
-    """Builds that one of several configuration dataclasses which `name` chooses.
+    """Builds the one of several configuration dataclasses that `name` chooses.
 
     Args:
-        members: the dataclasses; each has its `name` as a default, and the first is
-            meant if none is given.
+        members: the dataclasses; each has its `name` as a default, and the first
+            counts if none is given.
         settings: as in `from_settings`.
         where: as in `from_settings`.
 

@@ -65,7 +65,7 @@ def asked() -> bool:
 
 @contextlib.contextmanager
 def put_off() -> Iterator[None]:
-    """Within it SIGTERM is only noted; `Terminated` is raised at its end."""
+    """Only notes SIGTERM while it lasts; raises `Terminated` at its end."""
     _request.put_off = True
     try:
         yield

@@ -20,8 +20,8 @@ METHODS = {
 # What counts, as a part of the largest |logit| or of the largest derivative.
 CHANGE = 1e-5
 DERIVATIVE = 1e-6
-# A target of another length is computed in another order, which rounds otherwise:
-# what counts in truncation, by the coarsest precision that the model computes in.
+# A target of another length is computed in another order, and rounds differently. So
+# truncation has its own bound, by the coarsest precision that the model computes in.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
 # Padding, unknown, start and end, as in `reprt.data`; other vocabularies have as many.
@@ -299,7 +299,7 @@ def _call(model, sources, targets):
     """Calls the model, and explains a failure."""
     try:
         with warnings.catch_warnings():
-            # Keras wonders at attention over one token, the shortest truncation.
+            # Keras warns of attention over one token, the shortest truncation.
             warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
             logits = model(
                 (ops.convert_to_tensor(sources), ops.convert_to_tensor(targets)),
@@ -328,7 +328,7 @@ def _logits(model, sources, targets):
 
 
 def _change(logits, others):
-    """The largest over the vocabulary; from finite to not is the largest of all."""
+    """The largest over the vocabulary; a change to infinity or NaN is the largest."""
     with np.errstate(invalid="ignore"):
         change = np.abs(logits - others).max(-1)
     return np.where(np.isfinite(change), change, np.inf)
@@ -419,8 +419,8 @@ def _gradient(model, source, target, generator):
                 )
         batch = [np.tile(ids, (length, 1)) for ids in (source, target)]
         logits = tf.cast(_call(model, *batch), tf.float32)
-        # Row t of the batch is asked for position t alone: one pass for all. A random
-        # mix has no derivative of zero but where all logits have.
+        # Row t of the batch is asked for position t alone: one pass for all. The
+        # derivative of a random mix is 0 only where those of all logits are.
         mix = generator.normal(size=logits.shape[-1]).astype("float32")
         total = tf.reduce_sum(tf.einsum("ttv->tv", logits) * mix)
 

@@ -41,7 +41,7 @@ class Loss:
 def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Loss:
     """Returns the loss when the decoder is given the whole right target at once.
 
-    A model that looks ahead sees in it what it has yet to predict.
+    A model that looks ahead then sees what it has yet to predict.
 
     Args:
         model: a `reprt.models.Transformer`.

@@ -1,4 +1,4 @@
-"""BLEU and chrF, by sacrebleu, with what was compared said beside each number."""
+"""BLEU and chrF, by sacrebleu; each number says what was compared."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

@@ -60,7 +60,7 @@ class BatchPlan:
 
         Args:
             epoch: its number; None for what is measured and not trained on. Its
-                batches are in the order of the text, or of tokens, of the lengths.
+                batches are in the order of the text or, with `"tokens"`, of lengths.
             skip: number of batches to leave out at the start.
         """
         order, counts = self._epoch(epoch)

@@ -71,7 +71,7 @@ def bucketed_order(
 
     Args:
         lengths: the length of each sentence, such as `EncodedSplit.lengths`.
-        batch_size: sentences a batch. One that is not full stays the last, for
+        batch_size: sentences a batch. One that is not full stays the last, because
             `batches` cuts the order into consecutive runs.
         seed: the training's seed.
         epoch: the epoch.

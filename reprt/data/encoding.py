@@ -29,7 +29,7 @@ class EncodedSplit:
     @property
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the number of tokens of each pair's two inputs."""
-        # Of a target the inputs and the labels each drop one.
+        # The inputs and the labels of a target each drop one.
         return Rows.of(self.source).lengths, Rows.of(self.target).lengths - 1
 
     @property

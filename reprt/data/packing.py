@@ -132,7 +132,7 @@ def _packing(ids, kept, order):
     width = tf.reduce_max(widths[0])
     columns = tf.range(tf.size(tokens)) - tf.gather(offsets, row)
     # What fills the packed tokens up stands in a slot of padding, the last one of the
-    # first row, where it neither gives nor gets anything.
+    # first row. It gives and gets nothing there.
     return Packing(
         tokens=_filled_up(tokens, 0),
         starts=_filled_up(of_tokens(starts), 0),

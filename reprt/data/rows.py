@@ -44,7 +44,7 @@ class Rows(Sequence[np.ndarray]):
 
     @classmethod
     def of(cls, rows: Sequence[np.ndarray]) -> "Rows":
-        """Lays any sequence of arrays end to end; rows that are so stay as they are."""
+        """Lays any sequence of arrays end to end; `Rows` stay as they are."""
         if isinstance(rows, cls):
             return rows
         return cls(np.concatenate(rows), [len(row) for row in rows])
@@ -96,7 +96,7 @@ def shards(count: int) -> Iterator[slice]:
 def write_rows(chunks: Iterable[Rows], path: Path):
     """Writes rows as they come; a kill leaves the whole file or none.
 
-    The file is the ids of all rows, their lengths, their number, each an int32, and
+    The file holds the ids of all rows, their lengths, their number, each an int32, and
     the sha256 of these.
     """
     sha = hashlib.sha256()

@@ -177,7 +177,7 @@ def _downloaded(address: str, pair: str) -> Corpus:
 
 
 def _unpacked(archive: str, sha256: str) -> Path:
-    """Returns the folder for an archive's content: another content, another folder."""
+    """Returns the folder for an archive's content; each content has its own."""
     return cache() / f"{archive}@{sha256[:16]}"
 
 

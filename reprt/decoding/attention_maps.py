@@ -62,8 +62,8 @@ class AttentionMaps:
             S + T)`.
 
     Raises:
-        ValueError: if there is no token or no kind, an array has not its shape, or
-            something in it is no weight.
+        ValueError: if there is no token or no kind, an array does not have its shape,
+            or something in it is no weight.
 
     Example:
 
@@ -145,8 +145,8 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     What it shows is in its address, so that a view can be kept and shared:
     `attention.html#kind=cross&layer=2&head=3&mode=heat&threshold=0.2`. Layers and heads
-    count from 1; `head` is `all`, side by side, or `mean` as well. Weights are rounded
-    to four decimals. It begins with all heads of the first layer, of the last of the
+    count from 1; `head` may also be `all`, side by side, or `mean`. Weights are rounded
+    to four decimals. It begins with all heads of the first layer, in the last of the
     model's kinds.
 
     Args:

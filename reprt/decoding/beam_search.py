@@ -232,7 +232,7 @@ class BeamSearch:
         Yields:
             The indices of a batch's sentences, and the hypotheses of each.
         """
-        # Where padding counts, a translation must not depend on what it met in its
+        # Where padding counts, a translation must not depend on the rest of its
         # batch.
         equal = self.model.padding_matters
         batches = list(by_length([len(ids) for ids in source], batch_size, equal))
@@ -247,7 +247,7 @@ class BeamSearch:
         """Returns the most tokens that translations of so long sources may have."""
         limits = source_tokens + EXTRA_TOKENS
         if self.max_tokens is not None:
-            # The model's own limit comes first, for a larger number may be no int32.
+            # The model's own limit comes first: a larger number may be no int32.
             most = min(self.max_tokens, self.model.longest_target)
             limits = ops.full_like(source_tokens, most)
         return ops.minimum(limits, self.model.longest_target)
@@ -299,8 +299,8 @@ class BeamSearch:
 
         Args:
             beams, prefixes, position, output: as `step` takes them.
-            ends: integers, two: it stops at this position, and where no more sentences
-                than these are live.
+            ends: two integers: the position where it stops, and the number of live
+                sentences at which it stops too.
 
         Returns:
             The new beams, prefixes and position.
@@ -336,10 +336,10 @@ class BeamSearch:
             None if output is None else output.projection,
         )
         k = self.beam_size
-        # Twice as many as needed, for as many as there are beams may end here. With one
-        # beam the search is over then.
+        # Twice as many as needed, because as many as there are beams may end here. With
+        # one beam the search is then over.
         most = 1 if k == 1 else 2 * k
-        # How many candidates there are is not known, but for this.
+        # The number of candidates is unknown, except for this multiple.
         each = min(most, logits.shape[1] or PIECES_MULTIPLE)
         never = self._never if output is None else output.never
         best, token = _best_pieces(ops.cast(logits, "float32"), never, each)
@@ -444,11 +444,11 @@ class BeamSearch:
 
 
 def more_room(tokens: int, most: int) -> int:
-    """Returns for how many tokens more there should be room, after so many.
+    """Returns how many more tokens there should be room for, after so many.
 
-    A share of those that there are, so that a long sentence is not copied too often: a
-    half where each shape is dear, else an eighth, since every step passes over the
-    room. At first there is more, so that a short sentence needs one graph.
+    It is a share of those that there are, so that a long sentence is not copied too
+    often: a half where each shape is costly, else an eighth, because every step passes
+    over the room. At first there is more, so that a short sentence needs one graph.
 
     >>> more_room(100, 2048)
     12
@@ -468,7 +468,7 @@ def _extended(beams, tokens):
 
 
 def _in_shape_of(new, old):
-    """The new tensor, if TensorFlow has lost sight of sizes that the old one has."""
+    """The new tensor, with the old one's shape where TensorFlow no longer knows it."""
     return new if new.shape == old.shape else ops.reshape(new, ops.shape(old))
 
 
@@ -485,7 +485,7 @@ def _best_pieces(logits, never, count):
 
 
 def _top_k(x, count):
-    """As `ops.top_k` of `(rows, columns)`, sooner where there are many columns."""
+    """As `ops.top_k` of `(rows, columns)`, faster where there are many columns."""
     columns = x.shape[1]
     if columns is None or columns < 4 * BLOCK * count:
         best, places = ops.top_k(x, count)
@@ -495,7 +495,7 @@ def _top_k(x, count):
     x = ops.pad(x, ((0, 0), (0, -columns % BLOCK)), constant_values=-math.inf)
     x = ops.reshape(x, (-1, blocks, BLOCK))
     _, chosen = ops.top_k(ops.max(x, axis=2), count)
-    # In their order, so that of equals the first is chosen, as above.
+    # In their order, so that the first of equals is chosen, as above.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=1)
     x = ops.reshape(_rows(x, chosen, blocks), (-1, count * BLOCK))
     best, places = _top_k(x, count)
@@ -503,7 +503,7 @@ def _top_k(x, count):
 
 
 def _rows(x, chosen, count):
-    """Of each sentence's `count` rows in `(sentences, count, length)`, the chosen."""
+    """The chosen of each sentence's `count` rows in `(sentences, count, length)`."""
     chosen = ops.cast(chosen, "int32")
     first = ops.arange(ops.shape(x)[0], dtype="int32")[:, None] * count
     rows = ops.take(ops.reshape(x, (-1, ops.shape(x)[2])), first + chosen, axis=0)
@@ -551,7 +551,7 @@ def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
     Args:
         hypotheses: one for each row.
         start_id: the id that every row begins with.
-        end_id: the id that ends one which the model has ended.
+        end_id: the id that ends a row, if the model has ended it.
 
     Example:
 

@@ -30,9 +30,9 @@ class Candidates:
 
         V(x) = common ∪ likely(x_1) ∪ … ∪ likely(x_n)
 
-    A search that is given them computes logits for V(x) alone, x being all sentences
-    of a batch. The output layer is most of a small model's work. Other pieces cannot be
-    chosen, so translations may change.
+    A search that is given them computes logits for V(x) alone, where x is all
+    sentences of a batch. The output layer is most of a small model's work. Other pieces
+    cannot be chosen, so translations may change.
 
     Args:
         common: target pieces that any sentence may have.
@@ -127,7 +127,7 @@ class Candidates:
 
         Raises:
             OSError: if there is no such file.
-            ValueError: if it is not that, or of other vocabularies.
+            ValueError: if it is no such file, or is of other vocabularies.
         """
         table = read_json(path, _Table)
         lists = len(table["likely"])

@@ -23,7 +23,7 @@ def export_ctranslate2(
 
     Args:
         translator: the model, its vocabularies and its search.
-        folder: where it is to stand, made if need be.
+        folder: where it goes; made if it is missing.
         quantization: how its matrices are kept, `"float32"` or `"int8"`.
 
     Returns:

@@ -20,12 +20,12 @@ from reprt.reading import read_json
 NOTES = "translator.json"
 # CTranslate2 ends a search by another rule where there is no penalty at all.
 LEAST_PENALTY = 1e-9
-# As large as powers of lengths may be, by their logarithm, to stay within float32.
+# A logarithm of powers of lengths at which they stay within float32.
 SHORTEST_FIRST = 70.0
 
 
 class SearchNotes(TypedDict):
-    """The arguments of the search that is meant if no other is asked for."""
+    """The arguments of the search that is the default."""
 
     beam_size: int
     length_penalty: float
@@ -93,11 +93,11 @@ class CTranslate2Model:
 class CTranslate2Search(BeamSearch):
     """`BeamSearch`, done by CTranslate2.
 
-    It finds what `BeamSearch` finds but for rounding, with two exceptions. The
+    Except for rounding it finds what `BeamSearch` finds, with two differences. The
     probabilities of padding and start, which no translation takes, are divided among
     the other tokens. And CTranslate2 returns as many hypotheses as there are beams,
-    chosen by a length penalty of its own, n^a for n tokens. It is given the a that
-    is nearest to ours at the length of the source; they are ranked by ours again.
+    and chooses them by a length penalty of its own, n^a for n tokens. The a is the
+    nearest to our penalty at the source's length. Our penalty then ranks them again.
 
     Args:
         model: a `CTranslate2Model`.
@@ -123,7 +123,7 @@ class CTranslate2Search(BeamSearch):
         """The hypotheses of sources of one length."""
         length = len(rows[0])
         limit = int(self.most_tokens(np.int32(length)))
-        # Of ((5 + n) / 6)^alpha and n^a the slopes are equal at n = length.
+        # The slopes of ((5 + n) / 6)^alpha and n^a are equal at n = length.
         near = self.length_penalty * length / (5 + length)
         found = self._translated(rows, limit, max(near, LEAST_PENALTY))
         if self.beam_size == 1:
@@ -220,7 +220,7 @@ class CTranslate2Translator(Translator):
 
 
 def _pieces(folder, side) -> list[str]:
-    """A vocabulary of CTranslate2, which writes but one of two that are equal."""
+    """A vocabulary of CTranslate2, which writes only one of two that are equal."""
     own = folder / f"{side}_vocabulary.json"
     return read_json(own if own.exists() else folder / "shared_vocabulary.json", list)
 

@@ -71,7 +71,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
 
     Args:
         translator: the model, its vocabularies and its search.
-        folder: where they are to stand, made if need be.
+        folder: where they go; made if it is missing.
 
     Returns:
         The paths of both: `saved_model`, which takes strings and needs nothing but

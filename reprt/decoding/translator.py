@@ -47,7 +47,7 @@ class Translation:
     Attributes:
         source: the sentence as it was given.
         alternatives: at least one, unless the sentence was empty.
-        notes: what a reader should know: the sentence was cut, say.
+        notes: what a reader should know, such as that the sentence was cut.
     """
 
     source: str
@@ -72,9 +72,9 @@ class Translation:
 class Translator:
     """Translates sentences.
 
-    Empty sentences stay empty. One longer than the model was trained for is cut, and
-    words of which the vocabulary has no piece become `[UNK]`; the translation's notes
-    say so.
+    Empty sentences stay empty. A sentence longer than the model was trained for is
+    cut. Words for which the vocabulary has no piece become `[UNK]`. The translation's
+    notes say so.
 
     Args:
         model: a `reprt.models.Transformer`.
@@ -220,8 +220,8 @@ class Translator:
     def attention(self, sentence: str) -> AttentionMaps:
         """Translates a sentence and returns what every head attended to.
 
-        The weights are those with which the finished translation is read again. While
-        a model that looks ahead was still searching, its weights were others.
+        The weights are those with which the finished translation is read again. A model
+        that looks ahead had other weights during the search.
 
         Raises:
             ValueError: for an empty sentence.
@@ -234,7 +234,7 @@ class Translator:
         target = as_array([best], tokenizer.start_id, tokenizer.end_id)
         target = target[:, : 1 + len(best.ids)]
         with warnings.catch_warnings():
-            # Keras wonders at attention over a single word, which an empty one is.
+            # Keras warns of attention over a single word, which an empty one is.
             warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
             weights = self.model.attention_weights(ids[None], target)
         pieces = self.source_tokenizer.vocabulary

@@ -148,7 +148,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
 
 
 def _steps(work: CorpusRuns, run: RunSettings, split: str, progress: Progress) -> int:
-    """Returns the steps of an epoch of a split; of tokens its ids have to be there."""
+    """Returns the steps of a split's epoch; batches of tokens need its ids."""
     lengths = np.ones(len(getattr(work.corpus, split)))
     if run.batching.name != "sentences":
         lengths = getattr(work.encoded(progress), split).lengths

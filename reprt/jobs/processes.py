@@ -14,8 +14,8 @@ def in_own_process(function: Callable, *arguments):
     """Calls a function in a process of its own, whose memory goes with it.
 
     TensorFlow keeps graphs of every model that a process has trained. Ctrl-C reaches
-    the caller alone. It and SIGTERM ask the process to end, and the caller waits until
-    it has saved its work. The end of the caller ends it, too.
+    the caller alone. Ctrl-C and SIGTERM ask the process to end, and the caller waits
+    until it has saved its work. The end of the caller ends it, too.
 
     Args:
         function: of a module; what it takes and returns can be pickled.

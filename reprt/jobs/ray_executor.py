@@ -81,8 +81,8 @@ def run_on_ray(
     signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
     try:
         slots, gpus = _slots(ray, cpus)
-        # Each task has a process of its own, whose memory goes with it, and so has the
-        # plan: what measures holds on to a device.
+        # Each task has a process of its own, whose memory goes with it. The plan has
+        # one too: what measures holds on to a device.
         remote = ray.remote(
             max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
         )

@@ -35,8 +35,8 @@ class PMHA(keras.layers.Layer):
 
     The layer has one g for all its heads. It starts at sqrt(key_dim), so that scores
     of unrelated queries and keys vary as those of eq. 12 do. Henry et al. start at
-    log2(L² − L) instead, L being the length that 97.5 % of their training sentences
-    do not exceed, which a layer does not know. Lengths are computed in float32.
+    log2(L² − L) instead. Their L is the length that 97.5 % of their training sentences
+    do not exceed; a layer does not know it. Lengths are computed in float32.
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
@@ -210,8 +210,8 @@ class PMHA(keras.layers.Layer):
 
         Returns:
             The pair `(keys, values)`, `(batch, heads, key_dim, sources)` and
-            `(batch, heads, sources, value_dim)`. So few queries pass over them in the
-            order of memory.
+            `(batch, heads, sources, value_dim)`. In this layout few queries pass over
+            them in the order of memory.
         """
         keys, values = self._keys(key), self._values(value)
         return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
@@ -352,8 +352,8 @@ def _projected(dense, x):
     """Every token's projection, `(batch, tokens, …)`.
 
     It is one product for the tokens of all sequences, which for short ones takes
-    TensorFlow a fraction of the time of a product for each. Nor has it a mask, whose
-    loss Keras would warn of.
+    TensorFlow a fraction of the time of a product for each. It has no mask, so
+    Keras does not warn that one is lost.
     """
     batch, tokens = ops.shape(x)[:2]
     projected = dense(ops.reshape(x, (1, -1, *x.shape[2:])))

@@ -63,8 +63,8 @@ class DecoderBlock(Block):
         cross attention `(batch, heads, targets, sources)`, or None.
 
     Raises:
-        ValueError: as `PMHA`, and for a memory where the block was built without one,
-            or none where it was built with one.
+        ValueError: as `PMHA`, and for a memory if the block was built without one, or
+            no memory if it was built with one.
 
     Example:
 

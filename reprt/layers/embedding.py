@@ -9,7 +9,7 @@ from reprt.layers.masks import check_ids
 
 @keras.saving.register_keras_serializable(package="reprt")
 class TokenAndPositionEmbedding(keras.layers.Layer):
-    """Embeds ids and tells them their positions.
+    """Embeds ids and joins their positions to them.
 
     With X_e the embedding of the ids (eq. 1-2):
 

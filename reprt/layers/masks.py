@@ -65,7 +65,7 @@ def causal_mask(length):
 
 
 def for_softmax(scores, mask):
-    """Returns scores in float32 at least, so low where a mask is False as to weigh 0.
+    """Returns scores in float32 at least; they weigh 0 where a mask is False.
 
     Args:
         scores: tensor of any dtype.

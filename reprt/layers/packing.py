@@ -106,8 +106,8 @@ class PackedHeads:
         places: `(packed · heads,)` integers, the slot of each of those rows.
         real: as in `Packing`.
         groups: of each group its first slot, the slot after its last, its number of
-            sentences and their length, integers or scalar tensors. Found out in each
-            layer, they would be 8 % of the graph of a training step.
+            sentences and their length, integers or scalar tensors. If each layer
+            found them out, this would be 8 % of the graph of a training step.
     """
 
     slots: Any

@@ -1,4 +1,4 @@
-"""What a family of models offers to all that is not a model."""
+"""What a family of models offers to the rest of the package."""
 
 import abc
 
@@ -13,8 +13,8 @@ class TranslationModel(keras.Model, abc.ABC):
     """A model that reads a source and writes a target, one token after the other.
 
     Training, evaluation, search, translation, export, audit and attention maps ask a
-    model for what stands here and for nothing else. A family is one class of settings,
-    one subclass of this one, and its entry in `reprt.models.registry`.
+    model only for what stands here. A family is one class of settings, one subclass of
+    this one, and its entry in `reprt.models.registry`.
 
     | who | asks for |
     |---|---|

@@ -36,8 +36,8 @@ class DecoderOnly(TranslationModel):
         states = decoder(embedding(x_1 … x_n y_1 … y_t)),  logits = states Eᵀ
 
     One table E embeds both sides and makes the logits. Attention is causal from the
-    first source token on, so that every token is scored given those before it, those
-    of the source as well (`both_states`). The target's first token tells the model that
+    first source token on. So every token is scored given those before it, also the
+    tokens of the source (`both_states`). The target's first token tells the model that
     the target begins: give the two sides different first tokens, such as tags of their
     languages.
 
@@ -47,8 +47,8 @@ class DecoderOnly(TranslationModel):
     tokens do not depend on padding.
 
     Packing: with what `reprt.data.pack(…, layout="sequence")` adds to the inputs, work
-    on single tokens skips padding. The logits are then packed too, and so are the
-    labels that it returns.
+    on single tokens skips padding. The logits and the labels that it returns are
+    then packed too.
 
     Args:
         source_vocab_size: number of ids, padding (0) included.

@@ -84,9 +84,9 @@ class Recurrent(TranslationModel):
     encoder's states stay as they are on it. Logits on real tokens do not depend on
     padding or on later target tokens.
 
-    Packing: with the packings that `reprt.data.pack` adds to the inputs, all but the
-    recurrences skips padding. The logits are then packed too, and so are the labels
-    that it returns.
+    Packing: with the packings that `reprt.data.pack` adds to the inputs, everything but
+    the recurrences skips padding. The logits and the labels that it returns are
+    then packed too.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.

@@ -39,9 +39,9 @@ class Memory(NamedTuple):
 class EncoderDecoder(NamedTuple):
     """The parts of a Transformer that other engines know, for export.
 
-    Positions are added to the tokens, attention weighs states, and one of the last two
-    parts or none stands before the logits: with neither, states are multiplied by the
-    target's embeddings; `output_projection` comes before that.
+    Positions are added to the tokens, and attention weighs states. At most one of the
+    last two parts is not None. Without `output_dense` the target's embeddings multiply
+    the states; `output_projection` comes before that.
 
     Attributes:
         source_embedding: the source's `TokenAndPositionEmbedding`.
@@ -60,7 +60,7 @@ class EncoderDecoder(NamedTuple):
     output_projection: Any
 
 
-# Settings that other engines have no other values of.
+# Other engines know only these values of the settings.
 USUAL = {
     "position": "add",
     "embedding_norm": "none",
@@ -83,8 +83,8 @@ class Transformer(TranslationModel):
     `padding_in_statistics=True`.
 
     Packing: with the packings that `reprt.data.pack` adds to the inputs, work on single
-    tokens skips padding. The logits are then packed too, and so are the labels that
-    `reprt.data.pack` returns.
+    tokens skips padding. The logits and the labels that `reprt.data.pack`
+    returns are then packed too.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.

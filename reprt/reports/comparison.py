@@ -96,7 +96,7 @@ def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
     for name in sorted({each.schedule for each in series}, reverse=True):
         own = [each for each in series if each.schedule == name]
         rates = {each.rate for each in own}
-        # A model whose own schedule is the common one was trained but once.
+        # A model whose own schedule is the common one was trained only once.
         group = [
             each
             for each in series

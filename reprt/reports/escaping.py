@@ -7,7 +7,7 @@ import html
 import re
 
 # What Markdown reads otherwise: anywhere, about words, and where a line begins. A bar
-# is one within a table alone, whose writer knows.
+# is markup only within a table, whose writer escapes it.
 MARKUP = re.compile(
     r"[\\`*\[\]$~]|(?<![^\W_])_|_(?![^\W_])|^[#+=-]|(?<=^\d)[.)]"
 )

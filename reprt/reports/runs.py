@@ -328,8 +328,8 @@ def read_runs(folder: Path) -> list[Run]:
     """Reads every run in a folder, the paper's models first.
 
     Raises:
-        RunFolderError: if there is none, or their texts or vocabularies differ, for
-            then their losses cannot be compared.
+        RunFolderError: if there is none, or their texts or vocabularies differ: their
+            losses cannot be compared then.
     """
     from reprt.runs.run_folder import RunFolderError
 

@@ -137,7 +137,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def _series(runs: Sequence[Run]) -> list[Series]:
-    # Of a run that is under way the epochs are not those of the others.
+    # A run that is under way has other epochs than the others.
     finished = by_settings([run for run in runs if run.metrics])
     return finished + [Series([run]) for run in runs if not run.metrics]
 

@@ -83,8 +83,8 @@ def csv_text(
 class _Lines(io.StringIO):
     """What is written to it line by line ends its lines by a line feed alone.
 
-    The writer quotes none but the signs that end its own lines, whereas readers take a
-    carriage return for an end, too.
+    The writer quotes only the signs that end its own lines. Readers take a carriage
+    return for an end, too.
     """
 
     END = "\r\n"

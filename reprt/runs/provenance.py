@@ -60,7 +60,7 @@ def _commit():
     here = Path(__file__)
     git = ["git", "-C", str(here.parent)]
     try:
-        # Installed within someone's checkout, the package is none of its files.
+        # A package installed within someone's checkout is none of its files.
         subprocess.check_output(
             [*git, "ls-files", "--error-unmatch", here.name], stderr=subprocess.DEVNULL
         )

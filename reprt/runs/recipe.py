@@ -26,7 +26,7 @@ from reprt.settings import from_settings
 # The recipes that travel with the package: those of experiments/, by a link.
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
-# The tables that each model, and each text, may have otherwise.
+# The tables that each model, and each text, may change.
 OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
 
 

@@ -1,4 +1,4 @@
-"""What the files of a run say: of each its keys, and the types of their values."""
+"""What the files of a run say: the keys of each, and the types of their values."""
 
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
@@ -19,7 +19,7 @@ OF_EPOCH = (
 
 
 class Start(TypedDict):
-    """With what a run was begun, or went on."""
+    """What a run was begun or continued with."""
 
     time: str
     command: str
@@ -40,14 +40,14 @@ class SentencePairs(TypedDict):
 
 
 class Average(TypedDict):
-    """Of which models a model is the mean."""
+    """The models that a model is the mean of."""
 
     run: str
     models: list[str]
 
 
 class Manifest(TypedDict):
-    """On what a run was made."""
+    """What a run was made on."""
 
     text: str
     text_sha256: str

@@ -38,8 +38,8 @@ from reprt.runs.records import Manifest, read_log, read_metrics
 from reprt.runs.run_settings import SHOWN_AS, RunSettings, flat
 from reprt.settings import as_table
 
-# What may change while a run stays the same: the text's place, for its sha256 is what
-# counts, and how pages show the model.
+# What may change while a run stays the same: the text's place, because only its
+# sha256 counts, and how pages show the model.
 INDIFFERENT = ("text.source", *SHOWN_AS)
 
 
@@ -66,10 +66,9 @@ class RunFolder:
 
     Args:
         path: the folder.
-        writable: False in workers that train a run whose folder is another's to write;
-            they read it alone.
-        command: what a start is noted to have been asked by; None for this process's
-            command line.
+        writable: False in workers that train a run whose folder another one writes;
+            they only read it.
+        command: the command line that a start notes; None for this process's.
     """
 
     path: Path

@@ -103,8 +103,8 @@ class AdamSettings:
         beta_1, beta_2: decay of the first and the second moment.
         epsilon: added to the root of the second moment.
         loss_scaling: `"none"`, or `"dynamic"` for gradients of a scaled loss, which
-            float16 needs. No update is made where a gradient is not finite: the scale
-            is halved instead. It doubles after 2,000 updates in a row.
+            float16 needs. A gradient that is not finite makes no update: it halves
+            the scale instead. The scale doubles after 2,000 updates in a row.
     """
 
     name: str = "adam"
@@ -208,20 +208,20 @@ class TrainingSettings:
 
     Args:
         epochs: passes over the training text.
-        steps: updates of the weights, in the place of `epochs`, of which the last may
-            then be part of one; None for as many as the epochs have.
+        steps: updates of the weights, instead of `epochs`; the last epoch may then be
+            cut short. None for as many as the epochs have.
         hours: the training ends here if the epochs have not; an unfinished epoch
             does not count.
         precision: `"float32"`, or `"mixed_bfloat16"` or `"mixed_float16"` for products
             of matrices in bfloat16 or float16, where the hardware has them. Float16
-            takes a dynamic loss scaling of `[optimizer]`.
+            needs a dynamic loss scaling of `[optimizer]`.
         seed: of the weights, the dropout and the order of the text.
         deterministic: whether TensorFlow is held to operations that give the same
             bits each time.
         checkpoint_minutes: time between checkpoints within an epoch.
         keep_models: how many models are kept, the newest, for `reprt average`.
-        keep_every: steps from one model that is kept to the next; None for those of an
-            epoch. That of the last step is kept too.
+        keep_every: steps from one model that is kept to the next; None for the steps
+            of an epoch. The model of the last step is kept too.
         average: the trained model is the mean of so many kept models, the newest; 0
             for the model after the last epoch.
         tensorboard: whether to log for TensorBoard as well.
@@ -290,7 +290,7 @@ class TranslationSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslationAndSourceSettings(TranslationSettings):
-    """The source's tokens as well, for a model that scores them; less and less.
+    """The source's cross-entropy too, for a model that scores it; its weight falls.
 
     In step s of S the source's mean cross-entropy has the weight λ(s), linear from 1 to
     `alpha` at s = `turn` · S, and from there to 0 at S.

@@ -64,7 +64,7 @@ class OnJax:
         return number
 
     def check_same(self, what: str):
-        """Passes, for there are no other workers."""
+        """Passes, because there are no other workers."""
 
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""
@@ -75,7 +75,7 @@ class OnJax:
         self._objective, self._optimizer = objective, optimizer
         self._model = model = objective.model
         self._longest = min(model.longest_source, model.longest_target)
-        # What was compiled once need not be compiled again by the next run.
+        # The next run does not compile again what was compiled once.
         if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
             jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
         self._train = jax.jit(
@@ -84,7 +84,7 @@ class OnJax:
         self._evaluate = jax.jit(self._validate)
 
     def load(self):
-        """Takes the variables for what they are now."""
+        """Takes the variables as they are now."""
         # Copies, because a step overwrites its arguments.
         self._state = [
             [
@@ -136,7 +136,7 @@ class OnJax:
         return length_with_room(length, self._longest)
 
     def _rows(self, plan: BatchPlan, longest: int) -> int:
-        """As many on each device."""
+        """The rows of a batch, as many on each device."""
         rows = length_with_room(plan.most(longest), plan.size)
         return -(-rows // jax.device_count()) * jax.device_count()
 
@@ -152,7 +152,7 @@ class OnJax:
         return rows, self._evaluate(self._state, *sides)
 
     def read(self, sums) -> list[tuple[int, float, int, int]]:
-        """Waits for steps; returns of each rows, loss, tokens and correct tokens."""
+        """Waits for steps; returns each one's rows, loss, tokens and correct tokens."""
         return [
             (rows, float(loss), int(tokens), int(correct))
             for rows, (loss, tokens, correct) in jax.device_get(sums)

@@ -76,10 +76,10 @@ def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
 
             p = ops.exp(log_p)
             if smoothing:
-                p -= smoothing / vocab_size  # of q what all ids have
+                p -= smoothing / vocab_size  # the part of q that all ids have
             p = ops.cast(p, h.dtype)
             weight = ops.cast(ops.expand_dims(scored, 1), h.dtype)
-            sure = (1 - smoothing) * weight  # and what the label has beside
+            sure = (1 - smoothing) * weight  # and the label's own part
             # p − q is never made: its products are two products' difference.
             h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
             h_gradient -= sure * ops.transpose(ops.take(kernel, y, axis=1))

@@ -1,4 +1,4 @@
-"""What training makes small, and what it counts: the same on every backend."""
+"""What training minimises, and what it counts: the same on every backend."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ class Sums(NamedTuple):
     Attributes:
         loss: the cross-entropy in nats.
         tokens: the number of real labels.
-        correct: how many of them the model holds the most likely.
+        correct: how many of them are the model's likeliest tokens.
     """
 
     loss: Any
@@ -125,8 +125,8 @@ class TranslationAndSource(Objective):
         λ(s) = 1 + (α − 1) s / (B S)       up to s = B S, for step s of S
         λ(s) = α (S − s) / (S − B S)       after it
 
-    Both are means over tokens. Of the source every token counts but the first, which
-    nothing stands before, and the end. Labels of the target alone are smoothed.
+    Both are means over tokens. Every source token counts except the first, which has
+    none before it, and the end. Only labels of the target are smoothed.
 
     Args:
         model: one that `scores_source`.

@@ -33,8 +33,8 @@ def mirrored_strategy() -> tf.distribute.Strategy:
     Trainers share it. Two strategies in one process number their reductions alike, and
     TensorFlow takes those of one model for those of the other.
 
-    Where `TF_CONFIG` names several workers it spans them all, and has to be made before
-    TensorFlow does anything else.
+    Where `TF_CONFIG` names several workers, the strategy spans them all. It has to be
+    made before TensorFlow does anything else.
     """
     if several_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -45,7 +45,7 @@ def mirrored_strategy() -> tf.distribute.Strategy:
 
 @contextlib.contextmanager
 def together():
-    """Within it, the loss of another worker is an error that says so.
+    """Makes the loss of another worker an error that says so, while it lasts.
 
     Raises:
         WorkerLost: if another worker has gone.
@@ -94,7 +94,7 @@ class OnTensorFlow:
         """Checks that all workers are about to do the same.
 
         Args:
-            what: it, in any words.
+            what: what they will do, in any words.
 
         Raises:
             ValueError: on every worker, if they differ.
@@ -132,7 +132,7 @@ class OnTensorFlow:
         self._steps = Steps(objective, optimizer, self._strategy, element_spec)
 
     def load(self):
-        """Takes the variables for what they are now."""
+        """Takes the variables as they are now."""
 
     def store(self):
         """Sets the variables to what training has made of them."""
@@ -164,7 +164,7 @@ class OnTensorFlow:
         return self._steps.evaluate(batch)
 
     def read(self, sums) -> list[tuple[int, float, int, int]]:
-        """Waits for steps; returns of each rows, loss, tokens and correct tokens."""
+        """Waits for steps; returns each one's rows, loss, tokens and correct tokens."""
         return [
             (int(rows), float(loss), int(tokens), int(correct))
             for rows, loss, tokens, correct in sums
@@ -275,7 +275,7 @@ class Steps:
         """
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
-        # Of attention, every group of sentences makes a draw of its own.
+        # Every group of sentences makes its own draw for attention.
         draw = (step * replica.num_replicas_in_sync + number) * GROUPS
         for seed in self._seeds:
             seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))

@@ -333,7 +333,7 @@ class Trainer:
 
     @property
     def _steps_between_readings(self) -> int:
-        """A function of what all workers agree on, for reading makes them meet."""
+        """A function of what all workers agree on, because reading makes them meet."""
         seconds = min(
             READ_SECONDS,
             60 * self.settings.training.checkpoint_minutes,
@@ -468,8 +468,8 @@ def train_side_by_side(
 ) -> list[ArithmeticError]:
     """Trains several models, an epoch of each in turn.
 
-    Taking turns lets what else the machine does fall on all models alike, so that
-    their times can be compared.
+    They take turns, so other work of the machine slows all of them alike and their
+    times can be compared.
 
     Args:
         trainers: the models; those that have finished are left alone.

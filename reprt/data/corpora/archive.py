@@ -46,7 +46,7 @@ def unpack(
     Args:
         archive: the archive.
         folder: the folder to create; missing parents are created, too.
-        only: names of the members to unpack; None for all. The others are read past,
+        only: names of the members to unpack; None for all. The others are skipped,
             whatever they are.
 
     Returns:

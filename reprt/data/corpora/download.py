@@ -31,7 +31,7 @@ def download(
 
     Args:
         url: the address, http or https.
-        path: where the file shall be; missing folders are created.
+        path: where the file goes; missing folders are created.
         size: the expected number of bytes; None for what the server says.
         known_hash: the expected sha256 in hexadecimal digits, or an MD5 as `md5:...`.
 
@@ -43,7 +43,7 @@ def download(
             next call resumes), or anything but the expected file is delivered (what
             came is deleted).
     """
-    import pooch  # only who downloads needs it
+    import pooch  # only a download needs it
 
     pooch.get_logger().setLevel("WARNING")
     path = Path(path)
@@ -64,9 +64,9 @@ def download(
 
 
 def _receive(part: Path, size: int | None, url: str, file: str, _):
-    """Completes `part` and links it to pooch's `file`, to have its hash compared.
+    """Completes `part` and links it to `file`, whose hash pooch compares.
 
-    A kill meanwhile leaves the link, and the part whole.
+    A kill in between leaves the link, and the part whole.
     """
     there = part.stat().st_size if part.exists() else 0
     if there != size:

@@ -74,7 +74,7 @@ class Lines(Sequence[str]):
         return self._line(self._starts[index], self._ends[index])
 
     def __reduce__(self):
-        # Where it goes to, there may be no such file.
+        # The process that gets it may have no such file.
         return Lines, (bytes(self._data), self._starts, self._ends)
 
     def _line(self, start, end) -> str:

@@ -155,7 +155,7 @@ def find_pair(name: str) -> Pair:
 
 
 def any_pair(name: str) -> Pair:
-    """Returns the pair of that name, even if TED-HRLR has none of it.
+    """Returns the pair of that name, even if TED-HRLR does not have it.
 
     Args:
         name: as TFDS would name it: `"de_to_en"`, or `"deda_to_en"` for a training text
@@ -176,8 +176,8 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from files laid out as in the official archive.
 
     Line by line, the files of both sides make the sentence pairs. A pair with an empty
-    side is dropped, as TFDS does, and so is one with a side that has no words: nothing
-    but spaces, or accents without letters.
+    side is dropped, as TFDS does. A pair is also dropped if a side has no words:
+    nothing but spaces, or accents without letters.
 
     Args:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`

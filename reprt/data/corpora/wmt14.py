@@ -25,7 +25,7 @@ PAIRS = ("en_to_fr", "fr_to_en")
 # The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
 LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
-RULES = 1  # changes with whatever changes the text that comes of the archives
+RULES = 1  # changes whenever the archives give another text
 
 VALIDATION = "dev/newstest2013.{}"
 # What systems were given, and what their translations are compared with.
@@ -60,8 +60,8 @@ def _both(name: str) -> tuple[str, ...]:
 
 
 # Addresses, sizes and sha256 of these are TFDS 4.9.10's (url_checksums of
-# wmt14_translate; of UN and giga-fren those of wmt15_translate), and so are the names
-# of the members (translate/wmt.py).
+# wmt14_translate; for UN and giga-fren, of wmt15_translate). The names of the members
+# are TFDS' too (translate/wmt.py).
 TRAIN = (
     Part(
         "europarl-v7",
@@ -129,11 +129,11 @@ class Joined(TypedDict):
 def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
-    What was finished of an interrupted call is not done again. The training text is
+    A call does not repeat what an interrupted one has finished. The training text is
     the five archives of `TRAIN` in this order, without the pairs that `cleaned` drops;
-    it is not in memory. Validation is newstest2013 and test is newstest2014, the
-    source side as it was given to systems and the target side as it was their
-    reference, both whole and as sacrebleu reads them.
+    it is not in memory. Validation is newstest2013 and test is newstest2014. The
+    source side is what systems were given, and the target side is their reference.
+    Both are whole and as sacrebleu reads them.
 
     Args:
         pair: `"en_to_fr"` or `"fr_to_en"`.
@@ -169,7 +169,7 @@ def load(pair: str) -> Corpus:
 
 
 def place() -> Path:
-    """Returns the folder of the text: other archives or rules, another folder."""
+    """Returns the folder of the text; other archives or rules have another one."""
     hashes = [part.known_hash for part in (*TRAIN, DEV, TEST)]
     identity = RULES, LONGEST, MOST_TIMES, hashes
     sha256 = hashlib.sha256(repr(identity).encode()).hexdigest()

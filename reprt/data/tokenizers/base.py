@@ -84,12 +84,12 @@ class Tokenizer(abc.ABC):
     def encode_chunks(
         self, sentences: Sequence[str], longest: int | None = None
     ) -> Iterator[Rows]:
-        """Yields the ids of the sentences, of so many at a time as memory always has.
+        """Yields the ids of the sentences, a number at a time that fits in memory.
 
         Args:
             sentences: the sentences.
-            longest: the number of ids after which a sentence is cut, `[END]` and all;
-                None for not at all.
+            longest: the number of ids after which a sentence is cut, `[END]` included;
+                None for no cut.
         """
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
@@ -196,7 +196,7 @@ def check_reserved(vocabulary: Sequence[str]):
 
 
 def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yields so many sentences at a time as memory always has."""
+    """Yields the sentences, a number at a time that fits in memory."""
     for start in range(0, len(sentences), CHUNK):
         yield sentences[start : start + CHUNK]
 

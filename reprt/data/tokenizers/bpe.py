@@ -2,7 +2,7 @@
 
 The models are sentencepiece's own (Kudo and Richardson 2018), of the kind that Sennrich
 et al. (2016) brought to translation: the most frequent pair of neighbours is merged
-until there are so many pieces. Any tool that knows `.spm` files reads them.
+until there are enough pieces. Any tool that knows `.spm` files reads them.
 """
 
 import dataclasses
@@ -223,7 +223,7 @@ class BPESettings(VocabularySettings):
 def learn_model(
     sentences: Iterable[str], size: int, tags: Sequence[str] = ()
 ) -> bytes:
-    """Learns a BPE model, always the same one of the same sentences.
+    """Learns a BPE model; the same sentences always give the same one.
 
     Args:
         sentences: the sentences; all are in memory while it learns. Those of more than
@@ -236,8 +236,7 @@ def learn_model(
 
     Raises:
         ImportError: without sentencepiece.
-        ValueError: if the signs of the text alone are more than `size`, or there are
-            none.
+        ValueError: if the text alone has more signs than `size`, or has none.
 
     Example:
 
@@ -277,7 +276,7 @@ def learn_model(
 
 
 def _starting_with(model: bytes, start: str) -> bytes:
-    """The same model, but for the start token of its sentences."""
+    """The same model, except for the start token of its sentences."""
     from sentencepiece import sentencepiece_model_pb2 as messages
 
     proto = messages.ModelProto.FromString(model)  # type: ignore[attr-defined]

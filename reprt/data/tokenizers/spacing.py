@@ -1,8 +1,8 @@
 """Words joined by spaces, as WordPiece leaves them, into text as people write it.
 
-A few rules that are the same to Python and to RE2, the regular expressions of
-TensorFlow, so that an exported model writes what the package writes. What capitals and
-accents the vocabulary dropped stays lost.
+The few rules mean the same to Python and to RE2, the regular expressions of
+TensorFlow, so that an exported model writes what the package writes. Capitals and
+accents that the vocabulary dropped stay lost.
 """
 
 import re

@@ -71,7 +71,7 @@ class WordPiece(Tokenizer):
             text = data.decode()
         except UnicodeDecodeError as error:
             raise ValueError(f"expected it to be UTF-8, received {error}") from error
-        # An editor may have written lines of its own system.
+        # An editor may have written the line breaks of its own system.
         return cls(text.replace("\r\n", "\n").removesuffix("\n").split("\n"))
 
     def to_bytes(self) -> bytes:

@@ -1,6 +1,6 @@
 """What an embedding may go through before positions join it, by name.
 
-A further one is a module with a subclass of `EmbeddingNorm`, a line here, and its name
+A new one is a module with a subclass of `EmbeddingNorm`, a line here, and its name
 in `reprt.constants.EMBEDDING_NORMS`.
 """
 

@@ -8,10 +8,10 @@ import keras
 class EmbeddingNorm(keras.layers.Layer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
-    A subclass says in `causal` whether a position depends on later tokens. The models
-    believe it: if none does, they decode with a cache, by `start` and `step`. These
-    are written here for norms that look at each token by itself; a causal norm that
-    looks at the tokens before as well has its own.
+    A subclass says in `causal` whether no position depends on later tokens. The models
+    believe it: they decode with a cache then, by `start` and `step`. The two methods
+    here are for norms that look at each token by itself. A causal norm that also looks
+    at the tokens before has its own.
 
     Masking: `mask` says which tokens are real. A Keras mask attached to the input
     stays attached.
@@ -95,8 +95,8 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
         return self(x), state
 
     def compute_mask(self, x, mask=None):
-        # What Keras attached rides on. A mask given as an argument is used, and not
-        # attached: whoever passes masks by hand would find it where nobody put it.
+        # A mask that Keras attached stays attached. A mask given as an argument is
+        # used, and not attached: a caller who passes masks by hand expects none there.
         return getattr(x, "_keras_mask", None)
 
     def compute_output_shape(self, input_shape):

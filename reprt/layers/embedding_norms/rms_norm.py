@@ -18,8 +18,8 @@ class RMSNorm(EmbeddingNorm):
     relative, gives every row of the table the length 1, and embeddings are sqrt(m)
     times such a row: with gains of 1 and no epsilon, both norms give the same. They
     differ in two points. FixNorm's embeddings have no gain. FixNorm's rows of length 1
-    make the output's matrix too, whereas this norm leaves the output layer as it is,
-    also where that takes the same table.
+    make the output's matrix too. This norm leaves the output layer as it is, even if
+    the layer takes the same table.
 
     It is computed in float32 whatever the dtype policy.
 
