@@ -50,6 +50,7 @@ def test_what_is_used_from_python_has_an_example(name):
     assert [one for one in public if ">>>" not in (one.__doc__ or "")] == []
 
 
+@pytest.mark.long
 def test_the_readmes_own_script(tmp_path):
     [script] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len([line for line in script.splitlines() if line.strip()]) <= 12

@@ -87,6 +87,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 def test_a_saved_model_needs_tensorflow_and_its_text_alone(exported):
     folder, expected = exported
     found = run_alone(WITHOUT_THE_PACKAGE, folder)

@@ -34,6 +34,7 @@ print(json.dumps(sorted(names)))
 """
 
 
+@pytest.mark.long
 def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     variants = {
         name: tiny(preset, **overrides)
