@@ -34,7 +34,7 @@ BASELINES = (
     *("reprt", "tutorial", "ctranslate2", "ctranslate2:parallel"),
     *("ctranslate2:mkl", "ctranslate2:parallel-mkl"),
 )
-INFORMATION = ("reprt:repe-no-norm", "reprt:repe")
+INFORMATION = ("reprt:repe-causal", "reprt:repe")
 GROWING = (OURS, *INFORMATION)
 PAD = 0
 # How far the log-probability of a given token may be from ours.

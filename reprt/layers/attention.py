@@ -1,5 +1,6 @@
 """The paper's attentions: the value may have a width of its own (section 2.3)."""
 
+import math
 from numbers import Integral
 
 import keras
@@ -349,15 +350,22 @@ class PMHA(keras.layers.Layer):
 
 
 def _projected(dense, x):
-    """Every token's projection, `(batch, tokens, …)`.
+    """Every token's projection, `(batch, tokens, …)`: what `dense` returns.
 
-    It is one product for the tokens of all sequences, which for short ones takes
-    TensorFlow a fraction of the time of a product for each. It has no mask, so
-    Keras does not warn that one is lost.
+    It is one product of two matrices, for the tokens of all sequences. For few tokens
+    TensorFlow takes a fraction of the time that the same takes as an einsum.
     """
-    batch, tokens = ops.shape(x)[:2]
-    projected = dense(ops.reshape(x, (1, -1, *x.shape[2:])))
-    return ops.reshape(projected, (batch, tokens, *projected.shape[2:]))
+    kernel = ops.cast(dense.kernel, dense.compute_dtype)
+    outputs = kernel.shape[len(x.shape) - 2 :]
+    kernel = ops.reshape(kernel, (-1, math.prod(outputs)))
+    x = ops.cast(x, dense.compute_dtype)
+    projected = ops.matmul(ops.reshape(x, (-1, kernel.shape[0])), kernel)
+    if dense.bias is not None:
+        bias = ops.cast(dense.bias, dense.compute_dtype)
+        projected = projected + ops.reshape(bias, (-1,))
+    # A size that is known spares a step's graph the operations that find it out.
+    first = -1 if x.shape[1] else ops.shape(x)[0]
+    return ops.reshape(projected, (first, x.shape[1] or -1, *outputs))
 
 
 def _of_one(x):

@@ -1,7 +1,7 @@
 """Our own search, over batches of sentences of like length, as `Translator` has it.
 
 The model is the baseline; variants: `repe`, as published, which decodes the whole
-prefix at every step, and `repe-no-norm`, which does not see ahead and is cached.
+prefix at every step, and `repe-causal`, which does not see ahead and is cached.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from reprt.runs.run_folder import RunFolder
 VARIANTS = {
     "": ("baseline", {}),
     "repe": ("repe", {}),
-    "repe-no-norm": ("repe", {"embedding_norm": "none"}),
+    "repe-causal": ("repe-causal", {}),
 }
 NEVER = -1e9  # a bias that leaves no probability
 
