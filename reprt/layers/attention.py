@@ -364,8 +364,8 @@ def _projected(dense, x):
         bias = ops.cast(dense.bias, dense.compute_dtype)
         projected = projected + ops.reshape(bias, (-1,))
     # A size that is known spares a step's graph the operations that find it out.
-    first = -1 if x.shape[1] else ops.shape(x)[0]
-    return ops.reshape(projected, (first, x.shape[1] or -1, *outputs))
+    batch, tokens = ops.shape(x)[:2]
+    return ops.reshape(projected, (-1 if x.shape[1] else batch, tokens, *outputs))
 
 
 def _of_one(x):
