@@ -32,7 +32,6 @@ BASE = TransformerConfig(
     shared_embedding=True,
 )
 
-# Section 3.1 of the paper.
 REPE = TransformerConfig(
     num_blocks=2,
     embedding_dim=64,
@@ -43,17 +42,6 @@ REPE = TransformerConfig(
     position="concat",
     embedding_norm="token_norm",
     value="tokens",
-)
-BASELINE = TransformerConfig(
-    num_blocks=4,
-    embedding_dim=128,
-    num_heads=8,
-    key_dim=128,
-    value_dim=128,
-    feed_forward_dim=512,
-    position="add",
-    embedding_norm="none",
-    value="states",
 )
 
 # Norms before sublayers and one before the output, GELU, learned positions, a
@@ -98,10 +86,20 @@ TINY: dict[str, Any] = {
 }
 SMALL = {**TINY, "num_blocks": 4, "embedding_dim": 256, "num_heads": 8}
 
-# The class of a preset's settings tells its family.
+# The class of a preset's settings tells its family. Those of the paper: section 3.1.
 PRESETS: dict[str, Any] = {
     "repe": REPE,
-    "baseline": BASELINE,
+    "baseline": TransformerConfig(
+        num_blocks=4,
+        embedding_dim=128,
+        num_heads=8,
+        key_dim=128,
+        value_dim=128,
+        feed_forward_dim=512,
+        position="add",
+        embedding_norm="none",
+        value="states",
+    ),
     # Instead of TokenNorm each embedding is divided by its own root mean square, and
     # queries and keys by their lengths. Neither looks ahead.
     "repe-causal": dataclasses.replace(

@@ -43,7 +43,9 @@ FAMILY = {
         "repe",
         {"output_tying": "projected", "shared_embedding": True},
     ),
+    "repe, root mean squares": ("repe", {"embedding_norm": "rms"}),
     "baseline, root mean squares": ("baseline", {"embedding_norm": "rms"}),
+    "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, causal": ("repe-causal", {}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
@@ -52,6 +54,7 @@ ALL = {**PAPERS, **FAMILY}
 # One of each kind that is compared, and what differs in its run.
 COMPARED = {
     "repe": ("repe", {}, {}),
+    "repe-prefix": ("repe", PREFIX, {}),
     "repe-causal": ("repe-causal", {}, {}),
     "baseline": ("baseline", {}, {}),
     "original": ("transformer-base", {}, {}),

@@ -31,8 +31,12 @@ from text import END, START, generate, load
 
 OURS = "reprt"
 BASELINES = (
-    *("reprt", "tutorial", "ctranslate2", "ctranslate2:parallel"),
-    *("ctranslate2:mkl", "ctranslate2:parallel-mkl"),
+    "reprt",
+    "tutorial",
+    "ctranslate2",
+    "ctranslate2:parallel",
+    "ctranslate2:mkl",
+    "ctranslate2:parallel-mkl",
 )
 INFORMATION = ("reprt:repe-causal", "reprt:repe")
 GROWING = (OURS, *INFORMATION)

@@ -195,7 +195,7 @@ class PMHA(keras.layers.Layer):
                 )[0]
                 for q, k, v, real in groups
             ]
-            return self.output_dense(query_packing.join(heads))
+            return _projected(self.output_dense, query_packing.join(heads))
         keys, values = self.heads(key, value)
         output, weights = self.attend(
             query, keys, values, attention_mask, key_mask, training
