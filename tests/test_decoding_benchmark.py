@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax ov
 
 @pytest.fixture(scope="module")
 def generated():
-    return text.generate(12, 0, seed=0, vocab_sizes=(60, 50), mean_tokens=8)
+    return text.generate(12, seed=0, vocab_sizes=(60, 50), mean_tokens=8)
 
 
 def settings(generated, **others):
@@ -57,7 +57,7 @@ def weights(ours, tmp_path_factory):
 
 
 def check(peer, ours, generated, beam_sizes, sentences=12):
-    pairs = generated.train.first(sentences)
+    pairs = generated.pairs.first(sentences)
     for found, wanted in zip(
         peer.scores(pairs.source, pairs.target),
         ours.scores(pairs.source, pairs.target),

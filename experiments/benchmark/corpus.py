@@ -21,5 +21,4 @@ if __name__ == "__main__":
         corpus.name,
         (len(ids.source_tokenizer), len(ids.target_tokenizer)),
         Pairs(list(ids.train.source), list(ids.train.target)),
-        Pairs(list(ids.dev.source), list(ids.dev.target)),
     ).save(arguments.out)

@@ -26,19 +26,20 @@ from pathlib import Path
 import numpy as np
 from decoding_peers.settings import ENVIRONMENTS, PEERS
 from decoding_results import Results
-from process import ROOT, Process, WorkerFailed, provenance
+from process import ROOT, Process, WorkerFailed, backend, provenance
 from text import END, START, generate, load
 
 OURS = "reprt"
 BASELINES = (
     "reprt",
+    "reprt:jax",
     "tutorial",
     "ctranslate2",
     "ctranslate2:parallel",
     "ctranslate2:mkl",
     "ctranslate2:parallel-mkl",
 )
-INFORMATION = ("reprt:repe-causal", "reprt:repe")
+INFORMATION = ("reprt:repe-causal", "reprt:repe-causal-jax", "reprt:repe")
 GROWING = (OURS, *INFORMATION)
 PAD = 0
 # How far the log-probability of a given token may be from ours.
@@ -108,7 +109,7 @@ class Benchmark:
         options.out.mkdir(parents=True, exist_ok=True)
         self.text = self._text()
         text = load(self.text)
-        self.lengths = [len(ids) for ids in text.train.source]
+        self.lengths = [len(ids) for ids in text.pairs.source]
         self.peers = [peer for peer in options.peers if self._has_weights(peer)]
         self.weights = options.out / "weights.npz"
         found = provenance()
@@ -142,8 +143,10 @@ class Benchmark:
             for peer, worker in workers.items():
                 _say(f"{peer}: warming up")
                 for beam_size in self._beam_sizes(peer):
-                    # Batches of several shapes, for the sake of our graphs.
-                    count = 2 * self.options.batch_size + 1
+                    # Batches of several shapes, for the sake of our graphs; JAX is
+                    # compiled for each.
+                    on_jax = backend(peer) == "jax"
+                    count = sys.maxsize if on_jax else 2 * self.options.batch_size + 1
                     chosen = self._sample(min(count, self._count(peer)))
                     self._translate(worker, chosen, beam_size)
             for number in range(self.options.rounds):
@@ -331,10 +334,10 @@ class Benchmark:
                 command += ["--run", options.run[OURS]]
             subprocess.run(command, check=True)
         else:
-            generate(options.sentences, 0, options.seed).save(path)
+            generate(options.sentences, options.seed).save(path)
         text = load(path)
-        if len(text.train) > options.sentences:
-            first = dataclasses.replace(text, train=text.train.first(options.sentences))
+        if len(text.pairs) > options.sentences:
+            first = dataclasses.replace(text, pairs=text.pairs.first(options.sentences))
             first.save(path)
         return path
 

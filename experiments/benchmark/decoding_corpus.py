@@ -45,5 +45,4 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     corpus = texts.find(arguments.corpus, arguments.pair)
     sizes, pairs = of_test(corpus, arguments.run)
-    # Nothing is trained here, so the sentences are simply the text.
-    Text(f"{corpus.name}, test", sizes, pairs, Pairs([], [])).save(arguments.out)
+    Text(f"{corpus.name}, test", sizes, pairs).save(arguments.out)

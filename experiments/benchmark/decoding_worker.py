@@ -38,7 +38,7 @@ class Worker(worker.Worker):
 
     def translate(self, sentences, beam_size, max_tokens):
         """Translates the sentences of these numbers."""
-        source = self.text.train.take(sentences).source
+        source = self.text.pairs.take(sentences).source
         begun = time.perf_counter()
         translations = self.peer.translate(source, beam_size, max_tokens)
         seconds = time.perf_counter() - begun
@@ -49,7 +49,7 @@ class Worker(worker.Worker):
 
     def scores(self, sentences, targets=None):
         """The log-probabilities of given translations, else of the text's own."""
-        pairs = self.text.train.take(sentences)
+        pairs = self.text.pairs.take(sentences)
         if targets is not None:
             targets = [np.array([START, *ids, END]) for ids in targets]
         scores = self.peer.scores(pairs.source, targets or pairs.target)

@@ -24,6 +24,11 @@ def provenance() -> dict:
     return {**of_reprt.provenance(command), "load": os.getloadavg()[0]}
 
 
+def backend(peer: str) -> str:
+    """Returns the Keras backend of a peer: variants whose name ends in jax have JAX."""
+    return "jax" if peer.endswith("jax") else "tensorflow"
+
+
 class WorkerFailed(RuntimeError):
     """A worker ended before it had answered."""
 
@@ -48,6 +53,8 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
+                # Keras reads its backend when it is imported.
+                env={**os.environ, "KERAS_BACKEND": backend(peer)},
             )
 
     def ask(self, do: str, **arguments):

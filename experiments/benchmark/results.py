@@ -10,7 +10,6 @@ import numpy as np
 MEASURES = {
     "step": ("training step", lambda s: f"{1000 * s:,.0f} ms"),
     "epoch": ("epoch", lambda s: f"{s:,.2f} s"),
-    "evaluation": ("evaluation", lambda s: f"{s:,.2f} s"),
     "pipeline": ("input, a batch", lambda s: f"{1000 * s:,.2f} ms"),
     "memory": ("peak memory", lambda b: f"{b / 2**20:,.0f} MiB"),
     "import": ("import", lambda s: f"{s:,.2f} s"),
@@ -19,6 +18,8 @@ MEASURES = {
     "start_up": ("start-up in all", lambda s: f"{s:,.2f} s"),
     "step_tokens": ("tokens/s, step", lambda n: f"{n:,.0f}"),
     "epoch_tokens": ("tokens/s, epoch", lambda n: f"{n:,.0f}"),
+    # Of the model's own products, without padding, in that of square ones.
+    "share": ("share of the products' rate", lambda share: f"{share:.0%}"),
 }
 
 
@@ -110,8 +111,9 @@ class Results:
             if any(measure in row["measured"] for row in rows)
         ]
         titles = ["peer", *(MEASURES[measure][0] for measure in present)]
-        # Tokens a second say once more what the times say.
-        compared = [measure for measure in present if "tokens" not in measure]
+        # The others say once more what the times say.
+        once_more = ("step_tokens", "epoch_tokens", "share")
+        compared = [measure for measure in present if measure not in once_more]
         compared_titles = ["peer", *(MEASURES[measure][0] for measure in compared)]
         ratios = [
             [

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from peers.settings import PEERS
-from process import ROOT, Process, WorkerFailed, provenance
+from process import ROOT, Process, WorkerFailed, backend, provenance
 from results import Results
 from text import generate, load
 
@@ -51,7 +51,6 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="training steps a round")
     parser.add_argument("--pairs", type=int, default=640, help="of an epoch")
-    parser.add_argument("--held-out", type=int, default=256, help="pairs to evaluate")
     parser.add_argument(
         "--agreement-steps", type=int, default=50, help="0 to show no agreement"
     )
@@ -120,7 +119,7 @@ class Benchmark:
                 if peer == OURS:
                     worker.ask("save", path=str(weights))
                 worker.ask("load", path=str(weights))
-                first = worker.ask("evaluate", count=64, held_out=False)["loss"]
+                first = worker.ask("evaluate", count=64)["loss"]
                 trained = worker.ask(
                     "steps", first=0, count=self.options.agreement_steps, size=8
                 )
@@ -169,12 +168,14 @@ class Benchmark:
             for worker in (ours, theirs):
                 # Other shapes, a small last batch among them: a tf.function has seen
                 # enough of them then to be traced no more.
-                worker.ask("steps", first=1, count=1)
+                # JAX is compiled for each.
+                on_jax = backend(worker.peer) == "jax"
+                count = self.options.rounds * self.options.steps if on_jax else 1
+                worker.ask("steps", first=2, count=count)
                 worker.ask("epoch", number=0, count=71)
-                worker.ask("evaluate", count=71)
             for number in range(self.options.rounds):
                 _say(f"{model}, {peer}: round {number + 1} of {self.options.rounds}")
-                for measure in (self._step, self._epoch, self._rest):
+                for measure in (self._step, self._epoch, self._input):
                     measured(measure, number % 2, number)
                 self.results.write()
 
@@ -206,25 +207,24 @@ class Benchmark:
         count = self.options.steps
         took = worker.ask("steps", first=2 + number * count, count=count)
         seconds = sum(took["seconds"])
-        return {
+        found = {
             "step": seconds / count,
             "step_tokens": sum(took["target_tokens"]) / seconds,
         }
+        if took["operations"]:
+            rate = worker.ask("products")["rate"]
+            found["share"] = sum(took["operations"]) / seconds / rate
+        return found
 
     def _epoch(self, worker, number):
         took = worker.ask("epoch", number=number, count=self.options.pairs)
         tokens = took["target_tokens"] / took["seconds"]
-        # Before the evaluation, so that the peak is that of training.
         memory = worker.ask("memory")
         return {"epoch": took["seconds"], "epoch_tokens": tokens, "memory": memory}
 
-    def _rest(self, worker, number):
+    def _input(self, worker, number):
         pipeline = worker.ask("pipeline", number=number)
-        evaluation = worker.ask("evaluate", count=self.options.held_out)
-        return {
-            "evaluation": evaluation["seconds"],
-            "pipeline": pipeline["seconds"] / pipeline["batches"],
-        }
+        return {"pipeline": pipeline["seconds"] / pipeline["batches"]}
 
     def _build(self, worker, model, **settings):
         return worker.ask("build", model=model, seed=self.options.seed, **settings)
@@ -248,7 +248,7 @@ class Benchmark:
             command = [self._python(OURS), script, options.corpus, options.pair, path]
             subprocess.run(command, check=True)
         else:
-            generate(options.text_pairs, options.held_out, options.seed).save(path)
+            generate(options.text_pairs, options.seed).save(path)
         return path
 
 

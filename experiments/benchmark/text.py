@@ -63,44 +63,41 @@ def _padded(rows):
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """Pairs to train on, pairs held out, and the two vocabularies' sizes."""
+    """Pairs of sentences, and the two vocabularies' sizes."""
 
     name: str
     vocab_sizes: tuple[int, int]
-    train: Pairs
-    held_out: Pairs
+    pairs: Pairs
 
     def shuffled(self, *seed: int) -> Pairs:
         """Returns the training pairs in an order that is a function of the seed."""
-        return self.train.take(np.random.default_rng(seed).permutation(len(self.train)))
+        return self.pairs.take(np.random.default_rng(seed).permutation(len(self.pairs)))
 
     def save(self, path: Path):
         """Writes the file that `load` reads."""
         sides = {}
         for side in ("source", "target"):
-            rows = [*getattr(self.train, side), *getattr(self.held_out, side)]
+            rows = getattr(self.pairs, side)
             sides[side] = np.concatenate(rows)
             sides[f"{side}_lengths"] = np.array([len(row) for row in rows])
         np.savez_compressed(
             path,
             name=self.name,
             vocab_sizes=self.vocab_sizes,
-            held_out=len(self.held_out),
             **sides,
         )
 
     def describe(self) -> dict:
         """Returns what a reader needs to know of the text."""
-        ids = (*self.train.source, *self.train.target)
+        ids = (*self.pairs.source, *self.pairs.target)
         digest = hashlib.sha256(np.concatenate(ids).astype("int32").tobytes())
         return {
             "name": self.name,
-            "pairs": len(self.train),
-            "held_out": len(self.held_out),
+            "pairs": len(self.pairs),
             "vocab_sizes": list(self.vocab_sizes),
             "mean_tokens": [
                 round(float(np.mean([len(row) for row in side])), 1)
-                for side in (self.train.source, self.train.target)
+                for side in (self.pairs.source, self.pairs.target)
             ],
             "sha256": digest.hexdigest(),
         }
@@ -113,21 +110,13 @@ def load(path: Path) -> Text:
             np.split(file[side], np.cumsum(file[f"{side}_lengths"])[:-1])
             for side in ("source", "target")
         ]
-        pairs, held_out = Pairs(*sides), int(file["held_out"])
         sizes = tuple(int(size) for size in file["vocab_sizes"])
         name = str(file["name"])
-    first = len(pairs) - held_out
-    return Text(
-        name,
-        sizes,
-        pairs.take(range(first)),
-        pairs.take(range(first, len(pairs))),
-    )
+    return Text(name, sizes, Pairs(*sides))
 
 
 def generate(
     pairs: int,
-    held_out: int,
     seed: int,
     vocab_sizes=(7765, 7010),
     mean_tokens: float = 26,
@@ -140,7 +129,7 @@ def generate(
     embedding.
     """
     random, spread, together = np.random.default_rng(seed), 0.62, 0.9
-    normal = random.standard_normal((2, pairs + held_out))
+    normal = random.standard_normal((2, pairs))
     normal[1] = together * normal[0] + (1 - together**2) ** 0.5 * normal[1]
     lengths = mean_tokens * np.exp(spread * normal - spread**2 / 2)
     lengths = np.clip(np.rint(lengths), 4, 128).astype(int)
@@ -154,10 +143,5 @@ def generate(
         [row(length, size) for length in side]
         for side, size in zip(lengths, vocab_sizes)
     )
-    every = Pairs(source, target)
-    return Text(
-        f"generated ids, seed {seed}",
-        tuple(vocab_sizes),
-        every.take(range(pairs)),
-        every.take(range(pairs, pairs + held_out)),
-    )
+    name = f"generated ids, seed {seed}"
+    return Text(name, tuple(vocab_sizes), Pairs(source, target))

@@ -65,6 +65,7 @@ class Worker:
         """Trains on the batches numbered `first` and on; after the last, the first."""
         order = self._shuffled(0)
         answer = {"seconds": [], "losses": [], "target_tokens": []}
+        answer["operations"] = []
         for number in range(first, first + count):
             start = number % (len(order) // size) * size
             pairs = order.take(range(start, start + size))
@@ -74,7 +75,15 @@ class Worker:
             answer["seconds"].append(time.perf_counter() - begun)
             answer["losses"].append(loss)
             answer["target_tokens"].append(pairs.target_tokens())
+            if hasattr(self.peer, "operations"):
+                answer["operations"].append(self.peer.operations(pairs))
         return answer
+
+    def products(self, size=2048, count=5):
+        """Returns the operations a second of square products by the peer's library."""
+        one = self.peer.ones(size)
+        seconds = [_timed(lambda: self.peer.product(one)) for _ in range(count + 1)]
+        return {"rate": 2 * size**3 / float(np.median(seconds[1:]))}
 
     def epoch(self, number, count):
         """Trains on `count` pairs by the peer's own loop; a text may have fewer."""
@@ -82,11 +91,9 @@ class Worker:
         seconds = _timed(lambda: self.peer.fit(pairs))
         return {"seconds": seconds, "target_tokens": pairs.target_tokens()}
 
-    def evaluate(self, count, held_out=True):
-        pairs = self.text.held_out if held_out else self._shuffled(0)
-        pairs, losses = pairs.first(count), []
-        seconds = _timed(lambda: losses.append(self.peer.evaluate(pairs)))
-        return {"seconds": seconds, "loss": losses[0]}
+    def evaluate(self, count):
+        """Returns the mean loss of so many pairs, without dropout."""
+        return {"loss": self.peer.evaluate(self._shuffled(0).first(count))}
 
     def pipeline(self, number):
         """Goes through the whole text's batches and does nothing with them."""

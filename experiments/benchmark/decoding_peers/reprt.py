@@ -1,7 +1,8 @@
 """Our own search, over batches of sentences of like length, as `Translator` has it.
 
 The model is the baseline; variants: `repe`, as published, which decodes the whole
-prefix at every step, and `repe-causal`, which does not see ahead and is cached.
+prefix at every step, and `repe-causal`, which does not see ahead and is cached. `jax`
+and `repe-causal-jax` are the two that are cached, on JAX.
 """
 
 from pathlib import Path
@@ -18,9 +19,11 @@ from reprt.decoding.beam_search import BeamSearch
 from reprt.runs.run_folder import RunFolder
 
 VARIANTS = {
-    "": ("baseline", {}),
-    "repe": ("repe", {}),
-    "repe-causal": ("repe-causal", {}),
+    "": "baseline",
+    "jax": "baseline",
+    "repe": "repe",
+    "repe-causal": "repe-causal",
+    "repe-causal-jax": "repe-causal",
 }
 NEVER = -1e9  # a bias that leaves no probability
 
@@ -38,14 +41,18 @@ class Peer:
         if settings.run:
             self.model = RunFolder(Path(settings.run)).load_model()
         else:
-            name, changes = VARIANTS[settings.variant]
-            self.model = reprt.models.build(name, *settings.vocab_sizes, **changes)
-        bias = self.model.output_dense.bias.numpy()
+            name = VARIANTS[settings.variant]
+            self.model = reprt.models.build(name, *settings.vocab_sizes)
+        if settings.weights:
+            variables = self.model.trainable_variables
+            for variable, array in zip(variables, settings.load(), strict=True):
+                variable.assign(array)
+        bias = np.array(self.model.output_dense.bias)
         bias[list(settings.forbidden)] = NEVER
         self.model.output_dense.bias.assign(bias)
 
     def weights(self):
-        return [variable.numpy() for variable in self.model.trainable_variables]
+        return [np.array(variable) for variable in self.model.trainable_variables]
 
     def translate(self, source, beam_size, max_tokens):
         search = self._search(beam_size, max_tokens)

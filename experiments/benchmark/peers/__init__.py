@@ -7,8 +7,13 @@ Each has a class `Peer(settings)` with
 - `weights()` and `load(weights)`: a list of arrays, and back from one,
 - `step(batch)`: one training step on a padded batch; returns its loss,
 - `fit(pairs)`: one epoch, by the loop that the library's users write,
-- `evaluate(pairs)`: the mean loss of held-out pairs,
-- `batches(pairs)`: what `fit` iterates over.
+- `evaluate(pairs)`: the mean loss of pairs, without dropout,
+- `batches(pairs)`: what `fit` iterates over,
+
+and ours, so that a step's rate can be divided by that of square products,
+
+- `operations(pairs)`: floating-point operations of a step's products, without padding,
+- `ones(size)` and `product(matrix)`: a square matrix, and its square.
 
 The order of the weights is that of our model: source and target embedding; then for
 each encoder block and each decoder block its attentions (query, key, value, output;

@@ -2,7 +2,8 @@
 
 Variants: `fit` is `model.fit` on packed batches; `bucketed` puts sentences of like
 length into a batch (of an epoch; single steps are given their batches), `bfloat16` has
-products of matrices in bfloat16, and `padded` does without packing.
+products of matrices in bfloat16, `padded` does without packing, and `jax` trains on
+JAX.
 """
 
 import queue
@@ -27,6 +28,10 @@ PACKAGES = ("reprt", *KerasPeer.packages)
 
 def Peer(settings):
     """The peer that the variant asks for."""
+    if settings.variant == "jax":
+        from peers.reprt_on_jax import JaxPeer
+
+        return JaxPeer(settings)
     in_fit = settings.variant in ("fit", "padded")
     return FitPeer(settings) if in_fit else StepsPeer(settings)
 
@@ -44,6 +49,10 @@ def build(settings):
 
 def split(pairs):
     return EncodedSplit(pairs.source, pairs.target)
+
+
+def operations(model, pairs):
+    return 6 * int(model.multiply_adds(*split(pairs).tokens).sum())
 
 
 class FitPeer(KerasPeer):
@@ -88,12 +97,22 @@ class StepsPeer:
             adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
             adam.build(self.model.trainable_variables)
         objective, ids = Objective(self.model), ((IDS, IDS), IDS)
+        self._product = tf.function(lambda matrix: tf.matmul(matrix, matrix))
         self.steps = Steps(objective, adam, self.strategy, ids)
         self.epochs = 0
 
     @property
     def parameters(self):
         return self.model.count_params()
+
+    def operations(self, pairs):
+        return operations(self.model, pairs)
+
+    def ones(self, size):
+        return tf.ones((size, size))
+
+    def product(self, matrix):
+        return self._product(matrix)[0, 0].numpy()
 
     def weights(self):
         return [variable.numpy() for variable in self.model.trainable_variables]
