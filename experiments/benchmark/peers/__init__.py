@@ -6,9 +6,9 @@ Each has a class `Peer(settings)` with
 - `parameters`: how many there are to train,
 - `weights()` and `load(weights)`: a list of arrays, and back from one,
 - `step(batch)`: one training step on a padded batch; returns its loss,
-- `fit(pairs)`: one epoch, by the loop that the library's users write,
+- `batches(pairs)`: what `fit` goes through,
+- `fit(batches)`: one epoch, by the loop that the library's users write,
 - `evaluate(pairs)`: the mean loss of pairs, without dropout,
-- `batches(pairs)`: what `fit` iterates over,
 
 and ours, so that a step's rate can be divided by that of square products,
 

@@ -90,8 +90,8 @@ class KerasPeer:
         source, inputs, labels = batch
         return float(self.model.train_on_batch((source, inputs), labels)[0])
 
-    def fit(self, pairs):
-        self.model.fit(self.batches(pairs), verbose=0)
+    def fit(self, batches):
+        self.model.fit(batches, verbose=0)
 
     def evaluate(self, pairs):
         return self.model.evaluate(self.batches(pairs), verbose=0)[0]

@@ -188,9 +188,9 @@ class Peer:
     def step(self, batch):
         return self._step(*(torch.tensor(ids, dtype=torch.long) for ids in batch))[0]
 
-    def fit(self, pairs):
+    def fit(self, batches):
         total = torch.zeros(2)
-        for batch in self.batches(pairs):
+        for batch in batches:
             total += torch.tensor(self._step(*batch))
 
     @torch.no_grad()

@@ -127,9 +127,8 @@ class StepsPeer:
         _, loss, tokens, _ = self.steps.train(((source, inputs), labels))
         return float(loss) / float(tokens)
 
-    def fit(self, pairs):
-        self.epochs += 1
-        sums = [self.steps.train(batch) for batch in self.batches(pairs)]
+    def fit(self, batches):
+        sums = [self.steps.train(batch) for batch in batches]
         # As `reprt train` does, which looks at losses now and then.
         np.array(sums)
 
@@ -141,6 +140,7 @@ class StepsPeer:
 
     def batches(self, pairs):
         order = None
+        self.epochs += 1
         if self.settings.variant == "bucketed":
             lengths = split(pairs).lengths
             order = bucketed_order(lengths, BATCH_SIZE, self.settings.seed, self.epochs)

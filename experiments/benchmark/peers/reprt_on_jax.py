@@ -19,7 +19,7 @@ class JaxPeer:
 
     def __init__(self, settings):
         keras.utils.set_random_seed(settings.seed)
-        self.settings, self.steps, self.epochs = settings, OnJax(), 0
+        self.steps = OnJax()
         self.model = build(settings)
         rate = reprt.schedules.WarmupSchedule(
             settings.sizes.embedding, settings.warmup_steps
@@ -60,17 +60,14 @@ class JaxPeer:
         [(_, loss, tokens, _)] = self.steps.read([self.steps.train(padded)])
         return loss / tokens
 
-    def fit(self, pairs):
-        self.epochs += 1
-        sums = [self.steps.train(batch) for batch in self.batches(pairs, self.epochs)]
-        self.steps.read(sums)
+    def fit(self, batches):
+        self.steps.read([self.steps.train(batch) for batch in batches])
 
     def evaluate(self, pairs):
         sums = [self.steps.evaluate(batch) for batch in self.batches(pairs)]
         losses = np.array(self.steps.read(sums))
         return losses[:, 1].sum() / losses[:, 2].sum()
 
-    def batches(self, pairs, epoch=None, size=BATCH_SIZE):
+    def batches(self, pairs, size=BATCH_SIZE):
         text = split(pairs)
-        plan = BatchPlan(text.lengths, size)
-        return (batch for batch in self.steps.batches(text, plan, epoch))
+        return self.steps.batches(text, BatchPlan(text.lengths, size))
