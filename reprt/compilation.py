@@ -6,6 +6,8 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from reprt.files import cache
+
 SHORTEST = 16
 
 
@@ -46,6 +48,8 @@ def compiled(
         case "jax":
             import jax
 
+            keep_compiled()
+
             # JAX would take weights for constants, those of the first call.
             @jax.jit
             def with_weights(weights, *arguments):
@@ -61,6 +65,14 @@ def compiled(
 
             return torch.no_grad()(function)
     return function
+
+
+def keep_compiled():
+    """Has JAX keep on disk what it compiles: the next process does not do it again."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+        jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
 
 
 def shapes_are_dear() -> bool:

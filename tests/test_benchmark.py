@@ -11,6 +11,7 @@ import pytest
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments" / "benchmark"
 sys.path.append(str(FOLDER))
 
+import profile_step  # noqa: E402
 import results  # noqa: E402
 import text  # noqa: E402
 
@@ -42,6 +43,17 @@ def test_ratios_are_taken_within_a_round(tmp_path):
     summary = saved["rows"][1]["summary"]["step"]
     assert summary["ratio"] == [3, 3, 4] and summary["value"][1] == 6
     assert "| theirs | 3.00 (3.00 – 4.00) |" in (tmp_path / "results.md").read_text()
+
+
+def test_a_profile_knows_tensorflows_operations():
+    assert {
+        name: profile_step.kind(name)
+        for name in ("_MklBatchMatMulV2", "_MklNativeFusedMatMul", "StatefulThing")
+    } == {
+        "_MklBatchMatMulV2": "products of matrices",
+        "_MklNativeFusedMatMul": "products of matrices",
+        "StatefulThing": profile_step.REST,
+    }
 
 
 @pytest.mark.long

@@ -87,7 +87,12 @@ class Results:
 
     def markdown(self) -> str:
         """Returns the tables: ratios to ours, the values, and the agreement."""
-        models = dict.fromkeys(model for model, _ in self.rows)
+        # Models that were only compared with each other have no table of their own.
+        models = dict.fromkeys(
+            model
+            for (model, _), row in self.rows.items()
+            if row["measured"] or "losses" in row
+        )
         parts = [self._tables(model) for model in models]
         return "\n\n".join([*parts, *self._models(), self._footnote()])
 

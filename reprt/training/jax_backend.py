@@ -10,11 +10,10 @@ import numpy as np
 from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from reprt.compilation import length_with_room
+from reprt.compilation import keep_compiled, length_with_room
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays
 from reprt.data.encoding import EncodedSplit
-from reprt.files import cache
 from reprt.training.objective import Objective
 
 
@@ -75,9 +74,7 @@ class OnJax:
         self._objective, self._optimizer = objective, optimizer
         self._model = model = objective.model
         self._longest = min(model.longest_source, model.longest_target)
-        # The next run does not compile again what was compiled once.
-        if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
-            jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
+        keep_compiled()
         self._train = jax.jit(
             self._step, donate_argnums=0, out_shardings=self._everywhere
         )

@@ -1,0 +1,90 @@
+"""Where the time of our training step goes, by TensorFlow's profiler.
+
+    python profile_step.py baseline
+
+Each kind of operation has its share of the time that threads spend in operations.
+"""
+
+import argparse
+import collections
+import tempfile
+from pathlib import Path
+
+import tensorflow as tf
+from peers.reprt import StepsPeer
+from peers.settings import BATCH_SIZE, Settings
+from results import table
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+from text import generate
+
+KINDS = {
+    "products of matrices": ("MatMul", "BatchMatMul", "FusedMatMul", "Einsum"),
+    "laying sentences out, and back": (
+        *("Gather", "Concat", "Transpose", "Slice", "UnsortedSegmentSum", "Scatter"),
+        *("Split", "Pack", "Unpack", "Pad", "Where", "Tile", "BroadcastTo"),
+    ),
+    "dropout and masks": (
+        *("StatelessRandom", "Select", "GreaterEqual", "Less", "Bitwise", "Logical"),
+        *("Equal", "NotEqual", "Greater"),
+    ),
+    "softmax and loss": ("Softmax", "LogSoftmax", "Exp", "ArgMax", "Log", "Max"),
+}
+REST = "element by element, and sums: optimizer, biases, norms"
+
+
+def kind(operation: str) -> str:
+    name = operation.removeprefix("_Mkl").removeprefix("Native")
+    for found, prefixes in KINDS.items():
+        if name.startswith(prefixes):
+            return found
+    return REST
+
+
+def profiled(model: str, warm: int = 8, steps: int = 6):
+    """Returns nanoseconds and counts by operation, of all steps together."""
+    text = generate(BATCH_SIZE * (warm + steps), seed=0)
+    peer = StepsPeer(Settings(model=model, vocab_sizes=text.vocab_sizes))
+    pairs = text.shuffled(0)
+    batches = [
+        pairs.take(range(start, start + BATCH_SIZE)).batch()
+        for start in range(0, len(pairs), BATCH_SIZE)
+    ]
+    for batch in batches[:warm]:
+        peer.step(batch)
+    with tempfile.TemporaryDirectory() as folder:
+        options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2)
+        with tf.profiler.experimental.Profile(folder, options):
+            for batch in batches[warm:]:
+                peer.step(batch)
+        (file,) = Path(folder).rglob("*.xplane.pb")
+        space = xplane_pb2.XSpace.FromString(file.read_bytes())
+    times, counts = collections.Counter(), collections.Counter()
+    for plane in space.planes:
+        for event in (event for line in plane.lines for event in line.events):
+            # An operation's event is NAME:TYPE#details.
+            name = plane.event_metadata[event.metadata_id].name
+            operation = name.split("#")[0].rpartition(":")[2]
+            registered = hasattr(tf.raw_ops, operation.removeprefix("_Mkl"))
+            known = registered or operation.startswith("_Mkl")
+            if "::" in name or ":" not in name or not known:
+                continue
+            if operation in ("PartitionedCall", "StatefulPartitionedCall", "While"):
+                continue
+            times[operation] += event.duration_ps / 1000
+            counts[operation] += 1
+    return times, counts, steps
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=("baseline", "repe"))
+    times, counts, steps = profiled(parser.parse_args().model)
+    shares, numbers = collections.Counter(), collections.Counter()
+    for operation, time in times.items():
+        shares[kind(operation)] += time / times.total()
+        numbers[kind(operation)] += counts[operation] / steps
+    rows = [
+        [name, f"{share:.0%}", f"{numbers[name]:,.0f}"]
+        for name, share in shares.most_common()
+    ]
+    print(table(["operations", "share of the time", "a step"], rows))
