@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from decoding_peers.settings import ENVIRONMENTS, PEERS
 from decoding_results import Results
-from process import ROOT, Process, WorkerFailed, backend, provenance
+from process import ROOT, Process, WorkerFailed, on_jax, provenance
 from text import END, START, generate, load
 
 OURS = "reprt"
@@ -145,8 +145,8 @@ class Benchmark:
                 for beam_size in self._beam_sizes(peer):
                     # Batches of several shapes, for the sake of our graphs; JAX is
                     # compiled for each.
-                    on_jax = backend(peer) == "jax"
-                    count = sys.maxsize if on_jax else 2 * self.options.batch_size + 1
+                    few = 2 * self.options.batch_size + 1
+                    count = sys.maxsize if on_jax(peer) else few
                     chosen = self._sample(min(count, self._count(peer)))
                     self._translate(worker, chosen, beam_size)
             for number in range(self.options.rounds):

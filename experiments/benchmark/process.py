@@ -24,9 +24,9 @@ def provenance() -> dict:
     return {**of_reprt.provenance(command), "load": os.getloadavg()[0]}
 
 
-def backend(peer: str) -> str:
-    """Returns the Keras backend of a peer: variants whose name ends in jax have JAX."""
-    return "jax" if peer.endswith("jax") else "tensorflow"
+def on_jax(peer: str) -> bool:
+    """Returns whether a peer runs on JAX, as variants do whose name ends in it."""
+    return peer.endswith("jax")
 
 
 class WorkerFailed(RuntimeError):
@@ -46,6 +46,7 @@ class Process:
 
     def __init__(self, worker: str, python: Path, peer: str, text: Path, log: Path):
         self.peer, self.log = peer, log
+        keras_backend = "jax" if on_jax(peer) else "tensorflow"
         with log.open("a") as messages:
             self._process = subprocess.Popen(
                 [python, Path(__file__).with_name(worker), peer, text],
@@ -54,7 +55,7 @@ class Process:
                 stderr=messages,
                 text=True,
                 # Keras reads its backend when it is imported.
-                env={**os.environ, "KERAS_BACKEND": backend(peer)},
+                env={**os.environ, "KERAS_BACKEND": keras_backend},
             )
 
     def ask(self, do: str, **arguments):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from peers.settings import PEERS
-from process import ROOT, Process, WorkerFailed, backend, provenance
+from process import ROOT, Process, WorkerFailed, on_jax, provenance
 from results import Results
 from text import generate, load
 
@@ -167,10 +167,9 @@ class Benchmark:
             measured(self._start, True, model)
             for worker in (ours, theirs):
                 # Other shapes, a small last batch among them: a tf.function has seen
-                # enough of them then to be traced no more.
-                # JAX is compiled for each.
-                on_jax = backend(worker.peer) == "jax"
-                count = self.options.rounds * self.options.steps if on_jax else 1
+                # enough of them then to be traced no more; JAX is compiled for each.
+                every = self.options.rounds * self.options.steps
+                count = every if on_jax(worker.peer) else 1
                 worker.ask("steps", first=2, count=count)
                 worker.ask("epoch", number=0, count=71)
             for number in range(self.options.rounds):

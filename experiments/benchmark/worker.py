@@ -64,8 +64,8 @@ class Worker:
     def steps(self, first, count, size=BATCH_SIZE):
         """Trains on the batches numbered `first` and on; after the last, the first."""
         order = self._shuffled(0)
-        answer = {"seconds": [], "losses": [], "target_tokens": []}
-        answer["operations"] = []
+        names = "seconds", "losses", "target_tokens", "operations"
+        answer = {name: [] for name in names}
         for number in range(first, first + count):
             start = number % (len(order) // size) * size
             pairs = order.take(range(start, start + size))

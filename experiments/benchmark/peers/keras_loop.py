@@ -51,7 +51,26 @@ def sinusoids(length, width):
     return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype("float32")
 
 
-class KerasPeer:
+class KerasModel:
+    """What every peer does that has a Keras `model`."""
+
+    @property
+    def parameters(self):
+        return self.model.count_params()
+
+    def variables(self):
+        """Returns the variables in the order that the peers have agreed on."""
+        return self.model.trainable_variables
+
+    def weights(self):
+        return [np.asarray(variable) for variable in self.variables()]
+
+    def load(self, weights):
+        for variable, array in zip(self.variables(), weights, strict=True):
+            variable.assign(array)
+
+
+class KerasPeer(KerasModel):
     """A Keras model on `(source, target)` ids, trained by `compile` and `fit`."""
 
     packages = ("keras", "tensorflow")
@@ -70,21 +89,6 @@ class KerasPeer:
         )
         ids = np.ones((1, 2), "int32")
         self.model((ids, ids))  # makes the weights
-
-    @property
-    def parameters(self):
-        return self.model.count_params()
-
-    def variables(self):
-        """Returns the variables in the order that the peers have agreed on."""
-        return self.model.trainable_variables
-
-    def weights(self):
-        return [np.asarray(variable) for variable in self.variables()]
-
-    def load(self, weights):
-        for variable, array in zip(self.variables(), weights, strict=True):
-            variable.assign(array)
 
     def step(self, batch):
         source, inputs, labels = batch

@@ -11,7 +11,7 @@ import queue
 import keras
 import numpy as np
 import tensorflow as tf
-from peers.keras_loop import KerasPeer
+from peers.keras_loop import KerasModel, KerasPeer
 from peers.settings import BATCH_SIZE
 
 import reprt
@@ -51,10 +51,6 @@ def split(pairs):
     return EncodedSplit(pairs.source, pairs.target)
 
 
-def operations(model, pairs):
-    return 6 * int(model.multiply_adds(*split(pairs).tokens).sum())
-
-
 class FitPeer(KerasPeer):
     """Keras' own loop."""
 
@@ -83,44 +79,38 @@ class FitPeer(KerasPeer):
         return dataset.map(pack).prefetch(2) if self.packed else dataset
 
 
-class StepsPeer:
+class TrainPeer(KerasModel):
+    """What `reprt train` has on every backend: a model and a built optimizer."""
+
+    def make(self, settings):
+        self.model = build(settings)
+        rate = reprt.schedules.WarmupSchedule(
+            settings.sizes.embedding, settings.warmup_steps
+        )
+        self.adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+        self.adam.build(self.model.trainable_variables)
+
+    def operations(self, pairs):
+        return 6 * int(self.model.multiply_adds(*split(pairs).tokens).sum())
+
+    def ones(self, size):
+        return keras.ops.ones((size, size))
+
+    def product(self, matrix):
+        return float(keras.ops.matmul(matrix, matrix)[0, 0])
+
+
+class StepsPeer(TrainPeer):
     """The steps of `reprt train`."""
 
     def __init__(self, settings):
         keras.utils.set_random_seed(settings.seed)
         self.settings, self.strategy = settings, mirrored_strategy()
         with self.strategy.scope():
-            self.model = build(settings)
-            rate = reprt.schedules.WarmupSchedule(
-                settings.sizes.embedding, settings.warmup_steps
-            )
-            adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
-            adam.build(self.model.trainable_variables)
+            self.make(settings)
         objective, ids = Objective(self.model), ((IDS, IDS), IDS)
-        self._product = tf.function(lambda matrix: tf.matmul(matrix, matrix))
-        self.steps = Steps(objective, adam, self.strategy, ids)
+        self.steps = Steps(objective, self.adam, self.strategy, ids)
         self.epochs = 0
-
-    @property
-    def parameters(self):
-        return self.model.count_params()
-
-    def operations(self, pairs):
-        return operations(self.model, pairs)
-
-    def ones(self, size):
-        return tf.ones((size, size))
-
-    def product(self, matrix):
-        return self._product(matrix)[0, 0].numpy()
-
-    def weights(self):
-        return [variable.numpy() for variable in self.model.trainable_variables]
-
-    def load(self, weights):
-        variables = self.model.trainable_variables
-        for variable, array in zip(variables, weights, strict=True):
-            variable.assign(array)
 
     def step(self, batch):
         source, inputs, labels = map(tf.constant, batch)
