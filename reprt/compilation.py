@@ -1,6 +1,7 @@
 """Graphs where the backend has them, and few of them where each is costly."""
 
 import itertools
+import logging
 from collections.abc import Callable
 
 import keras
@@ -36,6 +37,7 @@ def compiled(
         case "tensorflow":
             import tensorflow as tf
 
+            logging.getLogger("tensorflow").addFilter(_is_news)
             if signature is not None:
                 signature = [tf.TensorSpec(*each) for each in signature]
             graph = tf.function(
@@ -65,6 +67,15 @@ def compiled(
 
             return torch.no_grad()(function)
     return function
+
+
+def _is_news(record) -> bool:
+    """False for the warning that one of our graphs was made for several shapes.
+
+    The fifth or so serves all, and TensorFlow warns at the fifth.
+    """
+    text = record.getMessage()
+    return not ("tf.function retracing" in text and "reprt." in text)
 
 
 def keep_compiled():

@@ -1,17 +1,20 @@
 """Where the time of our training step goes, by TensorFlow's profiler.
 
     python profile_step.py baseline
+    python profile_step.py baseline --fit
 
-Each kind of operation has its share of the time that threads spend in operations.
+Each kind of operation has its share of the time that threads spend in operations. A
+page fault is a page of 4 KiB that the process gets from the system.
 """
 
 import argparse
 import collections
+import resource
 import tempfile
 from pathlib import Path
 
 import tensorflow as tf
-from peers.reprt import StepsPeer
+from peers.reprt import FitPeer, StepsPeer
 from peers.settings import BATCH_SIZE, Settings
 from results import table
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -42,17 +45,30 @@ def kind(operation: str) -> str:
     return REST
 
 
-def profiled(model: str, warm: int = 8, steps: int = 6):
-    """Returns nanoseconds and counts by operation, of all steps together."""
+def faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def profiled(model: str, fit: bool, warm: int = 8, steps: int = 6):
+    """Returns nanoseconds and counts by operation, of all steps, and a step's faults.
+
+    The faults are those of half of the warm steps, without the profiler's own.
+    """
     text = generate(BATCH_SIZE * (warm + steps), seed=0)
-    peer = StepsPeer(Settings(model=model, vocab_sizes=text.vocab_sizes))
+    settings = Settings(
+        model=model, vocab_sizes=text.vocab_sizes, variant="fit" if fit else ""
+    )
+    peer = (FitPeer if fit else StepsPeer)(settings)
     pairs = text.shuffled(0)
     batches = [
         pairs.take(range(start, start + BATCH_SIZE)).batch()
         for start in range(0, len(pairs), BATCH_SIZE)
     ]
-    for batch in batches[:warm]:
+    for number, batch in enumerate(batches[:warm]):
+        if number == warm // 2:
+            begun = faults()
         peer.step(batch)
+    faulted = (faults() - begun) / (warm - warm // 2)
     with tempfile.TemporaryDirectory() as folder:
         options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2)
         with tf.profiler.experimental.Profile(folder, options):
@@ -71,13 +87,15 @@ def profiled(model: str, warm: int = 8, steps: int = 6):
             if of_operation and known and operation not in CALLS:
                 times[operation] += event.duration_ps / 1000
                 counts[operation] += 1
-    return times, counts, steps
+    return times, counts, steps, faulted
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", choices=("baseline", "repe"))
-    times, counts, steps = profiled(parser.parse_args().model)
+    parser.add_argument("--fit", action="store_true", help="by `model.fit`")
+    arguments = parser.parse_args()
+    times, counts, steps, faulted = profiled(arguments.model, arguments.fit)
     shares, numbers = collections.Counter(), collections.Counter()
     for operation, time in times.items():
         shares[kind(operation)] += time / times.total()
@@ -87,3 +105,4 @@ if __name__ == "__main__":
         for name, share in shares.most_common()
     ]
     print(table(["operations", "share of the time", "a step"], rows))
+    print(f"\npage faults: {faulted:,.0f} a step")

@@ -14,6 +14,7 @@ from reprt.compilation import IDS, compiled, shapes_are_dear, streams, with_room
 from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, PAD_ID, STEEPEST_PENALTY
 from reprt.data.batching import by_length, padded
 from reprt.layers.masks import FORBIDDEN, check_ids
+from reprt.losses import softmax_and_normalizer
 
 EXTRA_TOKENS = 50  # as in the original Transformer
 FIRST_ROOM = 16  # tokens that there is room for at first
@@ -477,11 +478,9 @@ def _best_pieces(logits, never, count):
 
     Few passes over the logits: a vocabulary is wide, and the search needs little of it.
     """
-    # The likeliest piece's probability is its share of the sum of exponentials.
-    shares = ops.max(ops.softmax(logits), axis=1, keepdims=True)
-    total = ops.max(logits, axis=1, keepdims=True) - ops.log(shares)
+    _, normalizer = softmax_and_normalizer(logits)
     best, pieces = _top_k(logits + never, count)
-    return best - total, pieces
+    return best - normalizer, pieces
 
 
 def _top_k(x, count):

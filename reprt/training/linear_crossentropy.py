@@ -3,7 +3,7 @@
 from keras import ops
 
 from reprt.constants import PAD_ID
-from reprt.losses import real_tokens
+from reprt.losses import real_tokens, softmax_and_normalizer
 
 CHUNKS = 8
 
@@ -66,15 +66,16 @@ def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
             y = padded_labels[chunk * size : (chunk + 1) * size]
             scored = real_tokens(y)
             logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
-            log_p = ops.log_softmax(logits, axis=-1)
-            log_p_y = ops.take_along_axis(log_p, ops.expand_dims(y, 1), axis=1)
-            loss -= ops.sum(scored * ops.squeeze(log_p_y, 1))
+            p, normalizer = softmax_and_normalizer(logits)
+            normalizer = ops.squeeze(normalizer, 1)
+            own = ops.take_along_axis(logits, ops.expand_dims(y, 1), axis=1)
+            loss += ops.sum(scored * (normalizer - ops.squeeze(own, 1)))
             if smoothing:
-                to_all -= ops.sum(scored * ops.mean(log_p, axis=-1))
+                every = ops.mean(logits, axis=-1)
+                to_all += ops.sum(scored * (normalizer - every))
             right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), y.dtype), y)
             correct += ops.sum(scored * ops.cast(right, "float32"))
 
-            p = ops.exp(log_p)
             if smoothing:
                 p -= smoothing / vocab_size  # the part of q that all ids have
             p = ops.cast(p, h.dtype)
