@@ -95,14 +95,17 @@ def _crossentropy(labels, logits):
 
     It is that of Keras. Keras' own takes TensorFlow on a CPU three times as long.
     """
+    # A negative label is out of range, and no place counted from the end.
+    labels = ops.where(labels < 0, logits.shape[-1], labels)
 
     @ops.custom_gradient
     def crossentropy(logits):
         p, normalizer = softmax_and_normalizer(logits)
         loss = normalizer - ops.take_along_axis(logits, labels, axis=-1)
 
-        def gradient(*upstream):
-            scale = upstream[0][0] if isinstance(upstream[0], tuple) else upstream[0]
+        def gradient(*arguments, upstream=None):
+            # PyTorch's backend names it, the others do not.
+            scale = arguments[0] if upstream is None else upstream
             # p − onehot(y), all of it times the loss's own gradient
             own = ops.take_along_axis(p, labels, axis=-1) - 1
             flat = ops.reshape(p * scale, (-1, logits.shape[-1]))

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import tensorflow as tf
-from peers.reprt import FitPeer, StepsPeer
+from peers.reprt import Peer
 from peers.settings import BATCH_SIZE, Settings
 from results import table
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -32,8 +32,8 @@ KINDS = {
     ),
     "softmax and loss": ("Softmax", "Exp", "ArgMax", "Log", "Max"),
 }
-# Their time is that of the operations within.
-CALLS = ("PartitionedCall", "StatefulPartitionedCall", "While")
+# Their time is that of the operations within, or of the wait for a batch.
+CALLS = ("PartitionedCall", "StatefulPartitionedCall", "While", "PyFunc")
 REST = "element by element, and sums: optimizer, biases, norms"
 
 
@@ -55,10 +55,8 @@ def profiled(model: str, fit: bool, warm: int = 8, steps: int = 6):
     The faults are those of half of the warm steps, without the profiler's own.
     """
     text = generate(BATCH_SIZE * (warm + steps), seed=0)
-    settings = Settings(
-        model=model, vocab_sizes=text.vocab_sizes, variant="fit" if fit else ""
-    )
-    peer = (FitPeer if fit else StepsPeer)(settings)
+    variant = "fit" if fit else ""
+    peer = Peer(Settings(model=model, vocab_sizes=text.vocab_sizes, variant=variant))
     pairs = text.shuffled(0)
     batches = [
         pairs.take(range(start, start + BATCH_SIZE)).batch()

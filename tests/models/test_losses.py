@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from formula import array_by_formula
 
 from reprt.losses import MaskedCrossentropy
@@ -39,6 +40,29 @@ def test_loss_agrees_with_keras_own():
     assert float(MaskedCrossentropy()(LABELS, LOGITS)) == pytest.approx(
         float(keras_loss(LABELS, LOGITS)), rel=1e-6
     )
+
+
+def test_gradient_agrees_with_keras_own():
+    def gradient(loss):
+        logits = tf.constant(LOGITS)
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            total = tf.reduce_sum(loss(logits) * (1.0 + LABELS))
+        return tape.gradient(total, logits).numpy()
+
+    ours = gradient(lambda logits: MaskedCrossentropy().call(LABELS, logits))
+    theirs = gradient(
+        lambda logits: keras.losses.sparse_categorical_crossentropy(
+            LABELS, logits, from_logits=True
+        )
+    )
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("label", (-1, LOGITS.shape[-1]))
+def test_labels_out_of_range_are_refused(label):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
+        MaskedCrossentropy()(np.full_like(LABELS, label), LOGITS)
 
 
 def test_sample_weights_multiply_and_count():
