@@ -45,6 +45,19 @@ def test_ratios_are_taken_within_a_round(tmp_path):
     assert "| theirs | 3.00 (3.00 – 4.00) |" in (tmp_path / "results.md").read_text()
 
 
+def test_our_models_are_divided_by_the_first(tmp_path):
+    table = results.Results(tmp_path, "ours", {"seed": 0})
+    for model, rounds in {"baseline": (4, 8), "repe": (1, 4)}.items():
+        table.note(model, "ours", parameters=1000)
+        for seconds in rounds:
+            table.add_side_by_side(model, seconds)
+    rows = [line for line in table.markdown().splitlines() if "1,000" in line]
+    assert rows == [
+        "| baseline | 1,000 | 1 |",
+        "| repe | 1,000 | 0.375 (0.312 – 0.438) |",
+    ]
+
+
 def test_a_profile_knows_tensorflows_operations():
     assert {
         name: profile_step.kind(name)
@@ -60,7 +73,8 @@ def test_a_profile_knows_tensorflows_operations():
 def test_the_benchmark_shows_agreement_and_measures(tmp_path):
     ids = tmp_path / "text.npz"
     text.generate(140, 0, vocab_sizes=(60, 50), mean_tokens=8).save(ids)
-    few = "--models repe --rounds 1 --steps 1 --pairs 64 --agreement-steps 5"
+    few = "--rounds 1 --steps 1 --pairs 64 --agreement-steps 5"
+    few += " --models repe repe-causal"
     peers = ("reprt", "plain_keras")
     command = [sys.executable, FOLDER / "run.py", *few.split(), "--peers", *peers]
     for peer in peers:
@@ -68,7 +82,9 @@ def test_the_benchmark_shows_agreement_and_measures(tmp_path):
     command += ["--text", ids, "--out", tmp_path / "out"]
     subprocess.run(command, check=True, capture_output=True)
     saved = json.loads((tmp_path / "out" / "results.json").read_text())
-    ours, theirs = saved["rows"]
+    ours, theirs, causal = saved["rows"]
+    assert causal["parameters"] > ours["parameters"]
+    assert list(saved["side_by_side"]) == ["repe", "repe-causal"]
     assert ours["parameters"] == theirs["parameters"]
     assert theirs["first_loss_difference"] < 1e-5
     assert ours["losses_difference"] < 1e-4 and len(ours["losses"]) == 5

@@ -97,15 +97,20 @@ class Results:
         return "\n\n".join([*parts, *self._models(), self._footnote()])
 
     def _models(self):
-        baseline, repe = (self.side_by_side.get(m, ()) for m in ("baseline", "repe"))
-        found = quartiles([one / other for one, other in zip(baseline, repe)])
-        if found is None:
+        if not self.side_by_side:
             return []
+        first, *_ = self.side_by_side
+        rows = []
+        for model, seconds in self.side_by_side.items():
+            shares = [ours / of for ours, of in zip(seconds, self.side_by_side[first])]
+            found = spread(quartiles(shares), "{:.3f}".format)
+            parameters = self.rows[model, self.ours]["parameters"]
+            rows.append([model, f"{parameters:,}", found if model != first else "1"])
         return [
-            "## baseline and repe",
-            f"A step of our baseline takes {spread(found, '{:.2f}'.format)} times as "
-            "long as one of our RePE: median (quartiles) over rounds, in which both "
-            "took turns on the same batches.",
+            "## Our models side by side",
+            f"A training step's time divided by that of {first}: median (quartiles) "
+            "over rounds, in which all took turns on the same batches.",
+            table(["model", "parameters", "training step"], rows),
         ]
 
     def _tables(self, model):

@@ -5,7 +5,8 @@ compute the same: as many parameters, and with the same weights and no dropout t
 losses of the same training. Then each of them takes turns with ours, and only one
 computes at any moment, so that whatever else the machine does falls on both alike. Its
 time is divided by ours of the same round; medians and quartiles are over the rounds.
-No more than two models are in memory, which some peers fill.
+No more than two models are in memory, which some peers fill, but where only our own
+models are compared with each other.
 
     python run.py --out runs/benchmark --rounds 5
 
@@ -15,6 +16,7 @@ then costs it ten times its time.
 """
 
 import argparse
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +37,9 @@ def arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--models", nargs="+", default=["baseline", "repe"])
+    parser.add_argument(
+        "--models", nargs="+", default=["baseline", "repe"], choices=PEERS[OURS]
+    )
     parser.add_argument(
         "--peers",
         nargs="+",
@@ -100,7 +104,7 @@ class Benchmark:
             for peer in peers:
                 if peer != OURS and self.options.rounds:
                     self._measure(model, peer)
-        if {"baseline", "repe"} <= set(self.options.models) and self.options.rounds:
+        if self.options.models[1:] and self.options.rounds:
             self._compare_models()
         print(self.results.markdown())
 
@@ -179,12 +183,16 @@ class Benchmark:
                 self.results.write()
 
     def _compare_models(self):
-        """The paper's claim: how many times RePE's time the baseline takes, in ours."""
-        _say("baseline and repe, side by side")
-        with self._process(OURS) as baseline, self._process(OURS) as repe:
-            workers = {"baseline": baseline, "repe": repe}
+        """What share of the first model's time the others take, in ours."""
+        _say(f"{', '.join(self.options.models)}: side by side")
+        with contextlib.ExitStack() as stack:
+            workers = {
+                model: stack.enter_context(self._process(OURS))
+                for model in self.options.models
+            }
             for model, worker in workers.items():
-                self._build(worker, model)
+                parameters = self._build(worker, model)["parameters"]
+                self.results.note(model, OURS, parameters=parameters)
                 worker.ask("steps", first=0, count=4)
             for number in range(self.options.rounds):
                 first = 4 + number * self.options.steps

@@ -84,9 +84,8 @@ class TrainPeer(KerasModel):
 
     def make(self, settings):
         self.model = build(settings)
-        rate = reprt.schedules.WarmupSchedule(
-            settings.sizes.embedding, settings.warmup_steps
-        )
+        width = preset(settings.model).embedding_dim
+        rate = reprt.schedules.WarmupSchedule(width, settings.warmup_steps)
         self.adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
         self.adam.build(self.model.trainable_variables)
 

@@ -4,9 +4,12 @@ import dataclasses
 from typing import NamedTuple
 
 BATCH_SIZE = 64
-# Which models there are of each peer.
+# Which models there are of each peer. Ours are presets.
 PEERS = {
-    "reprt": ("baseline", "repe"),
+    "reprt": (
+        *("baseline", "repe", "repe-causal"),
+        *("transformer-modern-tiny", "transformer-modern-small"),
+    ),
     "plain_keras": ("baseline", "repe"),
     "keras_hub": ("baseline",),
     "pytorch": ("baseline",),
@@ -35,7 +38,7 @@ class Settings:
     """A model to be made.
 
     Args:
-        model: `"baseline"` or `"repe"`.
+        model: one of those of `PEERS`.
         vocab_sizes: of source and target, padding included.
         variant: what follows the colon in a peer's name, for the peer to interpret.
         dropout: rate of dropout.
