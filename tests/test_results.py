@@ -6,15 +6,15 @@ import statistics
 
 import pytest
 
-from reprt.reports.families import paired
-from reprt.reports.runs import by_schedule, read_runs, with_spread
+from reprt.reports.families import BLEU, CHOSEN_BY, LOSS, choose, paired
+from reprt.reports.runs import NOT_RUN, by_schedule, read_runs, read_texts, with_spread
 from reprt.reports.table1 import read_rows
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 RESULTS = REPOSITORY / "experiments" / "results"
 README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
-PREFIX = "val_prefix_loss_per_token"
+CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
 
 
 def tables(path, mark):
@@ -35,7 +35,7 @@ def test_differences_are_those_of_the_runs(cells):
     one, other = names.split(" − ")
     found = series(RESULTS / "ablation" / experiment)
     runs = found[one, int(width)], found[other, int(width)]
-    assert difference == with_spread(paired(*runs, PREFIX), 3, "+")
+    assert difference == with_spread(paired(*runs, CHOSEN_BY), 3, "+")
 
 
 @pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)
@@ -56,7 +56,7 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
     found = {label: runs for (label, _), runs in series(RESULTS / "leak").items()}
     baseline = found["baseline"]
     behind = {
-        label: statistics.mean(paired(each, baseline, PREFIX))
+        label: statistics.mean(paired(each, baseline, CHOSEN_BY))
         for label, each in found.items()
     }
     share = found["RePE without TokenNorm"].mean("parameters") / baseline.mean(
@@ -67,3 +67,37 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
     assert f"loss within {behind['RePE without TokenNorm']:.3f} nats" in front
     assert f"{share:.0%}".replace("%", " %") + " of the baseline's parameters" in front
     assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in page
+
+
+def best(experiment, pair):
+    """Every model on this text at the rate that the validation split chose."""
+    (runs,) = (
+        [run for run in runs if CHOSEN_BY in run.numbers]
+        for runs in read_texts(RESULTS / experiment)
+        if pair in runs[0].manifest["text"]
+    )
+    return {each.label: each for each in choose(runs)}
+
+
+@pytest.mark.parametrize("cells", tables(CAUSAL, "ingredients"), ids=" ".join)
+def test_ingredients_give_what_the_runs_say(cells):
+    _, names, *differences = cells
+    for text, difference in zip(("embedded", "pt_to_en"), differences, strict=True):
+        found = best("repaired", text)
+        series = [found.get(name) for name in names.split(" − ")]
+        expected = NOT_RUN
+        if all(series):
+            expected = with_spread(paired(*series, CHOSEN_BY), 3, "+")
+        assert difference == expected, text
+
+
+def test_the_contest_has_the_numbers_of_the_runs():
+    texts = [best("contest", pair) for pair in ("az_to_en", "gl_to_en", "pt_to_en")]
+    rows = tables(CAUSAL, "contest")
+    assert {cells[0] for cells in rows} == set().union(*texts)
+    for label, *cells in rows:
+        expected = []
+        for text in texts:
+            one = text.get(label)
+            expected += [one.cell(LOSS, 3), one.cell(BLEU, 1)] if one else [NOT_RUN] * 2
+        assert cells == expected, label
