@@ -1,5 +1,6 @@
 """Every figure of README and results page is that of a frozen experiment."""
 
+import functools
 import pathlib
 import re
 import statistics
@@ -69,6 +70,7 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
     assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in page
 
 
+@functools.cache
 def best(experiment, pair):
     """Every model on this text at the rate that the validation split chose."""
     (runs,) = (
