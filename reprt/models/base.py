@@ -189,6 +189,18 @@ class TranslationModel(keras.Model, abc.ABC):
     def call(self, inputs, training=None):
         return self.logits(self.states(inputs, training=training))
 
+    def make_train_function(self, force=False):
+        """Prepares `fit`; Keras calls it.
+
+        Weights and the optimizer's variables are made first. Otherwise the first step
+        makes them, and TensorFlow then traces the whole step twice.
+        """
+        if not self.built:
+            self.build()
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     @abc.abstractmethod
     def encode(self, source_ids, *, training=None):
         """Reads the source, once for all steps of a search.

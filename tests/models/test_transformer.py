@@ -312,6 +312,20 @@ def test_bad_ids_are_named(inputs, message, tiny, ids):
         tiny("repe")(inputs(*ids))
 
 
+def test_fit_traces_its_step_once(tiny, ids, monkeypatch):
+    from reprt.losses import MaskedCrossentropy
+
+    traced = []
+    model = tiny("repe")
+    step = model.train_step
+    monkeypatch.setattr(
+        model, "train_step", lambda data: traced.append(1) or step(data)
+    )
+    model.compile("adam", MaskedCrossentropy())
+    model.fit(ids, ids[1], epochs=2, verbose=0)
+    assert len(traced) == 1
+
+
 def test_ids_past_the_vocabulary_stop_training_too(tiny, ids):
     """In a graph nothing can be looked at; TensorFlow's own gather reports them."""
     import tensorflow as tf
