@@ -7,8 +7,9 @@ import keras
 
 from reprt.schedules import CosineSchedule, WarmupSchedule
 
-# Biases, gains and shifts, as each backend names variables: `bias`, `layer/bias:0`.
-NOT_DECAYED = r"(^|/)(bias|gamma|beta)(:0)?$"
+# Biases, gains, shifts and attention's learnt scale, as each backend names variables:
+# `bias`, `layer/bias:0`.
+NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
 
 
 def _inverse_sqrt(own_dim, run_steps, *, dim, peak, **constants):

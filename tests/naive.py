@@ -20,6 +20,7 @@ VARIANTS = {
     "baseline": ("baseline", {}),
     "repe": ("repe", {}),
     "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
+    "repe, causal": ("repe-causal", {}),
 }
 
 
@@ -39,7 +40,7 @@ def lively(model, seed=0, end=0.0, sharpness=2.0):
     for weight in model.weights:
         kind, values = weight.path.split("/")[-1], random.normal(size=weight.shape)
         scale = 0.7 if "kernel" in kind else 0.3 if kind == "embeddings" else 0.0
-        weight.assign((kind == "gamma") + scale * values)
+        weight.assign((kind in ("gamma", "gain", "scale")) + scale * values)
     length = min(30, model.config.max_length)
     source, target = (
         random.integers(4, words, (20, length), dtype="int32")

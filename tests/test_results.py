@@ -7,15 +7,23 @@ import statistics
 
 import pytest
 
+from reprt.presets import preset
 from reprt.reports.families import BLEU, CHOSEN_BY, LOSS, choose, paired
 from reprt.reports.runs import NOT_RUN, by_schedule, read_runs, read_texts, with_spread
 from reprt.reports.table1 import read_rows
+from reprt.runs.recipe import load_recipe
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 RESULTS = REPOSITORY / "experiments" / "results"
 README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
+
+
+def test_the_candidate_of_the_contest_is_the_preset():
+    recipe = load_recipe(REPOSITORY / "experiments" / "repaired.toml")
+    (model,) = {run.model for run in recipe.runs(False) if "qk-rms." in run.name}
+    assert model == preset("repe-causal")
 
 
 def tables(path, mark):

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from reprt.layers.masks import causal_mask, for_softmax
+from reprt.layers.precision import widened
 
 HEADS_FIRST = (0, 2, 1, 3)
 TOKENS_LAST = (0, 2, 3, 1)
@@ -32,7 +33,7 @@ class PMHA(keras.layers.Layer):
     With `query_key_norm` every query q and key k of a head has the length 1 before
     they meet, and a learnt number g stands in the place of 1 / sqrt(key_dim):
 
-        softmax(g q kᵀ / (|q| |k|)) V W_k^V
+        softmax(g q kᵀ / (|q| |k|)) V W_k^V,   |q| = sqrt(q[1]² + … + q[r]² + 1e-6)
 
     The layer has one g for all its heads. It starts at sqrt(key_dim), so that scores
     of unrelated queries and keys vary as those of eq. 12 do. Henry et al. start at
@@ -147,8 +148,12 @@ class PMHA(keras.layers.Layer):
         )
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
         if self.query_key_norm:
-            start = keras.initializers.Constant(self.key_dim**0.5)
-            self.scale = self.add_weight(shape=(), initializer=start, name="scale")
+            self.scale = self.add_weight(
+                shape=(),
+                initializer=keras.initializers.Constant(self.key_dim**0.5),
+                name="scale",
+                autocast=False,
+            )
         self.built = True
 
     def _dense(self, equation, bias_axes, output_shape, name):
@@ -300,16 +305,18 @@ class PMHA(keras.layers.Layer):
     def _normed(self, x):
         if not self.query_key_norm:
             return x
-        wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        wide = widened(x)
         squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
         return ops.cast(wide * ops.rsqrt(squares + EPSILON), x.dtype)
 
     def _scores(self, query, key, mask):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         scores = ops.matmul(query, key)
-        learnt = self.query_key_norm
-        scale = ops.cast(self.scale, scores.dtype) if learnt else self.key_dim**-0.5
-        scores = scores * scale
+        if self.query_key_norm:  # one number's gradient sums over all scores
+            scores = widened(scores)
+            scores = scores * ops.cast(self.scale, scores.dtype)
+        else:
+            scores = scores * self.key_dim**-0.5
         return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
     def _attend(self, query, key, value, mask, training):

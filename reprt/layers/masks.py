@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from reprt.constants import PAD_ID
+from reprt.layers.precision import widened
 
 FORBIDDEN = -1e9  # a score whose exponential is 0
 
@@ -71,5 +72,5 @@ def for_softmax(scores, mask):
         scores: tensor of any dtype.
         mask: boolean tensor that broadcasts with it, True to attend; or None.
     """
-    scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
+    scores = widened(scores)
     return scores if mask is None else ops.where(mask, scores, FORBIDDEN)

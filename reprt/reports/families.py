@@ -24,6 +24,7 @@ from reprt.reports.tables import markdown
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
+NEEDED = {CHOSEN_BY, LOSS, "train_flops"}
 TERA = 1e12
 PRODUCTS = "operations of the training's products, in 10¹²"
 HEAD = (
@@ -80,7 +81,7 @@ def write_families(folder: Path, out: Path | None = None) -> Path:
     ]
     pictures = []
     for runs in texts:
-        finished = [run for run in runs if CHOSEN_BY in run.numbers]
+        finished = [run for run in runs if NEEDED <= run.numbers.keys()]
         chosen = choose(finished)
         pictures.append((runs[0].manifest["text"], chosen))
         lines += _section(runs, finished, chosen)
@@ -102,17 +103,29 @@ def choose(runs: Sequence[Run]) -> list[Series]:
 
     Args:
         runs: finished runs on one text.
+
+    Raises:
+        RunFolderError: if the rates of a model have no seed in common.
     """
+    from reprt.runs.run_folder import RunFolderError
+
     best = []
-    for rates in by_rate(runs).values():
-        common = set.intersection(*({r.seed for r in each.runs} for each in rates))
+    for model, rates in by_rate(runs).items():
+        seeds = {each.schedule: {run.seed for run in each.runs} for each in rates}
+        common = set.intersection(*seeds.values())
+        if not common:
+            raise RunFolderError(
+                f"Expected the rates of {model} to have a seed in common, by which one "
+                f"is chosen. Received: {seeds}. Run another, or remove one."
+            )
         best.append(min(rates, key=lambda each: _loss_of_seeds(each, common)))
     return sorted(best, key=lambda each: each.mean(LOSS))
 
 
 def _loss_of_seeds(series: Series, seeds) -> float:
-    losses = [r.numbers[CHOSEN_BY] for r in series.runs if r.seed in seeds]
-    return statistics.mean(losses) if losses else math.inf
+    return statistics.mean(
+        run.numbers[CHOSEN_BY] for run in series.runs if run.seed in seeds
+    )
 
 
 def paired(series: Series, other: Series, name: str) -> list[float]:
@@ -126,7 +139,7 @@ def paired(series: Series, other: Series, name: str) -> list[float]:
 
 def _section(runs, finished, chosen) -> list[str]:
     manifest = runs[0].manifest
-    unfinished = sorted({run.name for run in runs} - {run.name for run in finished})
+    left_out = [run for run in runs if run not in finished]
     pairs = manifest["sentence_pairs"]
     return [
         f"## {in_markdown(manifest['text'])}",
@@ -136,12 +149,18 @@ def _section(runs, finished, chosen) -> list[str]:
         + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
         *([*_table(chosen), *_rates(finished, chosen)] if chosen else []),
-        *([f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []),
+        *_left_out("Not finished", (run for run in left_out if not run.results)),
+        *_left_out("Without these numbers", (run for run in left_out if run.results)),
         *cost_section({each.label: each.cost for each in chosen}),
         "### How it was run",
         "",
         *starts_lines(finished),
     ]
+
+
+def _left_out(why, runs) -> list[str]:
+    names = sorted(run.name for run in runs)
+    return [f"{why}: {', '.join(names)}.", ""] if names else []
 
 
 def _table(chosen) -> list[str]:

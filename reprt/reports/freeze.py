@@ -7,14 +7,15 @@ from reprt.files import is_unfinished, read_text, write_text
 from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
-from reprt.reports.runs import own_runs, read_texts
+from reprt.reports.runs import SELECTION, own_runs, read_texts
+from reprt.runs.run_settings import flat
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     """Writes a frozen experiment: its runs, the notes on them and their pages.
 
-    The pages are those that the folder has, or else its report. Runs that have not
-    finished are frozen as far as they are.
+    The pages are those that the folder has, or else its report, or of several texts
+    their families. Runs that have not finished are frozen as far as they are.
 
     Args:
         folder: a folder with run folders, or with a folder of them for each text.
@@ -24,12 +25,19 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         The path of the experiment, and the names of the runs that have not finished.
 
     Raises:
-        RunFolderError: if there is no run, or `out` holds other files or runs.
+        RunFolderError: if there is no run, if `out` holds other files or runs, or more
+            of a run.
     """
     from reprt.runs.run_folder import RunFolderError
 
     out = out or folder.with_name(f"{folder.resolve().name}-frozen")
-    runs = [run for text in read_texts(folder) for run in text]
+    texts = read_texts(folder)
+    runs = [run for text in texts for run in text]
+    if out.resolve() == folder.resolve() and (folder / SELECTION).exists():
+        raise RunFolderError(
+            f"Expected another --out than {out}, whose {SELECTION} takes runs of other "
+            "folders: they would be there twice."
+        )
     others = out.exists() and not all(map(is_unfinished, out.iterdir()))
     if others and not is_frozen(out):
         raise RunFolderError(
@@ -39,16 +47,15 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     lost = [
         run.name
         for run in own_runs(out)
-        if not any(_same(run, other) for other in runs)
+        if not any(_holds(other, run) for other in runs)
     ]
     if lost:
         raise RunFolderError(
             f"Expected {out} to hold none but the runs of {folder}. Received a frozen "
-            f"experiment with {', '.join(lost)}. Choose another --out."
+            f"experiment with {', '.join(lost)}, which {folder} does not have, or not "
+            "finished. Choose another --out."
         )
     written = [page for page in pages().values() if (folder / page.file).exists()]
-    if (folder / NOTES).exists() and folder != out:
-        write_text(out / NOTES, read_text(folder / NOTES))
     told = [
         dataclasses.replace(
             run, manifest={**run.manifest, "looks_ahead": run.looks_ahead}
@@ -56,10 +63,21 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         for run in runs
     ]
     write_frozen(told, out, written[0].name if written else None)
-    for page in written or [page_on("report", out)]:
+    if (folder / NOTES).exists() and folder != out:
+        write_text(out / NOTES, read_text(folder / NOTES))
+    for page in written or [page_on("families" if texts[1:] else "report", out)]:
         page.write(out)
     return out, [run.name for run in runs if run.metrics is None]
 
 
-def _same(run, other) -> bool:
-    return (run.settings, run.text_hashes) == (other.settings, other.text_hashes)
+def _holds(run, frozen) -> bool:
+    """Whether a run is the frozen one, and at least as far."""
+    same = _identity(run) == _identity(frozen) and run.text_hashes == frozen.text_hashes
+    return same and (run.metrics is not None or frozen.metrics is None)
+
+
+def _identity(run) -> dict:
+    from reprt.runs.run_folder import INDIFFERENT
+
+    settings = flat(run.settings)
+    return {name: value for name, value in settings.items() if name not in INDIFFERENT}

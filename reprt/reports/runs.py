@@ -8,6 +8,7 @@ A folder's runs are its run folders, those of its frozen experiment, and those t
 names a folder and the beginnings of its runs' names, up to a dot.
 """
 
+import collections
 import dataclasses
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +21,8 @@ from reprt.files import is_unfinished
 from reprt.presets import PRESETS
 from reprt.reading import read_toml
 from reprt.reports.escaping import code
-from reprt.reports.frozen import Record, is_frozen, read_frozen
-from reprt.runs.run_settings import RunSettings, flat, usual_settings
+from reprt.reports.frozen import RUNS, Record, is_frozen, read_frozen
+from reprt.runs.run_settings import SHOWN_AS, RunSettings, flat, usual_settings
 from reprt.schema import check
 
 NOT_RUN = "not run"
@@ -290,9 +291,38 @@ def with_spread(values: Sequence[float], digits: int, sign: str = "") -> str:
 
 
 def by_schedule(runs: Sequence[Run]) -> list[Series]:
-    """Returns the runs of each model and schedule together, by their names."""
+    """Returns the runs of each model and schedule together, by their names.
+
+    Raises:
+        RunFolderError: if such runs differ by more than their seeds.
+    """
+    from reprt.runs.run_folder import RunFolderError
+
     runs = sorted(runs, key=lambda run: run.name)
-    return _grouped(runs, lambda run: (run.model, run.schedule))
+    found = _grouped(runs, lambda run: (run.model, run.schedule))
+    for series in found:
+        first, *others = ((run.name, _told_apart_by(run)) for run in series.runs)
+        for name, settings in others:
+            differing = sorted(
+                key
+                for key in settings.keys() | first[1].keys()
+                if settings.get(key) != first[1].get(key)
+            )
+            if differing:
+                raise RunFolderError(
+                    f"Expected {first[0]} and {name} to differ by their seeds alone. "
+                    f"Received runs that differ in {', '.join(differing)}."
+                )
+    return found
+
+
+def _told_apart_by(run: Run) -> dict[str, Any]:
+    """The settings in which runs of one series are alike."""
+    return {
+        name: value
+        for name, value in flat(run.settings).items()
+        if name not in INDIFFERENT and name != "name" and name not in SHOWN_AS
+    }
 
 
 def by_settings(runs: Sequence[Run]) -> list[Series]:
@@ -365,6 +395,15 @@ def _read(folder: Path, *configs: str) -> list[Run]:
         raise RunFolderError(
             f"Expected a folder with run folders in it. Received: {folder}, without "
             "any, and without the runs.csv of a frozen experiment."
+        )
+    counts = collections.Counter(
+        (run.manifest["text"], *run.text_hashes, run.name) for run in runs
+    )
+    twice = sorted(names[-1] for names, count in counts.items() if count > 1)
+    if twice:
+        raise RunFolderError(
+            f"Expected each run of {folder} once. Received {', '.join(twice)} more "
+            f"often: see its run folders, {RUNS} and {SELECTION}."
         )
     presets = list(PRESETS)
     return sorted(

@@ -128,8 +128,8 @@ class AdamSettings:
 class AdamWSettings(AdamSettings):
     """Adam with decoupled weight decay: each step also takes rate · decay of a weight.
 
-    Biases and LayerNormalization's gains and shifts do not decay; matrices and tables
-    of embeddings do.
+    Biases, the norms' gains and shifts and attention's learnt scale do not decay;
+    matrices and tables of embeddings do.
 
     Args:
         name: `"adamw"`.

@@ -178,6 +178,7 @@ def test_the_published_model_sees_in_teacher_forcing_what_no_step_sees(build):
         ("baseline", "mixed_bfloat16"),
         ("prefix", "mixed_float16"),
         ("published", "mixed_float16"),
+        ("repe, causal", "mixed_bfloat16"),
     ],
 )
 def test_half_precision_is_near_full_precision(variant, policy, build):

@@ -10,7 +10,7 @@ from reprt.reports.files import label_points, new_figure
 from reprt.reports.freeze import freeze
 from reprt.reports.runs import read_runs
 from reprt.runs.recipe import load_recipe
-from reprt.runs.run_folder import RunFolder
+from reprt.runs.run_folder import RunFolder, RunFolderError
 
 
 @pytest.fixture
@@ -85,6 +85,27 @@ def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):
     assert "## another text" in page and "test pairs, not of TED-HRLR." in page
     frozen, unfinished = freeze(folder, tmp_path.with_name("frozen"))
     assert (frozen / "families.md").read_text() == page and not unfinished
+
+
+def test_rates_without_a_common_seed_choose_none(trial):
+    trial("repe.high.0", 2.0, 3.0)
+    folder = trial("repe.low.1", 1.0, 3.0)
+    with pytest.raises(RunFolderError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"):
+        write_families(folder)
+
+
+def test_runs_that_differ_by_more_than_a_seed_are_no_series(trial):
+    trial("repe.high.0", 2.0, 3.0)
+    folder = trial("repe.high.1", 1.0, 3.0, model={"feed_forward_dim": 7})
+    with pytest.raises(RunFolderError, match="high.0 and repe.high.1 .*in model.feed"):
+        write_families(folder)
+
+
+def test_a_run_of_an_older_version_is_named(trial, add):
+    trial("repe.high.0", 2.0, 3.0)
+    older = {"val_prefix_loss_per_token": 2.0}
+    folder = add("repe.low.0", [row(1, 4.0, 3.0)], older, under="a")
+    assert "Without these numbers: repe.low.0." in write_families(folder).read_text()
 
 
 def test_a_run_without_bleu_has_no_difference_of_it(trial):

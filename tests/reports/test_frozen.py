@@ -215,9 +215,24 @@ def test_a_folder_that_is_not_its_own_is_refused(live, tmp_path):
     before = (place / "runs.csv").read_bytes()
     config = live / "repe.text.3" / "config.toml"
     config.write_text(config.read_text().replace("seed = 3", "seed = 4"))
-    with pytest.raises(RunFolderError, match="experiment with repe.text.3. Choose"):
+    with pytest.raises(RunFolderError, match="with repe.text.3, .*not have.* Choose"):
         freeze(live, place)
     assert (place / "runs.csv").read_bytes() == before
+
+
+def test_a_finished_run_is_not_replaced_by_an_unfinished_one(live, tmp_path):
+    place, _ = freeze(live, tmp_path / "frozen")
+    (live / "repe.text.3" / "metrics.json").unlink()
+    with pytest.raises(RunFolderError, match="with repe.text.3, .*or not finished"):
+        freeze(live, place)
+
+
+def test_a_run_with_another_label_is_frozen_again(live, tmp_path):
+    place, _ = freeze(live, tmp_path / "frozen")
+    config = live / "repe.text.3" / "config.toml"
+    config.write_text('label = "another"\n' + config.read_text())
+    freeze(live, place)
+    assert "another" in {run.label for run in read_runs(place)}
 
 
 def test_a_folder_without_runs_is_not_frozen(tmp_path):
@@ -254,6 +269,11 @@ def test_a_selection_takes_runs_of_other_folders(live, tmp_path):
         (folder / "selection.toml").write_text(f'"{there}" = {names}\n')
         found = [run.name for run in read_runs(folder)]
         assert found == ["baseline.text.0", "repe.text.3"]
+    with pytest.raises(RunFolderError, match="another --out .*there twice"):
+        freeze(folder, folder)
+    (folder / "selection.toml").write_text(f'"{place}" = ["repe", "repe.text.3"]\n')
+    with pytest.raises(RunFolderError, match="once. Received repe.text.3 more often"):
+        read_runs(folder)
     (folder / "selection.toml").write_text(f'"{place}" = ["rep"]\n')
     with pytest.raises(RunFolderError, match="selection.toml to be in .*'rep'"):
         page_on("report", folder)

@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras import ops
 from tiny import losses, to_the_end
 
+from reprt.layers import PMHA, RMSNorm
 from reprt.optimizers import make_optimizer
 from reprt.runs.run_settings import (
     AdamSettings,
@@ -78,16 +79,21 @@ def test_adamw_decays_matrices_and_tables_alone():
             keras.layers.Dense(3, name="bias_free"),  # a name that only looks like one
             keras.layers.LayerNormalization(),
             keras.layers.Embedding(5, 3),
+            RMSNorm(),
+            PMHA(1, 3, use_bias=False, query_key_norm=True),
         ]
-        for layer in layers:
+        for layer in layers[:3]:
             layer.build((None, 3))
+        layers[3].build((None, None, 3))
+        layers[4].build(*[(None, None, 3)] * 3)
         weights = [weight for layer in layers for weight in layer.trainable_variables]
         for weight in weights:
             weight.assign(random.normal(size=weight.shape))
         adamw = make_optimizer(settings, schedule, model_dim=8)
         adamw.build(weights)
     decays = [weight.name in ("kernel", "embeddings") for weight in weights]
-    assert decays == [True, False, False, False, True]
+    others = {weight.name for weight, each in zip(weights, decays) if not each}
+    assert others == {"bias", "gamma", "beta", "gain", "scale"}
     expected = [np.array(weight, "float64") for weight in weights]
     first, second = ([np.zeros(w.shape) for w in expected] for _ in range(2))
     for step in range(6):

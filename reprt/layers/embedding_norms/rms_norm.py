@@ -71,12 +71,11 @@ class RMSNorm(EmbeddingNorm):
     def build(self, input_shape):
         super().build(input_shape)
         self.gain = self.add_weight(
-            shape=input_shape[-1:], initializer="ones", name="gain"
+            shape=input_shape[-1:], initializer="ones", name="gain", autocast=False
         )
 
     def call(self, x, mask=None):
-        normed = ops.rms_normalization(x, self.gain, epsilon=self.epsilon)
-        return ops.cast(normed, x.dtype)
+        return ops.rms_normalization(x, self.gain, epsilon=self.epsilon)
 
     def get_config(self):
         return {**super().get_config(), "epsilon": self.epsilon}

@@ -7,6 +7,7 @@ from keras import ops
 
 from reprt.constants import STATISTICS
 from reprt.layers.embedding_norms.base import EmbeddingNorm
+from reprt.layers.precision import widened
 
 
 class RunningStatistics(NamedTuple):
@@ -103,7 +104,7 @@ class TokenNorm(EmbeddingNorm):
         return self.statistics == "prefix"
 
     def call(self, x, mask=None):
-        tokens = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        tokens = widened(x)
         if mask is None:
             real = ops.ones_like(tokens[..., :1])
         else:
@@ -138,7 +139,7 @@ class TokenNorm(EmbeddingNorm):
                 f"statistics={self.statistics!r}, in which each token changes all the "
                 "tokens before it."
             )
-        tokens = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+        tokens = widened(x)
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
         before = ops.cast(position, tokens.dtype)
