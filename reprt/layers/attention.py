@@ -76,9 +76,10 @@ class PMHA(keras.layers.Layer):
         `(batch, heads, targets, sources)`.
 
     Raises:
-        ValueError: for sizes that are not integers of at least 1, an input whose rank
-            is not 3, key and value of different lengths, a mask that is not boolean or
-            not of its rank, or a mask or wish for scores where tokens are packed.
+        ValueError: for sizes that are not integers of at least 1, flags that are not
+            boolean, an input whose rank is not 3, key and value of different lengths, a
+            mask that is not boolean or not of its rank, or a mask or wish for scores
+            where tokens are packed.
 
     Example:
 
@@ -108,6 +109,12 @@ class PMHA(keras.layers.Layer):
                 raise ValueError(
                     f"Expected `{name}` to be an integer of at least 1. Received: "
                     f"{name}={size!r}."
+                )
+        flags = {"use_bias": use_bias, "query_key_norm": query_key_norm}
+        for name, flag in flags.items():
+            if flag not in (True, False):
+                raise ValueError(
+                    f"Expected `{name}` to be True or False. Received: {name}={flag!r}."
                 )
         self.num_heads = num_heads
         self.key_dim = key_dim

@@ -98,6 +98,7 @@ def test_masks_are_made_from_ids():
         ),
         (lambda: PMHA(0, 3), "num_heads"),
         (lambda: PMHA(1, 3, value_dim=0), "value_dim"),
+        (lambda: PMHA(1, 3, query_key_norm="l2"), "`query_key_norm`.*False.*'l2'"),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),
         (lambda: padding_mask(np.array([3, 0])), r"\(batch, length\).*shape=\(2,\)"),
     ],

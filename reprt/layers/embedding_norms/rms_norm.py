@@ -39,7 +39,7 @@ class RMSNorm(EmbeddingNorm):
 
     Raises:
         ValueError: for an epsilon that is not positive, or an input whose rank is
-            not 3.
+            not 3 or whose features are not known.
 
     Example:
 
@@ -70,6 +70,11 @@ class RMSNorm(EmbeddingNorm):
 
     def build(self, input_shape):
         super().build(input_shape)
+        if input_shape[-1] is None:
+            raise ValueError(
+                "RMSNorm has a gain for each feature, and expects their number to be "
+                f"known. Received: shape={tuple(input_shape)}."
+            )
         self.gain = self.add_weight(
             shape=input_shape[-1:], initializer="ones", name="gain", autocast=False
         )
