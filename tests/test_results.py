@@ -1,5 +1,6 @@
 """Every figure of README and results page is that of a frozen experiment."""
 
+import csv
 import functools
 import pathlib
 import re
@@ -24,6 +25,13 @@ def test_the_candidate_of_the_contest_is_the_preset():
     recipe = load_recipe(REPOSITORY / "experiments" / "repaired.toml")
     (model,) = {run.model for run in recipe.runs(False) if "qk-rms." in run.name}
     assert model == preset("repe-causal")
+
+
+def test_no_sentence_is_kept_of_a_text_that_may_not_be_distributed():
+    for path in RESULTS.rglob("examples.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            texts = {row["text"] for row in csv.DictReader(file)}
+        assert all(text.startswith("embedded corpus") for text in texts), path
 
 
 def tables(path, mark):
