@@ -8,7 +8,7 @@ from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
 from reprt.reports.runs import SELECTION, own_runs, read_texts
-from reprt.runs.run_settings import flat
+from reprt.runs.run_settings import differing, flat
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
@@ -72,12 +72,9 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
 
 def _holds(run, frozen) -> bool:
     """Whether a run is the frozen one, and at least as far."""
-    same = _identity(run) == _identity(frozen) and run.text_hashes == frozen.text_hashes
-    return same and (run.metrics is not None or frozen.metrics is None)
-
-
-def _identity(run) -> dict:
     from reprt.runs.run_folder import INDIFFERENT
 
-    settings = flat(run.settings)
-    return {name: value for name, value in settings.items() if name not in INDIFFERENT}
+    settings = flat(run.settings), flat(frozen.settings)
+    same = not differing(*settings, INDIFFERENT)
+    further = run.metrics is not None or frozen.metrics is None
+    return same and run.text_hashes == frozen.text_hashes and further

@@ -22,7 +22,13 @@ from reprt.presets import PRESETS
 from reprt.reading import read_toml
 from reprt.reports.escaping import code
 from reprt.reports.frozen import RUNS, Record, is_frozen, read_frozen
-from reprt.runs.run_settings import SHOWN_AS, RunSettings, flat, usual_settings
+from reprt.runs.run_settings import (
+    SHOWN_AS,
+    RunSettings,
+    differing,
+    flat,
+    usual_settings,
+)
 from reprt.schema import check
 
 NOT_RUN = "not run"
@@ -301,28 +307,19 @@ def by_schedule(runs: Sequence[Run]) -> list[Series]:
     runs = sorted(runs, key=lambda run: run.name)
     found = _grouped(runs, lambda run: (run.model, run.schedule))
     for series in found:
-        first, *others = ((run.name, _told_apart_by(run)) for run in series.runs)
-        for name, settings in others:
-            differing = sorted(
-                key
-                for key in settings.keys() | first[1].keys()
-                if settings.get(key) != first[1].get(key)
+        first, *others = series.runs
+        for run in others:
+            names = differing(
+                flat(first.settings),
+                flat(run.settings),
+                {"name", *SHOWN_AS, *INDIFFERENT},
             )
-            if differing:
+            if names:
                 raise RunFolderError(
-                    f"Expected {first[0]} and {name} to differ by their seeds alone. "
-                    f"Received runs that differ in {', '.join(differing)}."
+                    f"Expected {first.name} and {run.name} to differ by their seeds "
+                    f"alone. Received runs that differ in {', '.join(names)}."
                 )
     return found
-
-
-def _told_apart_by(run: Run) -> dict[str, Any]:
-    """The settings in which runs of one series are alike."""
-    return {
-        name: value
-        for name, value in flat(run.settings).items()
-        if name not in INDIFFERENT and name != "name" and name not in SHOWN_AS
-    }
 
 
 def by_settings(runs: Sequence[Run]) -> list[Series]:

@@ -35,7 +35,7 @@ from reprt.models.saving import load_model
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
 from reprt.runs.records import Manifest, read_log, read_metrics
-from reprt.runs.run_settings import SHOWN_AS, RunSettings, flat
+from reprt.runs.run_settings import SHOWN_AS, RunSettings, differing, flat
 from reprt.settings import as_table
 
 # What may change while a run stays the same: the text's place, because only its
@@ -177,14 +177,13 @@ class RunFolder:
         manifest = self.manifest()
         saved |= {name: manifest.get(name) for name in identity}
         asked = flat(config) | identity
-        differing = [
+        told = [
             f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
-            for name in sorted(saved.keys() | asked.keys())
-            if saved.get(name) != asked.get(name) and name not in INDIFFERENT
+            for name in differing(saved, asked, INDIFFERENT)
         ]
-        if differing:
+        if told:
             raise RunFolderError(
-                f"{self.path} holds a run with other settings: {'; '.join(differing)}. "
+                f"{self.path} holds a run with other settings: {'; '.join(told)}. "
                 "Choose another --out, or remove the folder."
             )
         if any(saved.get(name) != asked.get(name) for name in SHOWN_AS):

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NotRequired, TypedDict
 
 from reprt.data.tokenizers.base import VocabularySettings
@@ -566,3 +566,19 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             entries[f"{prefix}{name}"] = value
     return entries
+
+
+def differing(
+    one: Mapping[str, Any], other: Mapping[str, Any], indifferent: Collection[str] = ()
+) -> list[str]:
+    """Returns the names whose values differ between two tables made `flat`.
+
+    Args:
+        one, other: the tables.
+        indifferent: names that do not count.
+    """
+    return sorted(
+        name
+        for name in one.keys() | other.keys()
+        if name not in indifferent and one.get(name) != other.get(name)
+    )

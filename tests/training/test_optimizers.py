@@ -92,6 +92,7 @@ def test_adamw_decays_matrices_and_tables_alone():
         adamw = make_optimizer(settings, schedule, model_dim=8)
         adamw.build(weights)
     decays = [weight.name in ("kernel", "embeddings") for weight in weights]
+    assert decays[:5] == [True, False, False, False, True]
     others = {weight.name for weight, each in zip(weights, decays) if not each}
     assert others == {"bias", "gamma", "beta", "gain", "scale"}
     expected = [np.array(weight, "float64") for weight in weights]
