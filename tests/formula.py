@@ -12,6 +12,7 @@ def array_by_formula(shape, offset=0.0, scale=0.3):
 def set_weights_by_formula(layer):
     for number, weight in enumerate(layer.weights):
         values = array_by_formula(tuple(weight.shape), offset=number)
-        # A single number is attention's scale, without which all scores are alike.
-        weight.assign(values if weight.shape else 2.0 + values)
+        # A single number is attention's scale, without which all scores are alike. The
+        # empty shape of TensorFlow is true, that of JAX is not.
+        weight.assign(values if len(weight.shape) else 2.0 + values)
     return layer
