@@ -83,5 +83,5 @@ def _cost(run, text, epochs, seconds=None) -> Cost:
 def _page(found: Mapping[str, Mapping[str, Cost]]) -> str:
     lines = []
     for title, costs in found.items():
-        lines += [f"{in_markdown(title)}:", "", *cost_table(costs), ""]
+        lines += [f"{in_markdown(title)}:", "", *cost_table(costs.items()), ""]
     return "\n".join([*lines, RULE])

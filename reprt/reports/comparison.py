@@ -16,6 +16,7 @@ from reprt.reports.runs import (
     Series,
     by_schedule,
     drawn,
+    left_out_lines,
     read_runs,
     starts_lines,
 )
@@ -142,7 +143,7 @@ def _page(runs, finished, series, notes) -> str:
         f"> Every number on this page is on the {name}, none on TED-HRLR.",
         "",
     ]
-    unfinished = sorted({run.name for run in runs} - {run.name for run in finished})
+    unfinished = [run for run in runs if run not in finished]
     return "\n".join(
         [
             f"# What the gain is made of: {name}",
@@ -159,11 +160,9 @@ def _page(runs, finished, series, notes) -> str:
             "",
             *notes,
             *(line for group in _groups(series) for line in _table(*group)),
-            *(
-                [f"Not finished: {', '.join(unfinished)}.", ""] if unfinished else []
-            ),
+            *left_out_lines("Not finished", unfinished),
             *cost_section(
-                {f"{each.label}, {each.rate}": each.cost for each in series}
+                [(f"{each.label}, {each.rate}", each.cost) for each in series]
             ),
             "## How it was run",
             "",

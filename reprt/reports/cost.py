@@ -1,6 +1,6 @@
 """What trainings cost, as a table."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from reprt.analysis.cost import Cost
 from reprt.reports.tables import markdown
@@ -18,25 +18,25 @@ RULE = (
 )
 
 
-def cost_table(costs: Mapping[str, Cost | None]) -> list[str]:
+def cost_table(costs: Collection[tuple[str, Cost | None]]) -> list[str]:
     """Returns a table's lines, in Markdown.
 
     Args:
-        costs: by what each is of; None where it is not known.
+        costs: what each is of, and the cost; None where it is not known.
 
     Example:
 
-    >>> lines = cost_table({"repe": Cost(1200, 900, 4000, 3600, 7 * 10**9, 2.0)})
+    >>> lines = cost_table([("repe", Cost(1200, 900, 4000, 3600, 7 * 10**9, 2.0))])
     >>> print(lines[-1])
     | repe | 1,200 | 900 | 4,000 | 3,600 | 4.10e7 | 7.00e9 | 0.001 | 3.50e9 |
     """
-    rows = [[name, *_cells(cost)] for name, cost in costs.items()]
+    rows = [[name, *_cells(cost)] for name, cost in costs]
     return markdown(HEAD, "l" + "r" * (len(HEAD) - 1), rows)
 
 
-def cost_section(costs: Mapping[str, Cost | None]) -> list[str]:
+def cost_section(costs: Collection[tuple[str, Cost | None]]) -> list[str]:
     """Returns a section of a page; no lines if no cost is known."""
-    if not any(costs.values()):
+    if not any(cost for _, cost in costs):
         return []
     return ["## What the training cost", "", *cost_table(costs), "", RULE, ""]
 

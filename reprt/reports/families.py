@@ -16,6 +16,7 @@ from reprt.reports.runs import (
     Series,
     by_schedule,
     drawn,
+    left_out_lines,
     read_texts,
     starts_lines,
     with_spread,
@@ -139,7 +140,9 @@ def paired(series: Series, other: Series, name: str) -> list[float]:
 
 def _section(runs, finished, chosen) -> list[str]:
     manifest = runs[0].manifest
-    left_out = [run for run in runs if run not in finished]
+    others = [run for run in runs if run not in finished]
+    measured = [run for run in others if run.results]
+    unfinished = [run for run in others if not run.results]
     pairs = manifest["sentence_pairs"]
     return [
         f"## {in_markdown(manifest['text'])}",
@@ -149,18 +152,13 @@ def _section(runs, finished, chosen) -> list[str]:
         + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
         *([*_table(chosen), *_rates(finished, chosen)] if chosen else []),
-        *_left_out("Not finished", (run for run in left_out if not run.results)),
-        *_left_out("Without these numbers", (run for run in left_out if run.results)),
-        *cost_section({each.label: each.cost for each in chosen}),
+        *left_out_lines("Not finished", unfinished),
+        *left_out_lines("Without these numbers", measured),
+        *cost_section([(each.label, each.cost) for each in chosen]),
         "### How it was run",
         "",
         *starts_lines(finished),
     ]
-
-
-def _left_out(why, runs) -> list[str]:
-    names = sorted(run.name for run in runs)
-    return [f"{why}: {', '.join(names)}.", ""] if names else []
 
 
 def _table(chosen) -> list[str]:

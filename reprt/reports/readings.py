@@ -9,7 +9,13 @@ from reprt.files import write_text
 from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import notes
 from reprt.reports.registry import register
-from reprt.reports.runs import Series, by_settings, provenance_lines, read_texts
+from reprt.reports.runs import (
+    Series,
+    by_settings,
+    left_out_lines,
+    provenance_lines,
+    read_texts,
+)
 from reprt.reports.tables import markdown
 
 LOSSES = ("train_loss", "val_loss")
@@ -53,7 +59,7 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
         )
     finished = [[run for run in text if run.metrics and run.log] for text in texts]
     series = [each for text in finished for each in by_settings(text)]
-    unfinished = [run.name for run in runs if not (run.metrics and run.log)]
+    unfinished = [run for run in runs if not (run.metrics and run.log)]
     others = sorted(
         {run.manifest["text"] for run in runs if not run.manifest["official_text"]}
     )
@@ -72,9 +78,7 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
     for model, result in paper.TABLE_1[pairs[0]].items():
         own = [each for each in series if each.runs[0].preset == model]
         lines += _table(model, result, own)
-    if unfinished:
-        lines += [f"Not finished: {', '.join(sorted(unfinished))}.", ""]
-    lines += ["## How it was run", ""]
+    lines += [*left_out_lines("Not finished", unfinished), "## How it was run", ""]
     for each in series:
         for run in each.runs:
             text = in_markdown(run.manifest["text"])

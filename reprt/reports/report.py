@@ -91,7 +91,7 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
             "",
             *_averaged(runs),
             *_leak(runs),
-            *cost_section({run.label: run.cost for run in runs}),
+            *cost_section([(run.label, run.cost) for run in runs]),
             *notes,
             "## Epoch by epoch",
             "",

@@ -11,7 +11,7 @@ names a folder and the beginnings of its runs' names, up to a dot.
 import collections
 import dataclasses
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -462,3 +462,9 @@ def starts_lines(runs: Sequence[Run]) -> list[str]:
         for line in provenance_lines(run, with_time=False):
             counts[line] = counts.get(line, 0) + 1
     return [f"- {count} × {line}" for line, count in sorted(counts.items())] + [""]
+
+
+def left_out_lines(why: str, runs: Iterable[Run]) -> list[str]:
+    """Names the runs that a page leaves out; no lines if there are none."""
+    names = sorted(run.name for run in runs)
+    return [f"{why}: {', '.join(names)}.", ""] if names else []

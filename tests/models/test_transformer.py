@@ -246,6 +246,10 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             "embedding_norm='rms' has none",
         ),
         (
+            lambda: models.build("baseline", 9, 9, epsilon=1e-3),
+            "embedding_norm='none' has none.*Received: epsilon=0.001",
+        ),
+        (
             lambda: models.build("repe", 9, 9, embedding_norm="length"),
             r"`embedding_norm` .*'rms'\). Received: embedding_norm='length'",
         ),
