@@ -119,3 +119,35 @@ def test_the_contest_has_the_numbers_of_the_runs():
             one = text.get(label)
             expected += [one.cell(LOSS, 3), one.cell(BLEU, 1)] if one else [NOT_RUN] * 2
         assert cells == expected, label
+
+
+def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
+    page = " ".join(CAUSAL.read_text("utf-8").split())
+    contest, screening = (best(name, "pt_to_en") for name in ("contest", "repaired"))
+    ours, rival = (
+        "causal RePE: RMSNorm, query-key norm",
+        "cut baseline, tied output, query-key norm",
+    )
+    (loss,) = paired(contest["baseline"], contest[ours], LOSS)
+    (bleu,) = paired(contest[ours], contest["baseline"], BLEU)
+    assert f"ahead by {loss:.2f} nats and {bleu:.1f} BLEU" in page
+    leads = [
+        found[rival].mean(CHOSEN_BY) - found[ours].mean(CHOSEN_BY)
+        for found in (screening, contest)
+    ]
+    first, last = (f"{lead:.2f}" for lead in leads)
+    assert f"is {first} in the validation loss after two epochs" in page
+    assert f"and {last} after five of the contest" in page
+    late = series(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
+    loss = contest[ours].mean(CHOSEN_BY) - late.mean(CHOSEN_BY)
+    bleu = late.mean(BLEU) - contest[ours].mean(BLEU)
+    assert f"validation loss is {loss:.2f} lower" in page
+    assert f"and its BLEU is {bleu:.1f} higher" in page
+    (runs,) = (
+        runs
+        for runs in read_texts(RESULTS / "repaired")
+        if "pt_to_en" in runs[0].manifest["text"]
+    )
+    at = {(run.label, run.schedule): run.numbers.get(CHOSEN_BY) for run in runs}
+    together = at[ours, "high"] - at["RePE without TokenNorm", "high"]
+    assert f"the difference is {together:.3f}" in page
