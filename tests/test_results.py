@@ -87,14 +87,20 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
 
 
 @functools.cache
-def best(experiment, pair):
-    """Every model on this text at the rate that the validation split chose."""
+def measured(experiment, pair):
+    """The runs on this text that have a loss to be chosen by."""
     (runs,) = (
         [run for run in runs if CHOSEN_BY in run.numbers]
         for runs in read_texts(RESULTS / experiment)
         if pair in runs[0].manifest["text"]
     )
-    return {each.label: each for each in choose(runs)}
+    return runs
+
+
+@functools.cache
+def best(experiment, pair):
+    """Every model on this text at the rate that the validation split chose."""
+    return {each.label: each for each in choose(measured(experiment, pair))}
 
 
 @pytest.mark.parametrize("cells", tables(CAUSAL, "ingredients"), ids=" ".join)
@@ -147,11 +153,7 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     bleu = late.mean(BLEU) - contest[ours].mean(BLEU)
     assert f"validation loss is {loss:.2f} lower" in page
     assert f"and its BLEU is {bleu:.1f} higher" in page
-    (runs,) = (
-        runs
-        for runs in read_texts(RESULTS / "repaired")
-        if "pt_to_en" in runs[0].manifest["text"]
-    )
-    at = {(run.label, run.schedule): run.numbers.get(CHOSEN_BY) for run in runs}
+    runs = measured("repaired", "pt_to_en")
+    at = {(run.label, run.schedule): run.numbers[CHOSEN_BY] for run in runs}
     together = at[ours, "high"] - at["RePE without TokenNorm", "high"]
     assert f"the difference is {together:.3f}" in page
