@@ -19,7 +19,7 @@ def test_everything_is_bfloat16_and_scores_are_near(run):
     source, target = np.array([[2, 9, 5, 7, 3]]), np.array([[2, 8, 6, 4]])
     logits = [np.asarray(each.model((source, target))) for each in (full, half)]
     difference = np.abs(logits[0] - logits[1].astype("float32")).max()
-    assert 0 < difference < 0.1 * np.abs(logits[0]).max()
+    assert 0 < difference < 0.06 * np.abs(logits[0]).max()
     (best,) = half.search(source)[0]
     assert np.isfinite(best.score)
 
