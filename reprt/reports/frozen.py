@@ -144,6 +144,8 @@ def read_frozen(folder: Path) -> list[Record]:
             **{column: cells.pop(column) for column in OF_RUN if column in cells},
         }
         check(manifest, Manifest, f"the {where}, with {PROVENANCE},")
+        if "looks_ahead" not in manifest:
+            raise ValueError(f"Missing in the {where}: 'looks_ahead'.")
         log = [
             epoch_of(epoch, f"epoch {number} of the {where}, in {EPOCHS},")
             for number, epoch in enumerate(logs[text, name], 1)
@@ -253,14 +255,15 @@ def _whence(run: Record, shared: dict[str, Any]) -> dict[str, Any]:
     text = dict(run.manifest)
     name, starts = text.pop("text"), text.pop("starts")
     own = {key: text.pop(key) for key in OF_RUN if key in text}
-    known = shared["texts"].setdefault(name, {**text, "origin": own.get("origin")})
-    if known != {**text, "origin": known["origin"]}:
+    found = {key: own[key] for key in ("origin",) if key in own}
+    known = shared["texts"].setdefault(name, text | found)
+    if {key: value for key, value in known.items() if key != "origin"} != text:
         raise ValueError(
             f"Expected one text called {name!r}, with one pair of vocabularies. "
             "Received two: freeze their runs apart."
         )
-    if own.get("origin") == known["origin"]:  # and was not found in another place
-        own.pop("origin")
+    if own.get("origin") == known.get("origin"):  # and was not found in another place
+        own.pop("origin", None)
     numbers = [
         _index(shared["starts"], {n: v for n, v in start.items() if n != "time"})
         for start in starts

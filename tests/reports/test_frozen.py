@@ -251,6 +251,23 @@ def test_the_same_text_from_two_places_is_one(live, tmp_path):
     assert set(origins.values()) == {manifest["origin"]}
 
 
+def test_a_run_that_does_not_say_where_its_text_was_stays_so(live, tmp_path):
+    for path in live.glob("*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        del manifest["origin"]
+        path.write_text(json.dumps(manifest))
+    place, _ = freeze(live, tmp_path / "frozen")
+    assert not any("origin" in run.manifest for run in read_runs(place))
+
+
+def test_a_frozen_run_has_to_say_whether_it_looks_ahead(live, tmp_path):
+    place, _ = freeze(live, tmp_path / "frozen")
+    rows = (place / "runs.csv").read_text().splitlines(keepends=True)
+    (place / "runs.csv").write_text(rows[0].replace("looks_ahead", "x") + rows[1])
+    with pytest.raises(ValueError, match="Missing in the run .*: 'looks_ahead'"):
+        read_runs(place)
+
+
 def test_two_texts_of_one_name_are_not_frozen_together(live, tmp_path):
     first, second, *_ = read_runs(live)
     other = {**second.manifest, "source_vocabulary_sha256": "0"}
