@@ -157,3 +157,25 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     at = {(run.label, run.schedule): run.numbers[CHOSEN_BY] for run in runs}
     together = at[ours, "high"] - at["RePE without TokenNorm", "high"]
     assert f"the difference is {together:.3f}" in page
+
+
+def test_what_is_said_of_rates_and_epochs_on_az_to_en_is_that_of_the_runs():
+    page = " ".join(CAUSAL.read_text("utf-8").split())
+    runs = {run.name: run for run in measured("contest", "az_to_en")}
+    dev = {name: run.numbers[CHOSEN_BY] for name, run in runs.items()}
+    choice = dev["baseline.middle.1"] - dev["baseline.high.1"]
+    assert f"differ by {choice:.3f} in the validation loss" in page
+    assert f"{runs['baseline.low.1'].numbers[BLEU]:.1f} at the low one" in page
+    choice = dev["qk-rms.middle.1"] - dev["qk-rms.low.1"]
+    assert f"by {choice:.3f} nats, which is less than the spread" in page
+
+    def lowest(model):
+        kept = [run for run in runs.values() if run.model == model and run.seed == 1]
+        return min(row["val_loss_per_token"] for run in kept for row in run.log)
+
+    ours, rival = lowest("qk-rms"), lowest("baseline-cut-tied-qk")
+    assert f"is then {ours:.3f}, and the cut baseline's {rival:.3f}" in page
+    long = {run.model: run.numbers for run in measured("repaired", "az_to_en")}
+    ours, rival = long["qk-rms"], long["baseline-narrow-qk"]
+    said = f"loss was {ours[LOSS] - rival[LOSS]:.2f} higher, and its BLEU "
+    assert f"{said}{ours[BLEU] - rival[BLEU]:.1f} higher" in page
