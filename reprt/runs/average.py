@@ -1,4 +1,4 @@
-"""The mean of several models of one run, which often translates better than the last."""
+"""The mean of several models of one run, often a better one than the last."""
 
 from pathlib import Path
 
@@ -40,7 +40,8 @@ def average_models(run: Path, last: int | None = None, out: Path | None = None) 
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunFolderError(
-            f"Expected {out} to be a new folder or empty. Choose another --out."
+            f"Expected {out} to be a new folder or empty. Received one that is there, "
+            "with files. Choose another --out."
         )
     paths = paths[-last:] if last else paths
     model = _mean(folder, paths)

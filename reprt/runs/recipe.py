@@ -181,14 +181,14 @@ class Recipe:
                 "since TensorFlow has it for the whole process. Received both."
             )
         for each in (*only, *special.leave_out):
-            if not _chosen(runs, [each]):
+            if not named(runs, [each]):
                 raise ValueError(
                     f"The recipe {self.name!r} has the runs "
                     f"{', '.join(run.name for run in runs)}. Asked for: {each}."
                 )
         if only:
-            return _chosen(runs, only)
-        left_out = _chosen(runs, special.leave_out)
+            return named(runs, only)
+        left_out = named(runs, special.leave_out)
         kept = [run for run in runs if run not in left_out]
         if not kept:
             raise ValueError(
@@ -233,7 +233,10 @@ class Recipe:
             check(own, dict, f"{table!r} in {where}")
             settings = {**shared[table], **own, **trial.get(table, {})}
             tables[table] = table_settings(table, settings, f"[{table}] of {where}")
-        settings = preset(preset_name, **overrides)
+        try:
+            settings = preset(preset_name, **overrides)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
         if text.max_tokens > settings.max_length:
             raise ValueError(
                 f"Expected 'max_tokens' in [text] to be at most the "
@@ -278,8 +281,8 @@ def _without(table, others):
     return {name: value for name, value in table.items() if name not in others}
 
 
-def _chosen(runs, beginnings):
-    """The runs whose names begin so, up to a dot."""
+def named(runs, beginnings):
+    """Returns the runs whose names begin so, up to a dot."""
     beginnings = tuple(f"{each}." for each in beginnings)
     return [run for run in runs if f"{run.name}.".startswith(beginnings)]
 
@@ -328,10 +331,11 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         _override(settings, override)
         _override(by_hand, override)
     tables = ("text", "vocabulary", *OWN_TABLES, "trials", "models", "embedded")
-    if settings.pop("format", FORMAT) != FORMAT:
+    if (received := settings.pop("format", FORMAT)) != FORMAT:
         raise ValueError(
-            f"Expected the recipe {path} to have format {FORMAT}, or none. Other "
-            "formats have keys in other places. Freeze the runs again to move them."
+            f"Expected the recipe {path} to have format {FORMAT}, or none. Received: "
+            f"{shown(received)}. Other formats have keys in other places. Freeze the "
+            "runs again to move them."
         )
     check({"page": "", **settings}["page"], str, f"'page' in {path}")
     for name, table in settings.items():
@@ -358,7 +362,10 @@ def _override(settings, override: str):
     for each in tables:
         table = table.setdefault(each, {})
         if not isinstance(table, dict):
-            raise ValueError(f"Cannot set {key.strip()}: {each} is not a table.")
+            raise ValueError(
+                f"Cannot set {key.strip()}: {each} is not a table. "
+                f"Received: {shown(table)}."
+            )
     try:
         table[name] = parse_toml(f"value = {value}", override)["value"]
     except ValueError as error:

@@ -6,21 +6,13 @@ import dataclasses
 import fcntl
 import io
 import json
-import os
-import platform
-import shlex
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from reprt import __version__
 from reprt.data.encoding import EncodedCorpus
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.files import (
@@ -59,8 +51,8 @@ class RunFolder:
     | or `source.spm`, `target.spm` | models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
     | `checkpoints/` | the last two states of the training |
-    | `model.keras` | the model after the last finished epoch; once the run has finished, |
-    | | with `average`, the mean of its last models |
+    | `model.keras` | the model after the last finished epoch; once the run has |
+    | | finished, with `average`, the mean of its last models |
     | `models/` | those of earlier steps, as many as `keep_models` or `average` says |
     | `metrics.json` | the results, once the run has finished |
 
@@ -311,8 +303,8 @@ class RunFolder:
         settings = self.run().model
         if path is None and not self.model.exists():
             raise RunFolderError(
-                f"Expected {self.path} to hold model.keras. A run has it after its first "
-                "epoch. Train it further."
+                f"Expected {self.path} to hold model.keras. A run has it after its "
+                "first epoch. Train it further."
             )
         path = path or self.model
         model = self.read(load_model, path.relative_to(self.path))
@@ -322,15 +314,14 @@ class RunFolder:
                 f"{type(model).__name__} {model.name!r}."
             )
         expected, received = as_table(settings), as_table(model.config)
-        differing = [
+        others = [
             f"{name}: {received.get(name)!r} there, {expected.get(name)!r} in the run"
-            for name in sorted(expected.keys() | received.keys())
-            if received.get(name) != expected.get(name)
+            for name in differing(expected, received)
         ]
-        if differing:
+        if others:
             raise RunFolderError(
                 f"{path} holds a model with other settings than config.toml: "
-                f"{'; '.join(differing)}."
+                f"{'; '.join(others)}."
             )
         return model
 

@@ -128,7 +128,8 @@ def test_the_trained_model_is_the_mean_of_the_last_through_kills(
     def train(name):
         searches = f"training.bleu={'true' if name == 'alone' else 'false'}"
         out = ["--set", searches, "--out", str(tmp_path / name)]
-        return main(["train", *tiny_run.arguments(tiny_run.trained(base), *asked, *out)])
+        run = tiny_run.trained(base)
+        return main(["train", *tiny_run.arguments(run, *asked, *out)])
 
     def killed_in_the_second_epoch(folder, model, step, kept):
         keep(folder, model, step, kept)

@@ -98,8 +98,8 @@ def test_a_flipped_byte_is_damage(tmp_path):
 @pytest.mark.parametrize(
     "others, message",
     [
-        ([[0.0, 0.0]], "Expected 'layer_0/kernel' of shape (2,) of float32. Received: (1,)"),
-        ([[0.0], [0.0]], "Expected 'layer_1/kernel' of shape (1,) of float32. Received: none"),
+        ([[0.0, 0.0]], "'layer_0/kernel' of shape (2,) of float32. Received: (1,)"),
+        ([[0.0], [0.0]], "'layer_1/kernel' of shape (1,) of float32. Received: none"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused(tmp_path, others, message):

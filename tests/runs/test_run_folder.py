@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from fake_runs import row
 
-from reprt.runs import provenance, run_folder
+from reprt.runs import provenance
 from reprt.runs.run_folder import RunFolder, RunFolderError
 from reprt.runs.run_settings import flat
 

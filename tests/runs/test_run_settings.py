@@ -80,7 +80,8 @@ def test_what_cannot_be_read_is_named(change, message):
     with pytest.raises(ValueError, match=message):
         RunSettings.from_tables({**FORMAT_1, **change}, "config.toml")
     missing = {name: FORMAT_1[name] for name in ("name", "model")}
-    with pytest.raises(ValueError, match="Missing in config.toml: preset, text, training"):
+    message = "Missing in config.toml: preset, text, training"
+    with pytest.raises(ValueError, match=message):
         RunSettings.from_tables(missing, "config.toml")
 
 
