@@ -65,9 +65,13 @@ def _parsed(parse: Callable[[str], Any], text, language, where):
     except ValueError as error:
         raise ValueError(f"{where} is not valid {language}: {error}.") from error
     except RecursionError:
-        raise ValueError(f"Expected {where} to be nested less deep.") from None
+        raise ValueError(_too_deep(where)) from None
     _check_sizes(content, where)
     return content
+
+
+def _too_deep(where):
+    return f"Expected {where} to be nested at most {DEEPEST} deep. Received more."
 
 
 def _check_sizes(content, where, depth=0):
@@ -76,7 +80,7 @@ def _check_sizes(content, where, depth=0):
     if not isinstance(content, dict | list):
         return
     if depth == DEEPEST:
-        raise ValueError(f"Expected {where} to be nested less deep.")
+        raise ValueError(_too_deep(where))
     names = content if isinstance(content, dict) else range(len(content))
     for name in names:
         _check_sizes(content[name], f"{shown(name)} in {where}", depth + 1)

@@ -44,7 +44,7 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
     A model that looks ahead then sees what it has yet to predict.
 
     Args:
-        model: a `reprt.models.Transformer`.
+        model: a `reprt.models.TranslationModel`.
         split: the sentences, in the order in which they make batches.
         batch_size: sentences a batch. It matters with `padding_in_statistics`.
 
@@ -94,7 +94,7 @@ def prefix_loss(
     teacher-forced loss; the difference between the two is what looking ahead is worth.
 
     Args:
-        model: a `reprt.models.Transformer`.
+        model: a `reprt.models.TranslationModel`.
         split: the sentences.
         batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
         progress: called with how far the work is.

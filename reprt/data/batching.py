@@ -127,14 +127,13 @@ def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
     return (source, inputs), labels
 
 
-def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
+def batches(split: EncodedSplit, batch_size: int, order=None):
     """Returns batches for teacher forcing, each padded to its longest sentence.
 
     Args:
         split: the sentences.
         batch_size: sentences a batch; the last batch may have fewer.
         order: indices of the sentences; None for the order of the text.
-        skip: number of batches to leave out at the start.
 
     Returns:
         A `tf.data.Dataset` of `((source, target_inputs), labels)`, int32 tensors with
@@ -153,7 +152,6 @@ def batches(split: EncodedSplit, batch_size: int, order=None, skip: int = 0):
     if batch_size < 1:
         raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
     order = np.arange(len(split)) if order is None else np.asarray(order)
-    order = order[skip * batch_size :]
     return planned_batches(split, Rows(order, sizes(len(order), batch_size)))
 
 

@@ -96,7 +96,7 @@ class BeamSearch:
     `padding_in_statistics=True`: give such a model sources of one length.
 
     Args:
-        model: a `reprt.models.Transformer`.
+        model: a `reprt.models.TranslationModel`.
         start_id: the id that every translation begins with.
         end_id: the id that ends one.
         beam_size: hypotheses of each sentence. Defaults to 1.
@@ -521,7 +521,7 @@ def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
     """Takes the most likely token, again and again, until every sentence has ended.
 
     Args:
-        model: a `reprt.models.Transformer`.
+        model: a `reprt.models.TranslationModel`.
         source_ids: integer array `(batch, sources)`, 0 for padding.
         start_id: the id that every translation begins with.
         end_id: the id that ends one.

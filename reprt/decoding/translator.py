@@ -77,7 +77,7 @@ class Translator:
     notes say so.
 
     Args:
-        model: a `reprt.models.Transformer`.
+        model: a `reprt.models.TranslationModel`.
         source_tokenizer, target_tokenizer: its vocabularies.
         max_tokens: the longest source, in tokens. Defaults to 128.
         search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
@@ -232,7 +232,8 @@ class Translator:
         best = self.search(ids[None])[0][0]
         tokenizer = self.target_tokenizer
         target = as_array([best], tokenizer.start_id, tokenizer.end_id)
-        target = target[:, : 1 + len(best.ids)]
+        # The last token of the longest translation is not read again.
+        target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
         with warnings.catch_warnings():
             # Keras warns of attention over a single word, which an empty one is.
             warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
@@ -240,7 +241,7 @@ class Translator:
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
             source=[pieces[index] for index in ids],
-            target=[tokenizer.vocabulary[tokenizer.start_id], *self._pieces(best)],
+            target=[tokenizer.vocabulary[index] for index in target[0]],
             **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,

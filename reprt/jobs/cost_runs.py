@@ -41,7 +41,7 @@ def cost_of_run(path: Path, source: str | None = None) -> str:
                     f"Expected the text of {path} to give the run's {side} vocabulary. "
                     "Received another. Count it by the version that trained it."
                 )
-        cost = _cost(run, text, len(log), seconds)
+        cost = _cost(run, text, min(len(log), _epochs(run, text)), seconds)
     return _page({f"{len(log)} epochs on {manifest['text']}": {run.name: cost}})
 
 

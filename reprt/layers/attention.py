@@ -105,7 +105,9 @@ class PMHA(keras.layers.Layer):
         super().__init__(**kwargs)
         sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
         for name, size in sizes.items():
-            if size is not None and (size < 1 or not isinstance(size, Integral)):
+            if name == "value_dim" and size is None:
+                continue
+            if not isinstance(size, Integral) or size < 1:
                 raise ValueError(
                     f"Expected `{name}` to be an integer of at least 1. Received: "
                     f"{name}={size!r}."
@@ -185,10 +187,11 @@ class PMHA(keras.layers.Layer):
         training=None,
     ):
         if query_packing is not None:
-            if attention_mask is not None or return_attention_scores:
+            masks = (attention_mask, key_mask)
+            if any(mask is not None for mask in masks) or return_attention_scores:
                 raise ValueError(
-                    f"{type(self).__name__} takes no `attention_mask` and returns no "
-                    "scores where tokens are packed."
+                    f"{type(self).__name__} takes no `attention_mask` or `key_mask`, "
+                    "and returns no scores, where tokens are packed."
                 )
             groups = zip(
                 query_packing.split(self._queries(query)),
@@ -369,6 +372,8 @@ def _projected(dense, x):
     It is one product of two matrices, for the tokens of all sequences. For few tokens
     TensorFlow takes a fraction of the time that the same takes as an einsum.
     """
+    if dense.quantization_mode is not None:  # its kernel is not the weights then
+        return dense(x)
     kernel = ops.cast(dense.kernel, dense.compute_dtype)
     outputs = kernel.shape[len(x.shape) - 2 :]
     kernel = ops.reshape(kernel, (-1, math.prod(outputs)))

@@ -38,7 +38,9 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
         embedding: a `keras.layers.Embedding` in which others look tokens up too.
-            Defaults to one of its own.
+            Defaults to one of its own. Keras cannot load a functional model whose
+            layers share one: build it anew and load its weights. The package's own
+            models come back whole.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:

@@ -21,12 +21,13 @@ class TranslationModel(keras.Model, abc.ABC):
     | training | `states`, `projection`, `packed_layout`, the lengths |
     | validation | `states`, `logits` |
     | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
+    | search in another dtype | `in_dtype` |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
-    | `"translation_and_source"` | `scores_source`, `both_states` |
+    | `"translation_and_source"` | `both_states`, `source_labels` |
     | attention maps | `attention_weights` |
     | export to other engines | `encoder_decoder` |
     | cost | `multiply_adds` |
-    | run folders | `count_params()`, `looks_ahead` |
+    | run folders | `config`, `count_params()`, `looks_ahead` |
 
     A subclass has the settings' class as its third argument, keeps the arguments under
     their names and registers itself with Keras, package `"reprt"`.
@@ -76,6 +77,19 @@ class TranslationModel(keras.Model, abc.ABC):
         copy.set_weights(self.get_weights())
         return copy
 
+    def quantize(self, mode=None, config=None, **kwargs):
+        """Refuses: logits, and attention of packed tokens, take the weights themselves.
+
+        Raises:
+            ValueError: always. `reprt export --to ctranslate2 --quantization int8`
+                quantises the models that CTranslate2 knows.
+        """
+        raise ValueError(
+            f"Expected {self.name!r} to keep its weights as floating-point numbers. "
+            f"Received: quantize({mode!r}). For int8 take `reprt export --to "
+            "ctranslate2 --quantization int8`."
+        )
+
     @property
     def looks_ahead(self) -> bool:
         """Whether an output depends on later target tokens.
@@ -96,14 +110,6 @@ class TranslationModel(keras.Model, abc.ABC):
     def packed_layout(self) -> str | None:
         """The `layout` of `reprt.data.pack` that `states` takes, or None."""
         return None
-
-    @property
-    def scores_source(self) -> bool:
-        """Whether it scores the source as well, each token given those before it.
-
-        Its settings say so, since recipes ask before there is a model.
-        """
-        return getattr(self.config, "scores_source", False)
 
     @property
     def longest_source(self) -> int:
@@ -132,8 +138,8 @@ class TranslationModel(keras.Model, abc.ABC):
     def both_states(self, inputs, training=None):
         """Returns the states of the source beside those of the target.
 
-        A model has them if it `scores_source`. The logits of the state of a source
-        token score the source's next token.
+        A model has them if its settings have `scores_source`: it scores each token of
+        the source given those before it, by the logits of the state before.
 
         Args:
             inputs, training: as in `states`.
@@ -153,7 +159,7 @@ class TranslationModel(keras.Model, abc.ABC):
     def source_labels(self, inputs):
         """Returns the token that follows each token of the source.
 
-        A model has them if it `scores_source`.
+        A model has them if its settings have `scores_source`.
 
         Args:
             inputs: as in `states`.

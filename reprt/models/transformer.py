@@ -390,7 +390,7 @@ class Transformer(TranslationModel):
         c, output = self.config, self.target_vocab_size
         width = c.embedding_dim * (2 if c.position == "concat" else 1)
         tokens = c.embedding_dim
-        weighed = {"tokens": tokens, "states": width}.get(c.value, tokens + width)
+        weighed = tokens if c.value == "tokens" else width
 
         def attention(queries, keys):
             return c.num_heads * (

@@ -22,6 +22,7 @@ from reprt.presets import PRESETS
 from reprt.reading import read_toml
 from reprt.reports.escaping import code
 from reprt.reports.frozen import RUNS, Record, is_frozen, read_frozen
+from reprt.runs.recipe import named
 from reprt.runs.run_settings import (
     SHOWN_AS,
     RunSettings,
@@ -381,7 +382,7 @@ def _read(folder: Path, *configs: str) -> list[Run]:
         for other, names in selection.items():
             there = own_runs(folder / other, *configs)
             for name in names:
-                found = [run for run in there if f"{run.name}.".startswith(f"{name}.")]
+                found = named(there, [name])
                 if not found:
                     raise RunFolderError(
                         f"Expected the runs of {path} to be in {folder / other}. "

@@ -1,4 +1,4 @@
-"""The training loop: teacher forcing, a log, exact resumption, on any backend."""
+"""The training loop: teacher forcing, a log, exact resumption."""
 
 import dataclasses
 import gc
@@ -79,9 +79,7 @@ class State:
     out_of_time: bool = False
 
     @classmethod
-    def from_json(
-        cls, saved, where: str = "the checkpoint's state", steps_per_epoch: int = 0
-    ) -> "State":
+    def from_json(cls, saved, where: str, steps_per_epoch: int) -> "State":
         """Returns what `dataclasses.asdict` made a table of.
 
         Args:

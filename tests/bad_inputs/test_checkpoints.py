@@ -154,9 +154,10 @@ def test_integers_of_another_backend_are_taken(folder, newest):
     ],
 )
 def test_what_is_no_state_is_named(change, message):
-    assert State.from_json(STATE).epoch == 1
+    where = "the checkpoint's state"
+    assert State.from_json(STATE, where, 10).epoch == 1
     with pytest.raises(ValueError, match=message):
-        State.from_json({**STATE, **change})
+        State.from_json({**STATE, **change}, where, 10)
 
 
 @given(

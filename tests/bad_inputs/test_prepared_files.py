@@ -65,7 +65,7 @@ def edited(array, place, value):
         ("about", lambda _: about(max_tokens=3), "lengths' to be from 1 to 3"),
         ("about", lambda _: of_bytes(FORMAT), "it begins with"),
         ("about", lambda _: of_bytes(f"{FORMAT}\n[]"), "its label to be a table"),
-        ("about", lambda _: of_bytes(f"{FORMAT}\n{'[' * 60_000}"), "nested less deep"),
+        ("about", lambda _: of_bytes(f"{FORMAT}\n{'[' * 60_000}"), "at most 20 deep"),
         ("about", lambda _: of_bytes("mine\n{}"), "it begins with 'mine'"),
         ("about", lambda a: a.astype("int64"), "'about' to be a row of bytes"),
         ("about", lambda _: None, "it has no 'about'"),

@@ -70,8 +70,8 @@ JSON = [
     (lambda text: "", "is not valid JSON"),
     (lambda text: "[]", "to be a table"),
     (lambda text: "null", "to be a table"),
-    (lambda text: DEEP, "nested less deep"),
-    (lambda text: DEEP[59_900:60_100], "nested less deep"),
+    (lambda text: DEEP, "nested at most 20 deep"),
+    (lambda text: DEEP[59_900:60_100], "nested at most 20 deep"),
     (lambda text: b"\xff" + text.encode(), "to be UTF-8"),
     (lambda text: changed(text, x="y").replace('"y"', "9" * 5000), "not valid JSON"),
     (lambda text: changed(text, x="y").replace('"y"', "9" * 400), "64 bits"),
@@ -103,7 +103,7 @@ CONFIG = [
     (lambda text: text.replace('name = "repe"', 'name = "../x"'), "name of a run"),
     (lambda text: "format = 1\nname='x'\npreset='repe'\ntext=1", "Missing in"),
     (lambda text: text + "[" * 60_000, "is not valid TOML"),
-    (lambda text: f"x = {DEEP}\n{text}", "nested less deep"),
+    (lambda text: f"x = {DEEP}\n{text}", "nested at most 20 deep"),
 ]
 BROKEN = [
     (file, change, message)

@@ -65,17 +65,6 @@ def test_an_order_is_followed(split):
     assert np.concatenate(firsts).tolist() == [10 * (i + 1) for i in order]
 
 
-@pytest.mark.parametrize("skip", [0, 1, 2, 3])
-def test_skip_drops_the_first_batches(split, skip):
-    order = training_order(7, seed=0, epoch=0)
-    whole = read(batches(split, 3, order))
-    rest = read(batches(split, 3, order, skip))
-    assert len(rest) == 3 - skip
-    for expected, received in zip(whole[skip:], rest):
-        for one, other in zip(expected, received):
-            np.testing.assert_array_equal(one, other)
-
-
 def test_the_training_order_is_a_function_of_seed_and_epoch_alone():
     first = training_order(100, seed=3, epoch=5)
     np.random.seed(1)

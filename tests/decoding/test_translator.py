@@ -1,3 +1,4 @@
+import dataclasses
 import shutil
 
 import naive
@@ -6,6 +7,7 @@ import pytest
 import tiny_run
 from naive import END, START
 
+import reprt
 from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.spacing import detokenised
 from reprt.decoding.beam_search import BeamSearch
@@ -233,6 +235,25 @@ def test_attention_of_a_translation_without_words(repe):
     translator.model.output_dense.bias.assign(1e9 * ends)
     maps = translator.attention("a casa")
     assert maps.target == ("[START]",) and maps.translation == ""
+
+
+def test_attention_of_the_longest_translation_that_does_not_end(repe):
+    """Its last token is not read again: the model has no position for it."""
+    run = Translator.load(repe)
+    model = run.model
+    config = dataclasses.replace(model.config, max_length=6)
+    sizes = model.source_vocab_size, model.target_vocab_size
+    short = reprt.models.Transformer(*sizes, config)
+    short.build()
+    short.set_weights(model.get_weights())
+    ends = np.arange(model.target_vocab_size) == END
+    short.output_dense.bias.assign(np.where(ends, -1e9, 0.0))
+    tokenizers = run.source_tokenizer, run.target_tokenizer
+    translator = Translator(short, *tokenizers, max_tokens=6)
+    maps = translator.attention("a casa")
+    found = translator("a casa").tokens
+    assert len(found) == 6 and maps.target == ("[START]", *found[:5])
+    assert maps.decoder.shape[2:] == (6, 6)
 
 
 def test_the_search_is_as_asked_for(repe):

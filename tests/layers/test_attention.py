@@ -79,6 +79,15 @@ def test_masks_are_made_from_ids():
     np.testing.assert_array_equal(causal_mask(3)[0], np.tri(3, dtype=bool))
 
 
+def test_what_keras_quantises_computes_nearly_the_same():
+    layer = layer_of(PMHA, QUERY, KEY, VALUE)
+    before = np.asarray(layer(QUERY, KEY, VALUE))
+    for part in ("query", "key", "value", "output"):
+        getattr(layer, f"{part}_dense").quantize("int8")
+    after = np.asarray(layer(QUERY, KEY, VALUE))
+    assert 0 < np.abs(after - before).max() < 0.05 * np.abs(before).max()
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -97,6 +106,8 @@ def test_masks_are_made_from_ids():
             r"`key_mask`.*\(batch, sources\).*shape=\(2, 1, 6\)",
         ),
         (lambda: PMHA(0, 3), "num_heads"),
+        (lambda: PMHA("4", 3), "`num_heads` to be an integer.*'4'"),
+        (lambda: PMHA(2, None), "`key_dim` to be an integer.*None"),
         (lambda: PMHA(1, 3, value_dim=0), "value_dim"),
         (lambda: PMHA(1, 3, query_key_norm="l2"), "`query_key_norm`.*False.*'l2'"),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),

@@ -223,6 +223,7 @@ def test_masks_and_scores_are_refused_where_tokens_are_packed(tiny):
     for options in (
         {"return_attention_scores": True},
         {"attention_mask": np.ones((1, 1, 1), bool)},
+        {"key_mask": np.ones((1, 1), bool)},
     ):
         with pytest.raises(ValueError, match="where tokens are packed"):
             packings = {"query_packing": heads, "key_packing": heads}
