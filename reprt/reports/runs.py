@@ -436,33 +436,44 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     return runs
 
 
-def provenance_lines(run: Run, with_time: bool = True) -> list[str]:
-    """Says of each start of a run how, with what and on what it was made."""
-    lines = []
-    for start in run.manifest["starts"]:
-        versions = ", ".join(
-            f"{package} {version}"
-            for package, version in start["versions"].items()
-            if version
-        )
-        if "backend" in start:
-            versions = f"backend {start['backend']}, {versions}"
-        time = f"{start['time']}: " if with_time else ""
-        lines.append(
-            f"{time}{code(start['command'])}, commit `{start['commit'] or 'unknown'}`, "
-            f"{start['hardware']}, {len(start['devices'])} replica(s), Python "
-            f"{start['python']}, {versions}"
-        )
-    return lines
+def provenance_lines(run: Run) -> list[str]:
+    """Says of each start of a run when, how, with what and on what it was made."""
+    return [
+        f"{start['time']}: {_called(start)}, {_environment(start)}"
+        for start in run.manifest["starts"]
+    ]
 
 
 def starts_lines(runs: Sequence[Run]) -> list[str]:
-    """Returns each way in which runs were started, once, with how often it was."""
-    counts: dict[str, int] = {}
+    """Returns the ways in which runs were started, below what they were made with."""
+    found: dict[str, collections.Counter[str]] = {}
     for run in runs:
-        for line in provenance_lines(run, with_time=False):
-            counts[line] = counts.get(line, 0) + 1
-    return [f"- {count} × {line}" for line, count in sorted(counts.items())] + [""]
+        for start in run.manifest["starts"]:
+            ways = found.setdefault(_environment(start), collections.Counter())
+            ways[_called(start)] += 1
+    lines = []
+    for environment, ways in sorted(found.items()):
+        lines.append(f"- {environment}")
+        lines += [f"  - {count} × {way}" for way, count in sorted(ways.items())]
+    return [*lines, ""]
+
+
+def _called(start: Mapping[str, Any]) -> str:
+    return f"{code(start['command'])}, commit `{start['commit'] or 'unknown'}`"
+
+
+def _environment(start: Mapping[str, Any]) -> str:
+    versions = ", ".join(
+        f"{package} {version}"
+        for package, version in start["versions"].items()
+        if version
+    )
+    if "backend" in start:
+        versions = f"backend {start['backend']}, {versions}"
+    return (
+        f"{start['hardware']}, {len(start['devices'])} replica(s), "
+        f"Python {start['python']}, {versions}"
+    )
 
 
 def left_out_lines(why: str, runs: Iterable[Run]) -> list[str]:

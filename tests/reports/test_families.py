@@ -67,6 +67,10 @@ def test_the_validation_split_chooses_and_the_test_split_counts(trial):
     # The seed that only one rate has does not choose.
     assert rows(page, "baseline")[0].startswith("| baseline | no | 2 | 6.500")
     assert page.index("| baseline | no") < page.index("| RePE as published | **yes**")
+    # What six runs have in common stands once.
+    environment, way = page.split("### How it was run\n\n")[1].splitlines()
+    assert environment.startswith("- ") and " cores, 1 replica(s), " in environment
+    assert way.startswith("  - 6 × `reprt ") and "cores" not in way
     assert (folder / "families.png").stat().st_size > 10_000
 
 
