@@ -11,8 +11,10 @@ from keras import ops
 
 from reprt.analysis.scores import Score, scores
 from reprt.compilation import IDS, compiled, length_with_room, with_room
+from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays, by_length, padded
 from reprt.data.encoding import EncodedSplit
+from reprt.data.rows import Rows
 from reprt.decoding.beam_search import more_room
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy, real_tokens
@@ -38,7 +40,9 @@ class Loss:
         return self.total / self.tokens
 
 
-def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Loss:
+def teacher_forced_loss(
+    model, split: EncodedSplit, batch_size: int = 64, batches: Rows | None = None
+) -> Loss:
     """Returns the loss when the decoder is given the whole right target at once.
 
     A model that looks ahead then sees what it has yet to predict.
@@ -47,6 +51,8 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
         model: a `reprt.models.TranslationModel`.
         split: the sentences, in the order in which they make batches.
         batch_size: sentences a batch. It matters with `padding_in_statistics`.
+        batches: the indices of each batch, such as `BatchPlan.batches` returns; None
+            for batches of `batch_size` sentences.
 
     Example:
 
@@ -71,8 +77,9 @@ def teacher_forced_loss(model, split: EncodedSplit, batch_size: int = 64) -> Los
     if not model.padding_matters:
         most = min(model.longest_source, model.longest_target)
         length = functools.partial(length_with_room, most=most)
-    for start in range(0, len(split), batch_size):
-        chosen = range(start, min(start + batch_size, len(split)))
+    if batches is None:
+        batches = BatchPlan(split.lengths, batch_size).batches()
+    for chosen in batches:
         (source, target), labels = arrays(split, chosen, length=length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)

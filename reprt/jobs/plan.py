@@ -129,7 +129,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> Plan:
             if steps:
                 each = sum(used) / done if used else seconds_a_step(work, run)
                 budget = max(0.0, training.hours * 3600 - sum(used))
-                steps = min(steps, int(budget / each))
+                steps = int(min(steps, budget / each))
                 # The budget is one of training alone.
                 seconds = steps * each * (1 + EVALUATION_COST * validation / epoch)
             planned.append(

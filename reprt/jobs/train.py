@@ -21,6 +21,8 @@ def train_runs(
 ) -> list[ArithmeticError]:
     """Trains runs side by side, and writes their page as they go.
 
+    A page that cannot be written stops no training: a message says why.
+
     Args:
         work: the runs and their text.
         write_page: called whenever an epoch has ended.
@@ -44,9 +46,16 @@ def train_runs(
             folder = RunFolder(work.folder / run.name, is_chief(), command)
             if _claimed(folder, claims, progress):
                 mine[folder] = run
-        errors = _train(mine, text, progress, write_page)
+
+        def after_epoch():
+            try:
+                write_page()
+            except (ValueError, OSError) as error:
+                progress.say(f"The page was not written. {error}")
+
+        errors = _train(mine, text, progress, after_epoch)
         if mine:
-            write_page()
+            after_epoch()
     for error in errors:
         progress.say(f"{error} Any other runs go on.")
     forget_models()
@@ -93,7 +102,8 @@ def _train(runs, text, progress, after_epoch):
             f"the results go to {trainers[0].folder.path.parent}"
         )
     errors = train_side_by_side(trainers, after_epoch)
-    alone = len(runs) == 1  # its memory is the process'
+    # The process' memory is that of its only training.
+    alone = len(runs) == 1 and unfinished and not several_workers()
     for trainer in trainers:
         if trainer.finished and trainer.folder.writable:
             try:
@@ -175,8 +185,9 @@ def _averaged(trainer, progress: Progress):
 
     folder, run = trainer.folder, trainer.settings
     names = average_last(folder, run.training.average, trainer.steps_of_epochs)
-    size = run.evaluation_size
-    loss = teacher_forced_loss(folder.load_model(), trainer.text.dev, size)
+    # In the batches of the log's validation losses, which pages put it in place of.
+    batches = trainer.validation_batches
+    loss = teacher_forced_loss(folder.load_model(), trainer.text.dev, batches=batches)
     progress.say(
         f"{trainer.name}: the mean of {', '.join(names) or 'no model but the last'}, "
         f"validation loss {loss.mean_of_batches:.3f}"

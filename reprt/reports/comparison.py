@@ -17,6 +17,8 @@ from reprt.reports.runs import (
     by_schedule,
     drawn,
     left_out_lines,
+    out_of_time_lines,
+    rate_names,
     read_runs,
     starts_lines,
 )
@@ -94,18 +96,19 @@ def _mean(series: Series, name: str, otherwise: float) -> float:
 def _groups(series: Sequence[Series]) -> list[tuple[str, list[Series]]]:
     """Series that can be set side by side: those of each schedule."""
     groups: list[tuple[str, list[Series]]] = []
+    names = rate_names(series)
     for name in sorted({each.schedule for each in series}, reverse=True):
         own = [each for each in series if each.schedule == name]
-        rates = {each.rate for each in own}
+        common = all(each.whole_schedule == own[0].whole_schedule for each in own)
         # A model whose own schedule is the common one was trained only once.
         group = [
             each
             for each in series
-            if each in own or len(rates) == 1 and each.rate in rates
+            if each in own or common and each.whole_schedule == own[0].whole_schedule
         ]
         if not any(set(map(id, group)) <= set(map(id, other)) for _, other in groups):
-            if len(rates) == 1:
-                title = f"All on one schedule, {rates.pop()}"
+            if common:
+                title = f"All on one schedule, {names[own[0].model, name]}"
             elif all(each.schedule_dim for each in own):
                 title = "Each on its own schedule, m = the width of its embedding"
             else:
@@ -127,7 +130,7 @@ def _table_of_runs(runs) -> str:
             "seed": run.seed,
             "looks_ahead": run.looks_ahead,
             "commit": run.manifest["starts"][-1]["commit"],
-            "finished": run.results["finished"],
+            "finished": run.results.get("finished"),
         }
         cells = {name: row[name] for name in head if name in row}
         rows.append(
@@ -144,6 +147,7 @@ def _page(runs, finished, series, notes) -> str:
         "",
     ]
     unfinished = [run for run in runs if run not in finished]
+    rates = rate_names(series)
     return "\n".join(
         [
             f"# What the gain is made of: {name}",
@@ -160,9 +164,13 @@ def _page(runs, finished, series, notes) -> str:
             "",
             *notes,
             *(line for group in _groups(series) for line in _table(*group)),
+            *out_of_time_lines(finished),
             *left_out_lines("Not finished", unfinished),
             *cost_section(
-                [(f"{each.label}, {each.rate}", each.cost) for each in series]
+                [
+                    (f"{each.label}, {rates[each.model, each.schedule]}", each.cost)
+                    for each in series
+                ]
             ),
             "## How it was run",
             "",
@@ -180,7 +188,9 @@ def _table(title, group) -> list[str]:
     rows = []
     for each in group:
         prefix = _mean(each, PREFIX, math.nan)
-        gap = prefix - each.mean("val_loss_per_token")
+        both = [run.numbers for run in each.runs if PREFIX in run.numbers]
+        gaps = [found[PREFIX] - found["val_loss_per_token"] for found in both]
+        gap = statistics.mean(gaps) if gaps else math.nan
         behind = prefix - _mean(baseline, PREFIX, math.nan) if baseline else math.nan
         rows.append(
             [
@@ -228,10 +238,13 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
         values = each.values("test_bleu")
         bleu.barh(place, _mean(each, "test_bleu", 0.0), color=colour, alpha=0.5)
         bleu.plot(values, [place] * len(values), ".", color=colour)
-    rates, title = {each.rate for each in series}, run.manifest["text"]
-    names = [f"{each.label}, {each.rate}" for each in series]
-    if len(rates) == 1:
-        names, title = [each.label for each in series], f"{title}, {rates.pop()}"
+    rates, title = rate_names(series), run.manifest["text"]
+    names = [
+        f"{each.label}, {rates[each.model, each.schedule]}" for each in series
+    ]
+    if len(set(rates.values())) == 1:
+        names = [each.label for each in series]
+        title = f"{title}, {series[0].rate}"
     losses.set_yticks(list(places), names, fontsize=8)
     losses.set_ylim(0.4, len(series) + 0.6)
     losses.set_xlabel("validation loss, nats per token; one dot a seed")

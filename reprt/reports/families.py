@@ -17,11 +17,14 @@ from reprt.reports.runs import (
     by_schedule,
     drawn,
     left_out_lines,
+    out_of_time_lines,
+    rate_names,
     read_texts,
     starts_lines,
     with_spread,
 )
 from reprt.reports.tables import markdown
+from reprt.runs.run_folder import RunFolderError
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
@@ -108,8 +111,6 @@ def choose(runs: Sequence[Run]) -> list[Series]:
     Raises:
         RunFolderError: if the rates of a model have no seed in common.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     best = []
     for model, rates in by_rate(runs).items():
         seeds = {each.schedule: {run.seed for run in each.runs} for each in rates}
@@ -152,6 +153,7 @@ def _section(runs, finished, chosen) -> list[str]:
         + ("." if manifest["official_text"] else ", not of TED-HRLR."),
         "",
         *([*_table(chosen), *_rates(finished, chosen)] if chosen else []),
+        *out_of_time_lines(finished),
         *left_out_lines("Not finished", unfinished),
         *left_out_lines("Without these numbers", measured),
         *cost_section([(each.label, each.cost) for each in chosen]),
@@ -201,12 +203,18 @@ def _difference(series, reference, name, digits) -> str:
 
 def _rates(finished, chosen) -> list[str]:
     """Which rates were tried, and what the validation split said of them."""
-    peaks, tried = sorted({run.rate for run in finished}), by_rate(finished)
-    rows = []
-    for each in chosen:
-        losses = {rate.rate: rate.cell(CHOSEN_BY, 3) for rate in tried[each.model]}
-        marked = losses | {each.rate: f"**{losses[each.rate]}**"}
-        rows.append([each.label, *(marked.get(peak, NOT_RUN) for peak in peaks)])
+    tried = by_schedule(finished)
+    names = rate_names(tried)
+    peaks = sorted(set(names.values()))
+    best = {(each.model, each.schedule) for each in chosen}
+    cells = {}
+    for each in tried:
+        key, cell = (each.model, each.schedule), each.cell(CHOSEN_BY, 3)
+        cells[each.model, names[key]] = f"**{cell}**" if key in best else cell
+    rows = [
+        [each.label, *(cells.get((each.model, peak), NOT_RUN) for peak in peaks)]
+        for each in chosen
+    ]
     head = ["prefix loss, validation", *peaks]
     return [*markdown(head, "l" + "r" * len(peaks), rows), ""]
 

@@ -8,6 +8,7 @@ from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
 from reprt.reports.runs import SELECTION, own_runs, read_texts
+from reprt.runs.run_folder import INDIFFERENT, RunFolderError
 from reprt.runs.run_settings import differing, flat
 
 
@@ -28,12 +29,11 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         RunFolderError: if there is no run, if `out` holds other files or runs, or more
             of a run.
     """
-    from reprt.runs.run_folder import RunFolderError
-
-    out = out or folder.with_name(f"{folder.resolve().name}-frozen")
+    whole = folder.resolve()
+    out = out or whole.with_name(f"{whole.name}-frozen")
     texts = read_texts(folder)
     runs = [run for text in texts for run in text]
-    if out.resolve() == folder.resolve() and (folder / SELECTION).exists():
+    if out.resolve() == whole and (folder / SELECTION).exists():
         raise RunFolderError(
             f"Expected another --out than {out}, whose {SELECTION} takes runs of other "
             "folders: they would be there twice."
@@ -72,8 +72,6 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
 
 def _holds(run, frozen) -> bool:
     """Whether a run is the frozen one, and at least as far."""
-    from reprt.runs.run_folder import INDIFFERENT
-
     settings = flat(run.settings), flat(frozen.settings)
     same = not differing(*settings, INDIFFERENT)
     further = run.metrics is not None or frozen.metrics is None

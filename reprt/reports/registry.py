@@ -1,7 +1,7 @@
 """The pages that can be written on runs: each is a module here that registers itself.
 
 A recipe's `page`, the commands that write pages and what a job writes all come from
-`pages`. A page's module loads without Keras, numpy and matplotlib.
+`pages`. A page's module loads without Keras and matplotlib.
 """
 
 import dataclasses

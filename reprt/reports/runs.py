@@ -23,6 +23,7 @@ from reprt.reading import read_toml
 from reprt.reports.escaping import code
 from reprt.reports.frozen import RUNS, Record, is_frozen, read_frozen
 from reprt.runs.recipe import named
+from reprt.runs.run_folder import RunFolder, RunFolderError
 from reprt.runs.run_settings import (
     SHOWN_AS,
     RunSettings,
@@ -174,9 +175,9 @@ class Run(Record):
             names = ("train_loss", "val_loss")
             for name in (*names, *(f"{name}_per_token" for name in names)):
                 found[name] = self.last[name]
-            tokens = sum(row["train_tokens"] for row in self.log)
+            tokens = statistics.median(row["train_tokens"] for row in self.log)
             found["seconds_an_epoch"] = self.seconds_an_epoch
-            found["tokens_per_second"] = tokens / len(self.log) / self.seconds_an_epoch
+            found["tokens_per_second"] = tokens / self.seconds_an_epoch
         if self.cost:
             found |= dataclasses.asdict(self.cost)
         for name in MEASURED:
@@ -226,6 +227,11 @@ class Series:
     @property
     def rate(self) -> str:
         return self.runs[0].rate
+
+    @property
+    def whole_schedule(self) -> dict[str, Any]:
+        """Its settings; the paper's m is there even where it is the model's own."""
+        return {**self.runs[0].settings["schedule"], "dim": self.schedule_dim}
 
     @property
     def looks_ahead(self) -> bool:
@@ -280,6 +286,22 @@ def drawn(series: Sequence[Series]) -> dict[str, str]:
     return given or dict(zip(models, PALETTE))
 
 
+def rate_names(series: Sequence[Series]) -> dict[tuple[str, str], str]:
+    """Returns what tables call the rate of each series, by model and schedule.
+
+    Where a model has two schedules whose rates read alike, for they differ in the
+    warm-up or the like, the schedule's name stands behind the rate.
+    """
+    models = collections.Counter((each.model, each.rate) for each in series)
+    alike = {rate for (_, rate), count in models.items() if count > 1}
+    return {
+        (each.model, each.schedule): f"{each.rate}, {each.schedule}"
+        if each.rate in alike
+        else each.rate
+        for each in series
+    }
+
+
 def with_spread(values: Sequence[float], digits: int, sign: str = "") -> str:
     """Returns the mean of numbers and, of several, their standard deviation.
 
@@ -303,8 +325,6 @@ def by_schedule(runs: Sequence[Run]) -> list[Series]:
     Raises:
         RunFolderError: if such runs differ by more than their seeds.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     runs = sorted(runs, key=lambda run: run.name)
     found = _grouped(runs, lambda run: (run.model, run.schedule))
     for series in found:
@@ -359,8 +379,6 @@ def read_runs(folder: Path) -> list[Run]:
         RunFolderError: if there is none, or their texts or vocabularies differ: their
             losses cannot be compared then.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     runs = _read(folder, "*/config.toml")
     for run in runs[1:]:
         if run.text_hashes != runs[0].text_hashes:
@@ -372,8 +390,6 @@ def read_runs(folder: Path) -> list[Run]:
 
 
 def _read(folder: Path, *configs: str) -> list[Run]:
-    from reprt.runs.run_folder import RunFolderError
-
     runs = own_runs(folder, *configs)
     path = folder / SELECTION
     if path.exists():
@@ -416,9 +432,10 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     Args:
         folder: the folder.
         *configs: patterns of the `config.toml` of its run folders.
-    """
-    from reprt.runs.run_folder import RunFolder
 
+    Raises:
+        RunFolderError: if the log of one has not the epochs that its results say.
+    """
     runs = []
     found = [path for each in configs for path in folder.glob(each)]
     # A link may lead to a run once more.
@@ -427,6 +444,12 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
         if is_unfinished(live.path):
             continue
         run = Run(live.settings(), live.manifest(), live.log(), live.metrics())
+        epochs = run.results.get("epochs", len(run.log))
+        if epochs != len(run.log):
+            raise RunFolderError(
+                f"Expected {live.path / 'log.csv'} to have {epochs} epochs, as "
+                f"metrics.json says. Received: {len(run.log)}."
+            )
         if "average" not in run.manifest:  # which was not trained
             runs.append(run)
     if is_frozen(folder):
@@ -474,6 +497,12 @@ def _environment(start: Mapping[str, Any]) -> str:
         f"{start['hardware']}, {len(start['devices'])} replica(s), "
         f"Python {start['python']}, {versions}"
     )
+
+
+def out_of_time_lines(runs: Iterable[Run]) -> list[str]:
+    """Names the runs that `training.hours` ended early, which pages count as well."""
+    early = [run for run in runs if run.results.get("out_of_time")]
+    return left_out_lines("Out of time before the last epoch, and counted", early)
 
 
 def left_out_lines(why: str, runs: Iterable[Run]) -> list[str]:

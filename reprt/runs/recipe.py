@@ -146,14 +146,13 @@ class Recipe:
             }
             for table in OWN_TABLES
         }
-        models = self._models()
+        models, by_hand = self._models()
         for what, names in (("model", models), ("schedule", self.trials.schedules)):
             for name in names:
                 check_name(name, what)
         text = dataclasses.replace(self.text, pair=pair or self.pairs[0])
         seeds = [{"seed": seed} for seed in self.trials.seeds] or [{}]
         schedules = self.trials.schedules or {"": {}}
-        by_hand = self.overrides.get("models", {})
         references = [n for n, model in models.items() if model.get("reference")]
         if len(references) > 1:
             raise ValueError(
@@ -168,7 +167,7 @@ class Recipe:
             run = self._run(
                 ".".join(filter(None, parts)),
                 f"[models.{name}]",
-                {**model, **_without(special.model, by_hand.get(name, {}))},
+                {**model, **_without(special.model, by_hand[name])},
                 shared,
                 {"schedule": settings, "training": seed},
                 text,
@@ -197,15 +196,20 @@ class Recipe:
             )
         return kept
 
-    def _models(self) -> dict[str, dict]:
-        """The tables of the models, each with what it takes from the one it is like."""
+    def _models(self) -> tuple[dict[str, dict], dict[str, set[str]]]:
+        """The tables of the models, each with what it takes from the one it is like.
+
+        With them, for each model, the names of what was set by hand.
+        """
         tables = self.settings.get("models", {})
         check(tables, dict[str, dict], "[models]")
         if not tables:
             raise ValueError(f"The recipe {self.name!r} has no [models].")
         models: dict[str, dict] = {}
+        by_hand: dict[str, set[str]] = {}
         for name, table in tables.items():
             own, above = dict(table), {}
+            by_hand[name] = set(self.overrides.get("models", {}).get(name, {}))
             if "like" in own:
                 like = own.pop("like")
                 if like not in tuple(models):
@@ -214,8 +218,40 @@ class Recipe:
                         f"{', '.join(models) or 'none'}. Received: {shown(like)}."
                     )
                 above = _without(models[like], SHOWN_AS)
+                by_hand[name] |= by_hand[like] - own.keys()
             models[name] = {**above, **own}
-        return models
+            for each in OWN_TABLES:
+                under, over = above.get(each), own.get(each)
+                if isinstance(under, dict) and isinstance(over, dict):
+                    models[name][each] = under | over
+        return models, by_hand
+
+    def check_overrides(self):
+        """Refuses what was set by hand if every run has its own value in its place."""
+        models, _ = self._models()
+        schedules = self.trials.schedules
+        for table, name in (
+            (table, name)
+            for table in OWN_TABLES
+            for name in self.overrides.get(table, {})
+        ):
+            if (table, name) == ("training", "seed") and self.trials.seeds:
+                instead = "trials.seeds"
+            elif (
+                table == "schedule"
+                and schedules
+                and all(name in each for each in schedules.values())
+            ):
+                instead = f"trials.schedules.{next(iter(schedules))}.{name}"
+            elif all(name in model.get(table, {}) for model in models.values()):
+                instead = f"models.{next(iter(models))}.{table}.{name}"
+            else:
+                continue
+            raise ValueError(
+                f"Expected an override that changes a run of the recipe {self.name!r}, "
+                f"such as {instead}. Received: {table}.{name}, in whose place every "
+                "run has its own."
+            )
 
     def _run(self, name, where, model, shared, trial, text) -> RunSettings:
         overrides = dict(model)
@@ -346,6 +382,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     # A mistake anywhere in the file is reported before any work is done.
     for embedded in (False, True):
         recipe.runs(embedded)
+    recipe.check_overrides()
     return recipe
 
 

@@ -22,8 +22,6 @@ from reprt.files import (
     whole_folder,
     write_text,
 )
-from reprt.models.base import TranslationModel
-from reprt.models.saving import load_model
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
 from reprt.runs.records import Manifest, read_log, read_metrics
@@ -300,6 +298,10 @@ class RunFolder:
             RunFolderError: if there is none, its file cannot be read, or holds another
                 model than the run's.
         """
+        # Pages read runs without Keras, which takes seconds to load.
+        from reprt.models.base import TranslationModel
+        from reprt.models.saving import load_model
+
         settings = self.run().model
         if path is None and not self.model.exists():
             raise RunFolderError(

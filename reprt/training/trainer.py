@@ -12,6 +12,7 @@ import keras
 from reprt import termination
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.encoding import EncodedCorpus
+from reprt.data.rows import Rows
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
@@ -246,6 +247,11 @@ class Trainer:
     def steps_of_epochs(self) -> int:
         """Returns the steps of the finished epochs."""
         return self.state.step - self.state.step_in_epoch
+
+    @property
+    def validation_batches(self) -> Rows:
+        """Returns the indices of each batch of the validation split."""
+        return self._validation.batches()
 
     @property
     def seconds_per_step(self) -> float:

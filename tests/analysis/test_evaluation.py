@@ -13,7 +13,8 @@ from reprt.analysis.evaluation import (
     translation_scores,
 )
 from reprt.constants import RESERVED
-from reprt.data.batching import batches
+from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import batches, planned_batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.beam_search import MORE_ROOM, Hypothesis
@@ -116,6 +117,11 @@ def test_the_teacher_forced_loss_is_keras_own(variant):
     expected = model.evaluate(batches(one, 4), verbose=0)
     loss = teacher_forced_loss(model, one, 4)
     assert loss.per_token == pytest.approx(expected, rel=1e-5)
+    assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
+    # Batches of tokens, in their own order.
+    plan = BatchPlan(SPLIT.lengths, size=20, name="tokens").batches()
+    expected = model.evaluate(planned_batches(SPLIT, plan), verbose=0)
+    loss = teacher_forced_loss(model, SPLIT, batches=plan)
     assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
 
 

@@ -178,9 +178,3 @@ def test_bytes_of_a_sentence_that_are_no_utf8_become_a_sign(
     monkeypatch.setattr(Translator, "load", lambda *_, **__: loaded)
     assert main(["attention", str(places["run"]), "casa\udcff"]) == 2
     assert capsys.readouterr().err == "reprt: casa\ufffd\n"
-
-
-def test_pages_need_no_backend(places, capsys, monkeypatch):
-    monkeypatch.setenv("KERAS_BACKEND", "theano")
-    assert main(["report", str(places["empty"])]) == 2
-    assert "Expected a folder with run folders in it" in capsys.readouterr().err

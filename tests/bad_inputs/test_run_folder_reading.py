@@ -64,6 +64,7 @@ LOG = [
     (lambda text: without(text, "train_seconds"), "Missing in line 2 of"),
     (lambda text: text.encode("utf-16"), "to be UTF-8"),
     (lambda text: text + "9" * 200_000, "is not valid CSV"),
+    (lambda text: text.splitlines()[0], "to have 2 epochs, as metrics.json says"),
 ]
 JSON = [
     (lambda text: text[:20], "is not valid JSON"),

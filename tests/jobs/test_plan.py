@@ -157,6 +157,9 @@ def test_no_run_costs_more_than_its_budget(place, tmp_path):
     folder.write_log([row(1, 5.0, 6.0, 10.2)])
     (run,) = make_plan(work).runs
     assert run.steps == 7 and run.seconds == pytest.approx(7 * 3.4 * (1 + 0.4 / 3))
+    recipe = load_recipe(place / "tiny.toml", [*overrides, "training.hours=inf"])
+    (run,) = make_plan(find_runs(recipe, ["repe"], tmp_path, Progress())).runs
+    assert run.steps == 27
 
 
 def test_several_runs_at_a_time_take_less():

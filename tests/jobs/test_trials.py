@@ -1,12 +1,14 @@
 """Trials from their recipe to their comparison."""
 
 import json
+import types
 
 import pytest
 import tiny_run
 import toy_family
 
 from reprt.cli import main
+from reprt.jobs import train
 from reprt.runs.run_folder import RunFolder
 from reprt.training.trainer import Trainer, TrainingDiverged
 
@@ -38,12 +40,12 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=12, dev=6, test=5)
     (tmp_path / "tiny.toml").write_text(RECIPE)
-    train = Trainer.train_epoch
+    whole = Trainer.train_epoch
 
     def train_epoch(self, *arguments):
         if self.name.startswith("diverges"):
             raise TrainingDiverged(f"{self.name}: the loss is nan.")
-        train(self, *arguments)
+        whole(self, *arguments)
 
     monkeypatch.setattr(Trainer, "train_epoch", train_epoch)
     out = tmp_path / "out"
@@ -73,3 +75,22 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     assert metrics["peak_memory_bytes"] > 100 * 2**20  # TensorFlow alone has more
     assert found["per_token"] != pytest.approx(found["mean_of_batches"])
     assert len(metrics["test_scores"]) == 4
+
+
+def test_a_page_that_cannot_be_written_stops_no_training(
+    text, settings, tmp_path, monkeypatch, capsys
+):
+    def trained(runs, text, progress, after_epoch):
+        after_epoch()
+        return []
+
+    def write_page():
+        raise ValueError("The rates have no seed in common.")
+
+    monkeypatch.setattr(train, "_train", trained)
+    work = types.SimpleNamespace(
+        encoded=lambda progress: text, runs=[settings("repe")], folder=tmp_path
+    )
+    assert train.train_runs(work, write_page) == []
+    told = "The page was not written. The rates have no seed in common."
+    assert capsys.readouterr().err.count(told) == 2

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from fake_runs import row
 
 from reprt.presets import preset
 from reprt.reports.comparison import is_comparison, write_comparison
@@ -192,6 +193,10 @@ def test_trials_that_did_not_search_have_their_losses(add):
     page = write_comparison(folder).read_text()
     assert "| 1.000 | not run | – | – | not run |" in page
     assert "Not finished" not in page and (folder / "comparison.png").exists()
+    # What looking ahead is worth is that of the runs with both losses.
+    add("repe.equal.1", 2.0, 5.0, 6.0)
+    page = write_comparison(folder).read_text()
+    assert "| repe | **yes** | 2 | 123 | 1.500 ± 0.707 | 5.000 | +3.000 | – |" in page
 
 
 def test_notes_survive_the_next_writing(add):
@@ -218,6 +223,13 @@ with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
     with folder.claimed() as mine:
         assert mine and elsewhere() == "False"
     assert elsewhere() == "True"
+
+
+def test_an_epoch_that_was_cut_does_not_change_the_speed(papers_settings):
+    log = [row(epoch, 4.0, 3.0, 10.0) for epoch in (1, 2, 3)]
+    log[-1] |= {"train_tokens": 600, "train_seconds": 1.0}
+    run = Run(papers_settings("repe").as_tables(), {"looks_ahead": True}, log, None)
+    assert run.numbers["tokens_per_second"] == 600
 
 
 @pytest.mark.parametrize(

@@ -17,26 +17,33 @@ from reprt.runs.run_folder import RunFolder, RunFolderError
 def trial(add):
     """A function that writes a run of the losses on the two splits."""
 
-    def trial(name, validation, test, bleu=30.0, under="a", label=None, **changes):
+    def trial(
+        name, validation, test, bleu=30.0, under="a", label=None, early=False, **changes
+    ):
         schedule, seed = name.split(".")[1:]
         metrics = {
             "val_prefix_loss_per_token": validation,
             "test_prefix_loss_per_token": test,
             **({} if bleu is None else {"test_bleu": bleu}),
+            "out_of_time": early,
             "peak_memory_bytes": 2**30,
             "parameters_without_tables": 1000,
             "train_source_tokens": 10,
             "train_target_tokens": 10,
             "train_flops": 10**9,
         }
-        peak = {"high": 2e-3, "low": 1e-3}[schedule]
+        rates = {
+            "high": {"peak": 2e-3},
+            "low": {"peak": 1e-3},
+            "late": {"peak": 1e-3, "warmup_steps": 9},
+        }
         return add(
             name,
             [row(1, 4.0, validation)],
             metrics,
             under=under,
             label=label,
-            schedule={"peak": peak},
+            schedule=rates[schedule],
             training={"seed": int(seed)},
             **changes,
         )
@@ -72,6 +79,22 @@ def test_the_validation_split_chooses_and_the_test_split_counts(trial):
     assert environment.startswith("- ") and " cores, 1 replica(s), " in environment
     assert way.startswith("  - 6 × `reprt ") and "cores" not in way
     assert (folder / "families.png").stat().st_size > 10_000
+
+
+def test_two_schedules_with_one_peak_are_two_rates(trial):
+    trial("repe.low.0", 3.0, 1.0)
+    trial("repe.late.0", 2.0, 5.0)
+    page = write_families(trial("baseline.low.0", 4.0, 6.0)).read_text()
+    peak = "inverse_sqrt from 0.001"
+    assert f"| prefix loss, validation | {peak}, late | {peak}, low |" in page
+    assert rows(page, "repe")[1] == "| repe | **2.000** | 3.000 |"
+    assert rows(page, "baseline")[1] == "| baseline | not run | **4.000** |"
+
+
+def test_a_run_that_ran_out_of_time_is_named(trial):
+    trial("repe.low.0", 3.0, 1.0)
+    page = write_families(trial("repe.low.1", 2.0, 5.0, early=True)).read_text()
+    assert "Out of time before the last epoch, and counted: repe.low.1." in page
 
 
 def test_texts_stand_apart_and_the_page_survives_freezing(trial, tmp_path):

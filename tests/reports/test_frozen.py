@@ -182,9 +182,12 @@ def test_runs_on_several_texts_are_frozen_together(add, tmp_path, page, undrawn)
     assert [len(text) for text in read_texts(place)] == [3, 2]
 
 
-def test_the_command_names_what_is_not_finished_and_writes_the_page(live, capsys):
+def test_the_command_names_what_is_not_finished_and_writes_the_page(
+    live, capsys, monkeypatch
+):
     (live / "notes.md").write_text("What a person has to say.\n")
-    assert main(["freeze", str(live)]) == 0
+    monkeypatch.chdir(live)
+    assert main(["freeze", "."]) == 0
     said, place = capsys.readouterr(), live.with_name(f"{live.name}-frozen")
     assert said.out.strip() == str(place)
     assert "frozen before they had finished: repe-deep.text.0" in said.err

@@ -159,6 +159,9 @@ def test_the_trained_model_is_the_mean_of_the_last_through_kills(
         assert_mean(each.model, each.kept_models)
         assert each.metrics()["averaged_models"] == names(each.kept_models)
     metrics = alone.metrics()
+    # The process that measured the killed run's model had not trained it.
+    assert "peak_memory_bytes" in metrics
+    assert "peak_memory_bytes" not in killed.metrics()
     loss = metrics["val_loss_per_token"]
     assert loss == killed.metrics()["val_loss_per_token"]
     # What is reported is the mean's, which does not look ahead.

@@ -103,15 +103,27 @@ def test_a_model_like_another_differs_in_what_it_says_itself(write):
         "[models.small]\nlabel = 'small one'\ncolour = '#000000'\nreference = true\n"
         "preset = 'repe'\nnum_blocks = 1\nschedule.dim = 32\n"
         "[models.sharp]\nlike = 'small'\ndropout = 0.3\n"
-        "[models.deep]\nlike = 'sharp'\nnum_blocks = 4\n"
+        "[models.deep]\nlike = 'sharp'\nnum_blocks = 4\nschedule.warmup_steps = 9\n"
     )
     small, sharp, deep = load_recipe(write(like)).runs(embedded=False)
     assert sharp.preset == deep.preset == "repe" and small.reference
     assert sharp.model == dataclasses.replace(small.model, dropout=0.3)
     assert deep.model == dataclasses.replace(sharp.model, num_blocks=4)
-    assert deep.schedule == sharp.schedule == small.schedule
+    assert sharp.schedule == small.schedule
+    # Key by key, in the tables as well.
+    assert deep.schedule == dataclasses.replace(small.schedule, warmup_steps=9)
     # How the first one is shown is its own.
     assert not any((sharp.label, sharp.colour, sharp.reference))
+
+
+def test_what_is_set_by_hand_is_inherited_and_holds_on_the_embedded_corpus(write):
+    like = (
+        "[models.one]\npreset = 'repe'\n[models.two]\nlike = 'one'\n"
+        "[models.three]\nlike = 'one'\ndropout = 0.2\n"
+        "[embedded]\nmodel.dropout = 0.0\n"
+    )
+    runs = load_recipe(write(like), ["models.one.dropout=0.3"]).runs(embedded=True)
+    assert [run.model.dropout for run in runs] == [0.3, 0.3, 0.0]
 
 
 def test_only_keeps_the_named_models(write):
@@ -230,6 +242,24 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
 def test_a_mistake_in_an_override_is_told(write, override, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         load_recipe(write(RECIPE), [override])
+
+
+@pytest.mark.parametrize(
+    "override, instead",
+    [
+        ("training.seed=7", "trials.seeds"),
+        ("schedule.dim=9", "trials.schedules.low.dim"),
+        ("training.epochs=2", "models.one.training.epochs"),
+    ],
+)
+def test_an_override_that_changes_no_run_is_refused(write, override, instead):
+    path = write(
+        "[trials]\nseeds = [0]\n[trials.schedules]\nlow.dim = 64\nhigh.dim = 32\n"
+        "[models.one]\npreset = 'repe'\ntraining.epochs = 3\n"
+    )
+    with pytest.raises(ValueError, match=re.escape(f"such as {instead}. Received: ")):
+        load_recipe(path, [override])
+    load_recipe(path, ["schedule.warmup_steps=9", "training.precision=mixed_bfloat16"])
 
 
 def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):
