@@ -14,7 +14,8 @@ class MaskedCrossentropy(keras.losses.Loss):
 
         loss = sum_{i: y_i ≠ 0} −log softmax(logits_i)[y_i] / #{i: y_i ≠ 0}
 
-    It is computed in float32 whatever the dtype of the logits. A batch without any real
+    It is computed in float32 whatever the dtype of the logits, since half precision has
+    no room for labels. A batch without any real
     token has loss 0. Under a `tf.distribute` strategy Keras takes this mean on each
     replica and averages the replicas; `reprt train` divides the total of
     `sum_and_count` by the tokens of the whole batch instead, so that its gradients do
@@ -27,12 +28,12 @@ class MaskedCrossentropy(keras.losses.Loss):
         reduction: of the values of all tokens. Defaults to the mean over the real
             ones. `"sum"` and `None` are Keras' own.
         name: name of the loss.
-        **kwargs: passed to `keras.losses.Loss`.
 
     Call arguments:
         y_true: integer labels `(batch, length)`, 0 for padding.
         y_pred: logits `(batch, length, vocab_size)`.
-        sample_weight: optional weights, `(batch, length)`.
+        sample_weight: optional weights, `(batch, length)` or `(batch,)`, of tokens or
+            of sentences.
 
     Returns:
         Scalar, nats per token.
@@ -52,18 +53,12 @@ class MaskedCrossentropy(keras.losses.Loss):
     """
 
     def __init__(
-        self,
-        reduction="mean_with_sample_weight",
-        name="masked_crossentropy",
-        **kwargs,
+        self, reduction="mean_with_sample_weight", name="masked_crossentropy"
     ):
-        super().__init__(name=name, reduction=reduction, **kwargs)
+        super().__init__(name=name, reduction=reduction, dtype="float32")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        weight = real_tokens(y_true)
-        if sample_weight is not None:
-            weight = weight * ops.cast(sample_weight, weight.dtype)
-        return super().__call__(y_true, y_pred, weight)
+        return super().__call__(y_true, y_pred, token_weights(y_true, sample_weight))
 
     def call(self, y_true, y_pred):
         """Returns the loss of every token, padding included: `(batch, length)`."""
@@ -140,6 +135,30 @@ def softmax_and_normalizer(logits):
     largest = ops.max(logits, axis=-1, keepdims=True, initial=-math.inf)
     share = ops.max(p, axis=-1, keepdims=True, initial=0.0)
     return p, largest - ops.log(share)
+
+
+def token_weights(y_true, sample_weight=None):
+    """Returns what each token counts, 0.0 for padding, in float32.
+
+    Args:
+        y_true: integer labels `(batch, length)`, 0 for padding.
+        sample_weight: weights of tokens, `(batch, length)`, or of sentences,
+            `(batch,)`. None for 1.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> found = reprt.losses.token_weights([[3, 1, 0], [1, 0, 0]], [1.0, 0.5])
+    >>> keras.ops.convert_to_numpy(found).tolist()
+    [[1.0, 1.0, 0.0], [0.5, 0.0, 0.0]]
+    """
+    weight = real_tokens(y_true)
+    if sample_weight is None:
+        return weight
+    sample_weight = ops.cast(sample_weight, weight.dtype)
+    if len(sample_weight.shape) == 1:
+        sample_weight = ops.expand_dims(sample_weight, 1)
+    return weight * sample_weight
 
 
 def real_tokens(y_true):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from reprt.losses import real_tokens
+from reprt.losses import token_weights
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -35,9 +35,7 @@ class TokenAccuracy(keras.metrics.Metric):
         self.count = self.add_variable((), "zeros", dtype="float32", name="count")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weight = real_tokens(y_true)
-        if sample_weight is not None:
-            weight = weight * ops.cast(sample_weight, weight.dtype)
+        weight = token_weights(y_true, sample_weight)
         self.correct.assign_add(ops.sum(correct_tokens(y_true, y_pred) * weight))
         self.count.assign_add(ops.sum(weight))
 

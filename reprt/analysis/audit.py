@@ -380,7 +380,10 @@ def _truncation(model, source, target):
 
 def _cut_rounding(model):
     kinds = {layer.compute_dtype for layer in model._flatten_layers()}
-    if not all(name.startswith("cpu") for name in keras.distribution.list_devices()):
+    # The other backends do not name their devices.
+    names = keras.backend.backend() in ("tensorflow", "jax")
+    devices = keras.distribution.list_devices() if names else ["unknown"]
+    if not all(name.startswith("cpu") for name in devices):
         # What GPUs make of float32 in products, by default.
         kinds.add("tensorfloat32")
     return max(CUT.get(kind, CUT_FLOAT32) for kind in kinds)

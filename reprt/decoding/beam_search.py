@@ -92,8 +92,9 @@ class BeamSearch:
     variance of the target, and with them every earlier position. Its steps decode the
     whole prefix again.
 
-    Results do not depend on the rest of the batch or on padding, except with
-    `padding_in_statistics=True`: give such a model sources of one length.
+    Results do not depend on the rest of the batch or on padding, with two exceptions.
+    A model with `padding_in_statistics=True` sees padding: give it sources of one
+    length. With `candidates` a sentence may take those of its whole batch.
 
     Args:
         model: a `reprt.models.TranslationModel`.
@@ -173,6 +174,14 @@ class BeamSearch:
             lambda ids: model.encode(ids, training=False), model, [IDS], often=False
         )
         self._run = compiled(self.run, model)
+
+    def refuse_candidates(self, where: str):
+        """Raises a ValueError if the search has candidates, where none can be had."""
+        if self.candidates is not None:
+            raise ValueError(
+                f"{where} scores all pieces. Expected a search without candidates. "
+                "Received one with."
+            )
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.

@@ -32,7 +32,8 @@ def export_ctranslate2(
     Raises:
         ImportError: without CTranslate2.
         ValueError: for a model that CTranslate2 cannot run, naming the settings, for an
-            unknown quantization, or if the folder has such a model already.
+            unknown quantization, for a search with candidates, or if the folder has
+            such a model already.
         OSError: if it cannot be written.
     """
     if quantization not in QUANTIZATIONS:
@@ -40,6 +41,7 @@ def export_ctranslate2(
             f"Expected `quantization` to be one of {QUANTIZATIONS}. "
             f"Received: quantization={quantization!r}."
         )
+    translator.search.refuse_candidates("CTranslate2")
     place = folder / "ctranslate2"
     if place.exists():
         raise ValueError(

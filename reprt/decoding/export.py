@@ -79,9 +79,17 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
         this package.
 
     Raises:
-        ValueError: if the folder has such files already.
+        ValueError: if the folder has such files already, if Keras' backend is not
+            TensorFlow, or if the search has candidates.
         OSError: if they cannot be written, as on a full disk; nothing is left then.
     """
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "Expected Keras' TensorFlow backend, since a SavedModel is a graph of "
+            f"TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. Every "
+            "backend reads the same run folders."
+        )
+    translator.search.refuse_candidates("A SavedModel")
     saved_model, model = folder / "saved_model", folder / "model.keras"
     for path in (saved_model, model):
         if path.exists():

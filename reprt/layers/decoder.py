@@ -211,7 +211,8 @@ class DecoderBlock(Block):
 
         memory = None
         if cache.memory:
-            memory = *cache.memory, memory_padding_mask[:, None]
+            mask = memory_padding_mask
+            memory = *cache.memory, None if mask is None else mask[:, None]
         before = memory if self.cross_attention is None else None
 
         def attend(x):

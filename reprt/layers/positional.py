@@ -96,11 +96,13 @@ class _Positional(keras.layers.Layer):
         return self._encoding
 
     def _positions(self, x, start):
-        if x.shape[1] is not None and x.shape[1] > self.max_length:
+        # A search counts its steps in a tensor, and has room for all of them.
+        before = start if isinstance(start, int) else 0
+        if x.shape[1] is not None and before + x.shape[1] > self.max_length:
             raise ValueError(
                 f"{type(self).__name__} was built for at most {self.max_length} "
-                f"tokens (`max_length`). Received a sequence of {x.shape[1]}: cut it, "
-                "or build with a larger one."
+                f"tokens (`max_length`). Received a sequence of {before + x.shape[1]}: "
+                "cut it, or build with a larger one."
             )
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)

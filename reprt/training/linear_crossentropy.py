@@ -80,21 +80,20 @@ def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
                 p -= smoothing / vocab_size  # the part of q that all ids have
             p = ops.cast(p, h.dtype)
             weight = ops.cast(ops.expand_dims(scored, 1), h.dtype)
-            sure = (1 - smoothing) * weight  # and the label's own part
+            # The label's own part. Its sums over tokens stay in float32: in half
+            # precision a sum of many ones stands still.
+            sure = (1 - smoothing) * ops.expand_dims(scored, 1)
             # p − q is never made: its products are two products' difference.
             h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
-            h_gradient -= sure * ops.transpose(ops.take(kernel, y, axis=1))
+            own = ops.transpose(ops.take(kernel, y, axis=1))
+            h_gradient -= ops.cast(sure, h.dtype) * own
             queue = ops.concatenate([queue, h_gradient])
-            kernel_gradient += ops.cast(
-                ops.matmul(ops.transpose(weight * h), p)
-                - ops.transpose(ops.segment_sum(sure * h, y, vocab_size)),
-                "float32",
-            )
-            bias_gradient += ops.cast(
-                ops.matmul(ops.transpose(weight), p)[0]
-                - ops.segment_sum(sure[:, 0], y, vocab_size),
-                "float32",
-            )
+            of_labels = ops.segment_sum(sure * ops.cast(h, "float32"), y, vocab_size)
+            of_all = ops.matmul(ops.transpose(weight * h), p)
+            kernel_gradient += ops.cast(of_all, "float32") - ops.transpose(of_labels)
+            of_labels = ops.segment_sum(sure[:, 0], y, vocab_size)
+            of_all = ops.matmul(ops.transpose(weight), p)[0]
+            bias_gradient += ops.cast(of_all, "float32") - of_labels
         states_gradient = queue[:tokens]
         smoothed = (1 - smoothing) * loss + smoothing * to_all
 

@@ -395,6 +395,13 @@ class Trainer:
         state = self.state
         begun = time.monotonic()
         validation = self.evaluate()
+        # The last step's weights are in no training loss.
+        if not math.isfinite(validation.loss):
+            raise TrainingDiverged(
+                f"{self.name}: the validation loss is {validation.loss} after epoch "
+                f"{state.epoch + 1}. The last checkpoint is in "
+                f"{self.folder.checkpoints}."
+            )
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,

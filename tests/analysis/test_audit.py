@@ -390,6 +390,15 @@ print(audit(keras.Model([source, target], x, name="average"), 9, length=3))
 """
 
 
+def test_backends_that_name_no_device_are_audited(monkeypatch):
+    def list_devices():
+        raise AttributeError("'NoneType' object has no attribute 'list_devices'")
+
+    monkeypatch.setattr(keras.backend, "backend", lambda: "numpy")
+    monkeypatch.setattr(keras.distribution, "list_devices", list_devices)
+    assert not audit(models.build("baseline", VOCAB, VOCAB, **TINY)).looks_ahead
+
+
 def test_other_backends_do_without_the_gradient():
     pytest.importorskip("jax")
     output = subprocess.run(

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import keras
 import naive
 import numpy as np
 import pytest
@@ -145,6 +146,17 @@ def test_a_keras_file_alone_is_not_written_over_either(runs, tmp_path):
     assert contents(tmp_path) == {
         (tmp_path / "model.keras").relative_to(tmp_path): b"years of work"
     }
+
+
+def test_what_no_graph_can_hold_is_refused(runs, tmp_path, monkeypatch):
+    translator = Translator.load(runs["repe"])
+    monkeypatch.setattr(translator.search, "candidates", object())
+    with pytest.raises(ValueError, match="SavedModel .*without candidates"):
+        export(translator, tmp_path)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match="Received: KERAS_BACKEND=jax"):
+        export(translator, tmp_path)
+    assert not contents(tmp_path)
 
 
 def texts(translator, sentences):

@@ -53,6 +53,7 @@ def test_positions_are_rounded_only_once(policy):
         (lambda: sinusoidal_table(5, 8, "fairseq"), "'fairseq'"),
         (lambda: AddPositional("rotary"), "'rotary'"),
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
+        (lambda: AddPositional(max_length=8)(X, start=3), "at most 8.*sequence of 9"),
         (lambda: AddPositional()(X[..., :3]), "even depth.*depth=3"),
         (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),
     ],

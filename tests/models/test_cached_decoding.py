@@ -301,6 +301,12 @@ def test_token_norms_steps_keep_statistics_in_float32(policy):
     np.testing.assert_allclose(rows.astype("float32"), expected, atol=0.02)
 
 
+def test_token_norms_steps_may_be_more_exact_than_float32():
+    layer = TokenNorm("prefix", dtype="float64")
+    _, statistics = stepped(layer, tf.ones((1, 3, 4), "float64"))
+    assert {each.dtype for each in statistics} == {tf.float64}
+
+
 def test_statistics_of_a_whole_sequence_have_no_steps():
     layer = TokenNorm("sequence")
     with pytest.raises(ValueError, match="statistics='prefix'.*'sequence', in which"):

@@ -53,6 +53,21 @@ def test_losses_hits_and_gradients_are_those_of_the_logits(tokens, smoothing):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_counts_a_frequent_label(dtype):
+    """A sum of ones in bfloat16 stands still at 256."""
+    tokens = 5000
+    arrays = np.zeros((tokens, WIDTH)), np.zeros((WIDTH, 4)), np.zeros(4)
+    arrays = [array.astype("float32") for array in arrays]
+    arrays[0] += 1
+    labels = np.full(tokens, 2, "int32")
+    expected = with_gradients(linear_crossentropy, arrays, labels, 0.1, scale=1.0)
+    tensors = [tf.cast(array, dtype) for array in arrays]
+    found = with_gradients(linear_crossentropy, tensors, labels, 0.1, scale=1.0)
+    for gradient, exact in zip(found[-2:], expected[-2:], strict=True):
+        np.testing.assert_allclose(tf.cast(gradient, "float32"), exact, rtol=0.01)
+
+
 def test_no_bias_is_a_bias_of_zero():
     states, kernel, _, labels = example(50)
     zero = np.zeros(VOCABULARY, "float32")

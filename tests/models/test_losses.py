@@ -72,6 +72,28 @@ def test_sample_weights_multiply_and_count():
     assert float(loss) == pytest.approx(np.mean(losses), rel=1e-6)
 
 
+def test_weights_of_sentences_count_for_all_their_tokens():
+    weights = np.array([0.5, 0.0])
+    by_token = np.broadcast_to(weights[:, None], LABELS.shape)
+    for sample_weight in (weights, by_token):
+        losses, right = by_hand(LABELS[:1], LOGITS[:1])
+        loss = MaskedCrossentropy()(LABELS, LOGITS, sample_weight=sample_weight)
+        assert float(loss) == pytest.approx(np.mean(losses), rel=1e-6)
+        metric = TokenAccuracy()
+        metric.update_state(LABELS, LOGITS, sample_weight=sample_weight)
+        assert float(metric.result()) == pytest.approx(np.mean(right))
+
+
+def test_labels_are_exact_whatever_keras_own_dtype():
+    logits = 20 * np.eye(5000, dtype="float32")[None, [4001]]
+    keras.config.set_floatx("bfloat16")
+    try:
+        loss = MaskedCrossentropy()
+    finally:
+        keras.config.set_floatx("float32")
+    assert float(loss(np.array([[4001]]), logits)) < 0.01
+
+
 def test_padding_alone_has_loss_zero():
     assert float(MaskedCrossentropy()(0 * LABELS, LOGITS)) == 0
     assert float(MaskedCrossentropy()(LABELS[:0], LOGITS[:0])) == 0

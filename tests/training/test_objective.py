@@ -95,8 +95,16 @@ def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeyp
 
 
 @pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    "last_good, message",
+    [
+        (1, "the loss is nan in epoch 1, step 3"),
+        # The epoch's last step: no training loss has its weights.
+        (2, "the validation loss is nan after epoch 1"),
+    ],
+)
 def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
-    trainer, monkeypatch
+    trainer, monkeypatch, last_good, message
 ):
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
     ours = trainer("run")
@@ -105,12 +113,12 @@ def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
 
     def diverging(batch):
         sums = train(batch)
-        if ours.state.step_in_epoch == 1:
+        if ours.state.step_in_epoch == last_good:
             for weight in ours.model.trainable_variables:
                 weight.assign(np.full(weight.shape, math.nan))
         return sums
 
     monkeypatch.setattr(ours._backend, "train", diverging)
-    with pytest.raises(TrainingDiverged, match="the loss is nan in epoch 1, step 3"):
+    with pytest.raises(TrainingDiverged, match=message):
         ours.train_epoch()
-    assert not ours.folder.checkpoints.exists()
+    assert not ours.folder.checkpoints.exists() and not ours.folder.log()

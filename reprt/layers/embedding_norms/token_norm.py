@@ -122,9 +122,8 @@ class TokenNorm(EmbeddingNorm):
 
     def start(self, batch, features):
         """Returns the `RunningStatistics` of no token at all."""
-        return RunningStatistics(
-            *(ops.zeros((batch, 1, features)) for _ in RunningStatistics._fields)
-        )
+        zeros = widened(ops.zeros((batch, 1, features), self.compute_dtype))
+        return RunningStatistics(*[zeros] * len(RunningStatistics._fields))
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics.
