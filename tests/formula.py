@@ -9,6 +9,14 @@ def array_by_formula(shape, offset=0.0, scale=0.3):
     return (scale * np.sin(1.7 * numbers + offset)).reshape(shape).astype("float32")
 
 
+def shaken(model):
+    """Moves weights so far that each token leaves its mark on all that come after."""
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(weight + 0.5 * random.normal(size=weight.shape))
+    return model
+
+
 def set_weights_by_formula(layer):
     for number, weight in enumerate(layer.weights):
         values = array_by_formula(tuple(weight.shape), offset=number)

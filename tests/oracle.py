@@ -132,9 +132,12 @@ def output(model, states):
     return states @ np.asarray(table, "float64").T
 
 
-def transformer(model, source_ids, target_ids):
-    """Logits of one sentence pair, eq. 20-24 and appendix A, or with norms before."""
-    config = model.config
+def transformer(model, source_ids, target_ids, seen=None):
+    """Logits of one sentence pair, eq. 20-24 and appendix A, or with norms before.
+
+    A list `seen` gets the weights of each attention, block by block.
+    """
+    config, seen = model.config, [] if seen is None else seen
     source_real, target_real = source_ids != 0, target_ids != 0
 
     def norm(layer, x):
@@ -148,12 +151,16 @@ def transformer(model, source_ids, target_ids):
     def weighed(tokens, states):
         return tokens if config.value == "tokens" else states
 
+    def noted(result, weights):
+        seen.append(weights)
+        return result
+
     def attended(layer, x, value, allowed):
-        return attention(layer, x, x, weighed(value, x), allowed)[0]
+        return noted(*attention(layer, x, x, weighed(value, x), allowed))
 
     def crossed(layer, x):
         value = weighed(source_tokens, memory)
-        return attention(layer, x, memory, value, source_real[None, :])[0]
+        return noted(*attention(layer, x, memory, value, source_real[None, :]))
 
     def fed(layer, x):
         return feed_forward(layer, x, config.activation)

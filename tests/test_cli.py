@@ -71,6 +71,8 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
         assert metrics["total_train_seconds"] > metrics["last_epoch"]["train_seconds"]
         assert 0 <= metrics["test_bleu"] <= 100
         assert len(metrics["examples"]) == 5
+        manifest = json.loads((out / model / "manifest.json").read_text())
+        assert manifest["looks_ahead"] == (model == "repe")
 
 
 def test_what_has_finished_is_not_done_again(finished, capsys):
@@ -580,11 +582,13 @@ def test_a_wrong_usage_is_status_2(arguments, capsys):
     assert capsys.readouterr().err.startswith("usage: reprt")
 
 
-@pytest.mark.parametrize(
-    "command",
-    "train prepare report table1 figure3 readings translate evaluate attention export "
-    "average audit".split(),
-)
+COMMANDS = (
+    "train prepare families figure3 readings report table1 freeze translate evaluate "
+    "candidates cost attention export average audit"
+).split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command, capsys):
     for asked in ([command, "--help"], ["--help"]):
         with pytest.raises(SystemExit) as stopped:
@@ -593,6 +597,12 @@ def test_every_command_explains_itself(command, capsys):
     its, all_of_them = capsys.readouterr().out.split("usage: reprt ")[1:]
     assert its.startswith(f"{command} [-h]")
     assert re.search(rf"^    {command}\b", all_of_them, re.MULTILINE)
+
+
+def test_no_other_command_goes_unexplained(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert re.findall(r"^    (\w+)\b", capsys.readouterr().out, re.M) == COMMANDS
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ HOSTILE = {
     "pipe": (packed(member("a", type=tarfile.FIFOTYPE)), "'a' is no plain file"),
     "device": (packed(member("a", type=tarfile.BLKTYPE)), "'a' is no plain file"),
     "another type": (packed(member("a", type=b"Z")), "'a' is no plain file"),
-    "up": (packed(member("../evil")), "'../evil' would be written outside"),
+    "up": (packed(member("a", b"x"), member("../evil")), "'../evil' would be written"),
     "up within": (packed(member("a/../../evil")), "would be written outside"),
     "folder up": (packed(member("..", type=tarfile.DIRTYPE)), "be written outside"),
     "absolute": (packed(member("/tmp/evil")), "'/tmp/evil' would be written outside"),

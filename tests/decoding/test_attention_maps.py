@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from reprt.decoding.attention_maps import SIDES, AttentionMaps, draw, write_page
 
@@ -162,6 +163,24 @@ def test_the_picture_is_as_large_as_it_must_be(
     maps = make(source, target, layers, heads)
     width, height = size_of(draw(maps, tmp_path / "maps.png"))
     assert least[0] < width < most[0] and least[1] < height < most[1]
+
+
+def test_every_map_is_that_of_its_layer_and_head(make, tmp_path, monkeypatch):
+    figures, save = [], Figure.savefig
+
+    def savefig(figure, *arguments, **options):
+        figures.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    maps = make()
+    draw(maps, tmp_path / "maps.png")
+    shown = [axes.images[0].get_array() for axes in figures[0].axes if axes.images]
+    expected = [
+        head for kind in maps.kinds for layer in getattr(maps, kind) for head in layer
+    ]
+    for one, other in zip(shown, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("tokens", [HOSTILE, FOREIGN])

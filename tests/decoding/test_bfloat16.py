@@ -24,6 +24,15 @@ def test_everything_is_bfloat16_and_scores_are_near(run):
     assert np.isfinite(best.score)
 
 
-def test_the_command_takes_it(run, capsys):
+def test_the_command_takes_it(run, capsys, monkeypatch):
+    loaded, load = [], Translator.load
+
+    def kept(*arguments, **options):
+        loaded.append(load(*arguments, **options))
+        return loaded[-1]
+
+    monkeypatch.setattr(Translator, "load", kept)
     assert main(["translate", str(run), "--bfloat16", "--beam", "1", "a casa"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+    (translator,) = loaded
+    assert translator.model.dtype_policy.name == "bfloat16"

@@ -48,8 +48,18 @@ def _check_by_keras(make, inputs, output_shapes, weights, call):
         # It trains on one input, without masks; the next check trains on all.
         run_training_check=False,
     )
-    serialized = keras.saving.serialize_keras_object(make())
+    layer = make()
+    serialized = keras.saving.serialize_keras_object(layer)
     assert serialized["registered_name"] == f"reprt>{serialized['class_name']}"
+    # What can be asked for is in the config; else a model would come back without it.
+    asked = {
+        name
+        for kind in type(layer).__mro__
+        if kind.__module__.startswith("reprt") and "__init__" in vars(kind)
+        for name, each in inspect.signature(kind.__init__).parameters.items()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    }
+    assert asked - {"self"} <= layer.get_config().keys()
 
 
 def _check_compiled_step(make, inputs, call):

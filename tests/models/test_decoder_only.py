@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
+from formula import shaken
 from tiny import SOURCE, TARGET
 
 from reprt import models
@@ -19,10 +20,7 @@ def build(tiny):
     """Makes a small model in which each token leaves its mark on all that follow."""
 
     def make(**overrides):
-        model, random = tiny("decoder-only", **overrides), np.random.default_rng(0)
-        for weight in model.weights:
-            weight.assign(weight + 0.5 * random.normal(size=weight.shape))
-        return model
+        return shaken(tiny("decoder-only", **overrides))
 
     return make
 
@@ -72,6 +70,15 @@ def test_equals_the_equations_of_each_pair_alone(build, positions):
         expected = by_hand(model, source[:n], target[:t])
         np.testing.assert_allclose(of_source[row, :n], expected[:n], atol=2e-4)
         np.testing.assert_allclose(of_target[row, :t], expected[n:], atol=2e-4)
+
+
+@pytest.mark.parametrize("place", ["embeddings", "attention_output"])
+def test_training_drops_where_it_is_asked_to(build, place):
+    model = build(dropout=0.5, dropout_places=[place])
+    usual, dropped = (
+        np.asarray(model((SOURCE, TARGET), training=each)) for each in (False, True)
+    )
+    assert np.abs(dropped - usual).max() > 0.01
 
 
 def test_no_token_sees_a_later_one(build):

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
+from formula import shaken
 from variants import ALL, GRID, sees_ahead
 
 from reprt import models
@@ -57,15 +58,24 @@ def test_parts_count_what_they_should():
 @pytest.mark.parametrize("variant", ALL)
 def test_equals_the_equations(variant, tiny, ids):
     name, overrides = ALL[variant]
-    model = tiny(name, **overrides)
+    model = shaken(tiny(name, **overrides))
     y = logits(model, *ids)
+    near = 1e-5 * np.abs(y).max()
     kernel, bias = model.projection()
     by_hand = np.asarray(model.states(ids)) @ kernel + (0 if bias is None else bias)
-    np.testing.assert_allclose(by_hand, y, atol=1e-5)
+    np.testing.assert_allclose(by_hand, y, rtol=0, atol=near)
+    weights = model.attention_weights(*ids)
     for row, (source, target) in enumerate(zip(*ids)):
-        expected = oracle.transformer(model, source, target)
+        seen = []
+        expected = oracle.transformer(model, source, target, seen)
         kept = real(target)
-        np.testing.assert_allclose(y[row][kept], expected[kept], atol=2e-4)
+        np.testing.assert_allclose(y[row][kept], expected[kept], rtol=0, atol=near)
+        maps = {"encoder": seen[:2], "decoder": seen[2::2], "cross": seen[3::2]}
+        for kind, each in maps.items():
+            queries = source != 0 if kind == "encoder" else kept
+            found = np.asarray(weights[kind])[:, row][:, :, queries]
+            each = np.array(each)[:, :, queries]
+            np.testing.assert_allclose(found, each, rtol=0, atol=1e-5)
 
 
 def test_the_grid_is_eight_different_models(tiny, ids):
@@ -78,7 +88,7 @@ def test_the_grid_is_eight_different_models(tiny, ids):
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_more_padding_changes_nothing(name, compiled, tiny, ids):
     source, target = ids
-    model = tiny(name, num_blocks=2, dropout=0.1)
+    model = shaken(tiny(name, num_blocks=2, dropout=0.1))
     # `predict_on_batch` runs the compiled graph.
     run = model.predict_on_batch if compiled else model
     expected = np.asarray(run((source, target)))

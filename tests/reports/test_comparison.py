@@ -10,6 +10,7 @@ import pytest
 from fake_runs import row
 
 from reprt.presets import preset
+from reprt.reports import comparison
 from reprt.reports.comparison import is_comparison, write_comparison
 from reprt.reports.runs import Run
 from reprt.runs.recipe import load_recipe
@@ -148,7 +149,7 @@ def add(tmp_path, text, settings):
     return add
 
 
-def test_the_page_sets_both_losses_side_by_side_with_their_spread(add):
+def test_the_page_sets_both_losses_side_by_side_with_their_spread(add, figures):
     add("repe.equal.0", 1.0, 3.0, 4.0)
     add("repe.equal.1", 2.0, 5.0, 6.0)
     add("repe-prefix.equal.0", 2.0, 2.0, 8.0, {"decoder_statistics": "prefix"})
@@ -177,7 +178,14 @@ def test_the_page_sets_both_losses_side_by_side_with_their_spread(add):
     assert by_name["repe.equal.1"]["val_prefix_loss_per_token"] == "5.00000"
     assert by_name["repe.equal.1"]["looks_ahead"] == "True"
     assert by_name["baseline.text.0"]["schedule_dim"] == "128"
-    assert (folder / "comparison.png").stat().st_size > 10_000
+    (figure,) = figures(comparison, lambda: write_comparison(folder))
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    hollow, filled = (
+        [list(line.get_xdata()) for line in dots if line.get_fillstyle() == style]
+        for style in ("none", "full")
+    )
+    assert hollow == [[2.0], [2.5], [1.0, 2.0]]
+    assert filled == [[2.0], [2.5], [3.0, 5.0]]
 
 
 def test_a_page_can_be_written_before_any_trial_has_finished(add):

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from fake_runs import OFFICIAL, row
 
+from reprt.reports import families
 from reprt.reports.families import choose, write_families
 from reprt.reports.files import label_points, new_figure
 from reprt.reports.freeze import freeze
@@ -55,7 +56,7 @@ def rows(page, first):
     return [line for line in page.splitlines() if line.startswith(f"| {first} |")]
 
 
-def test_the_validation_split_chooses_and_the_test_split_counts(trial):
+def test_the_validation_split_chooses_and_the_test_split_counts(trial, figures):
     trial("repe.high.0", 2.0, 9.0, label="RePE as published")
     trial("repe.high.1", 2.5, 9.5, label="RePE as published")
     trial("repe.low.0", 3.0, 1.0, label="RePE as published")
@@ -78,7 +79,15 @@ def test_the_validation_split_chooses_and_the_test_split_counts(trial):
     environment, way = page.split("### How it was run\n\n")[1].splitlines()
     assert environment.startswith("- ") and " cores, 1 replica(s), " in environment
     assert way.startswith("  - 6 × `reprt ") and "cores" not in way
-    assert (folder / "families.png").stat().st_size > 10_000
+    (figure,) = figures(families, lambda: write_families(folder))
+    shown = [
+        [list(line.get_ydata()) for line in axis.lines if line.get_marker() in "o."]
+        for axis in figure.axes
+    ]
+    # Of each model a curve a run, its dots of BLEU and those of the loss.
+    assert sorted(shown[0]) == [[2.001], [2.501], [3.501], [99.001]]
+    assert sorted(shown[1]) == [[30.0, 30.0], [31.0, 33.0]]
+    assert sorted(shown[2]) == [[6.0, 7.0], [9.0, 9.5]]
 
 
 def test_two_schedules_with_one_peak_are_two_rates(trial):

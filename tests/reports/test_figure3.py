@@ -6,6 +6,7 @@ import numpy as np
 from fake_runs import row
 
 from reprt import paper
+from reprt.reports import figure3
 from reprt.reports.figure3 import bootstrap_interval, write_figure3
 
 
@@ -16,7 +17,7 @@ def points(folder, **wanted):
     return [row for row in rows if wanted.items() <= row.items()]
 
 
-def test_means_are_over_the_trials_that_reached_the_epoch(add):
+def test_means_are_over_the_trials_that_reached_the_epoch(add, figures):
     add("repe.0", [row(1, 4.0, 3.0), row(2, 3.0, 2.0)], {})
     add("repe.1", [row(1, 6.0, 5.0)], training={"seed": 1})
     folder = add("baseline.0", [row(1, 7.0, 7.0)])
@@ -29,6 +30,15 @@ def test_means_are_over_the_trials_that_reached_the_epoch(add):
     assert "baseline: 1, RePE as published: 2" in page
     assert "| RePE as published, training, ours | 5.00 (4.00–6.00) | 3.00 |" in page
     assert "repe**, seed 1, under way" in page
+    png, svg = figures(figure3, lambda: write_figure3(folder))
+    for figure in (png, svg):
+        curves = {
+            line.get_label().partition(" (trials")[0]: list(line.get_ydata())
+            for line in figure.axes[0].lines
+        }
+        assert curves["RePE as published, training, ours"] == [5.0, 3.0]
+        assert curves["RePE as published, validation, ours"] == [4.0, 2.0]
+        assert curves["baseline, validation, ours"] == [7.0]
 
 
 def test_the_papers_means_are_beside_ours(add):

@@ -68,8 +68,9 @@ def test_a_start_names_versions_devices_and_command(files, text, settings, monke
 
 def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
     def git(*arguments):
-        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True)
+        settings = "user.name=x user.email=x@example.org commit.gpgsign=false".split()
+        own = [part for each in settings for part in ("-c", each)]
+        subprocess.run(["git", "-C", tmp_path, *own, *arguments], check=True)
 
     module = tmp_path / "module.py"
     module.write_text("")

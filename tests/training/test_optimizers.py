@@ -33,6 +33,23 @@ def cosine(step, steps, warmup, peak, floor):
     return floor + (peak - floor) * (1 + np.cos(np.pi * share)) / 2
 
 
+@pytest.mark.parametrize(
+    "schedule, step, rate",
+    [
+        (InverseSqrtSettings(), 4000, (64 * 4000) ** -0.5),
+        (InverseSqrtSettings(dim=128), 4000, (128 * 4000) ** -0.5),
+        (CosineSettings(warmup_steps=2), 10, None),
+        (CosineSettings(warmup_steps=2, steps=10), 10, CosineSettings().floor),
+    ],
+)
+def test_an_optimizer_has_the_rates_of_its_schedule(schedule, step, rate):
+    adam = make_optimizer(AdamSettings(), schedule, 64, steps=99)
+    if rate is None:  # the run's own steps
+        rate = cosine(step, 99, 2, schedule.peak, schedule.floor)
+    adam.iterations.assign(step)
+    assert float(adam.learning_rate) == pytest.approx(rate, rel=1e-4)
+
+
 def test_the_cosine_rises_falls_and_stays():
     constants = {"steps": 90, "warmup": 20, "peak": 3e-3, "floor": 1e-4}
     schedule = CosineSchedule(90, 20, 3e-3, 1e-4)

@@ -103,9 +103,29 @@ def test_sums_have_one_order_in_all_processes(deterministic, monkeypatch):
     """With TensorFlow's arithmetic optimizer each process has its own."""
     told = {}
     monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", told.update)
-    monkeypatch.setattr(tf.config.experimental, "enable_op_determinism", lambda: None)
+    monkeypatch.setattr(
+        tf.config.experimental, "enable_op_determinism", lambda: told.update(held=True)
+    )
     OnTensorFlow(deterministic)
-    assert told == ({"arithmetic_optimization": False} if deterministic else {})
+    held = {"held": True, "arithmetic_optimization": False}
+    assert told == (held if deterministic else {})
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_weights_order_and_dropout_follow_from_the_seed(trainer):
+    def loss(each, batch):
+        ((_, total, *_),) = each._backend.read([each._backend.train(batch)])
+        return float(total)
+
+    runs = [trainer(f"{number}", seed=seed) for number, seed in enumerate((0, 0, 1))]
+    one, same, other = (run.model.get_weights()[0] for run in runs)
+    assert np.array_equal(one, same) and not np.array_equal(one, other)
+    batches = [next(iter(run._training_batches())) for run in runs]
+    one, same, other = ([ids.numpy().tolist() for ids in b[0]] for b in batches)
+    assert one == same and one != other
+    # The first update has a rate of 0, so the second step differs by its dropout alone.
+    first, again = ([loss(run, batches[0]) for _ in range(2)] for run in runs[:2])
+    assert first == again and first[0] != first[1]
 
 
 @pytest.mark.usefixtures("eagerly")
