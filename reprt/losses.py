@@ -15,11 +15,10 @@ class MaskedCrossentropy(keras.losses.Loss):
         loss = sum_{i: y_i ≠ 0} −log softmax(logits_i)[y_i] / #{i: y_i ≠ 0}
 
     It is computed in float32 whatever the dtype of the logits, since half precision has
-    no room for labels. A batch without any real
-    token has loss 0. Under a `tf.distribute` strategy Keras takes this mean on each
-    replica and averages the replicas; `reprt train` divides the total of
-    `sum_and_count` by the tokens of the whole batch instead, so that its gradients do
-    not depend on the number of replicas.
+    no room for labels. A batch without any real token has loss 0. Under a
+    `tf.distribute` strategy Keras takes this mean on each replica and averages the
+    replicas; `reprt train` divides the total of `sum_and_count` by the tokens of the
+    whole batch instead, so that its gradients do not depend on the number of replicas.
 
     Masking: labels 0 are padding. Sample weights multiply the losses, and count in
     the divisor.
