@@ -8,8 +8,8 @@ import pwd
 import socket
 import subprocess
 import sys
-import types
 from concurrent import futures
+from unittest import mock
 
 import keras
 import pytest
@@ -255,7 +255,7 @@ def test_an_export_to_a_full_disk_leaves_nothing(tmp_path, outside, place, error
         patch.setattr(place.split()[0], fail)
         for folder in (tmp_path, tmp_path / "new" / "deeper"):
             with pytest.raises(OSError, match=f"written to {folder}: .*") as told:
-                exporting.export(types.SimpleNamespace(model=None), folder)
+                exporting.export(mock.MagicMock(), folder)
             assert "\n" not in str(told.value)
     assert list(tmp_path.iterdir()) == [outside]
 

@@ -78,7 +78,7 @@ def test_the_validation_split_chooses_and_the_test_split_counts(trial, figures):
     # What six runs have in common stands once.
     environment, way = page.split("### How it was run\n\n")[1].splitlines()
     assert environment.startswith("- ") and " cores, 1 replica(s), " in environment
-    assert way.startswith("  - 6 × `reprt ") and "cores" not in way
+    assert way.startswith("  - 6 × `reprt") and "cores" not in way
     (figure,) = figures(families, lambda: write_families(folder))
     shown = [
         [list(line.get_ydata()) for line in axis.lines if line.get_marker() in "o."]
