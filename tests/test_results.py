@@ -137,6 +137,12 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     (loss,) = paired(contest["baseline"], contest[ours], LOSS)
     (bleu,) = paired(contest[ours], contest["baseline"], BLEU)
     assert f"ahead by {loss:.2f} nats and {bleu:.1f} BLEU" in page
+    (middle,) = (
+        run.numbers[CHOSEN_BY]
+        for run in measured("contest", "pt_to_en")
+        if run.name == "baseline.middle.1"
+    )
+    assert f"its validation loss ends at {middle:.2f}" in page
     small = best("contest", "gl_to_en")
     loss = with_spread(paired(small["baseline"], small[ours], LOSS), 2)
     bleu = with_spread(paired(small[ours], small["baseline"], BLEU), 1)
