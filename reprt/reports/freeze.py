@@ -8,7 +8,6 @@ from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
 from reprt.reports.runs import SELECTION, own_runs, read_texts
-from reprt.runs.run_folder import INDIFFERENT, RunFolderError
 from reprt.runs.run_settings import differing, flat
 
 
@@ -29,6 +28,8 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         RunFolderError: if there is no run, if `out` holds other files or runs, or more
             of a run.
     """
+    from reprt.runs.run_folder import RunFolderError
+
     whole = folder.resolve()
     out = out or whole.with_name(f"{whole.name}-frozen")
     texts = read_texts(folder)
@@ -72,6 +73,8 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
 
 def _holds(run, frozen) -> bool:
     """Whether a run is the frozen one, and at least as far."""
+    from reprt.runs.run_folder import INDIFFERENT
+
     settings = flat(run.settings), flat(frozen.settings)
     same = not differing(*settings, INDIFFERENT)
     further = run.metrics is not None or frozen.metrics is None

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from reprt.data.encoding import EncodedCorpus
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.files import (
@@ -158,7 +160,7 @@ class RunFolder:
                 "starts": [],
             },
         )
-        self._write("config.toml", _toml(config))
+        self._write("config.toml", tomli_w.dumps(config))
 
     def _check_same(self, config, identity):
         saved = flat(self.settings())
@@ -175,7 +177,7 @@ class RunFolder:
                 "Choose another --out, or remove the folder."
             )
         if any(saved.get(name) != asked.get(name) for name in SHOWN_AS):
-            self._write("config.toml", _toml(config))
+            self._write("config.toml", tomli_w.dumps(config))
 
     def add_start(
         self,
@@ -405,10 +407,3 @@ class RunFolder:
     def _write(self, name, text):
         if self.writable:
             write_text(self.path / name, text)
-
-
-def _toml(table: Mapping[str, Any]) -> str:
-    # Of an extra; the command names its pages without it.
-    import tomli_w
-
-    return tomli_w.dumps(table)
