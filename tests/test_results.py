@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from reprt.presets import preset
-from reprt.reports.families import BLEU, CHOSEN_BY, LOSS, choose, paired
+from reprt.reports.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.reports.runs import NOT_RUN, by_schedule, read_runs, read_texts, with_spread
 from reprt.reports.table1 import read_rows
 from reprt.runs.recipe import load_recipe
@@ -52,7 +52,7 @@ def test_differences_are_those_of_the_runs(cells):
     one, other = names.split(" − ")
     found = series(RESULTS / "ablation" / experiment)
     runs = found[one, int(width)], found[other, int(width)]
-    assert difference == with_spread(paired(*runs, CHOSEN_BY), 3, "+")
+    assert difference == with_spread(runs[0].differences(runs[1], CHOSEN_BY), 3, "+")
 
 
 @pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)
@@ -73,7 +73,7 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
     found = {label: runs for (label, _), runs in series(RESULTS / "leak").items()}
     baseline = found["baseline"]
     behind = {
-        label: statistics.mean(paired(each, baseline, CHOSEN_BY))
+        label: statistics.mean(each.differences(baseline, CHOSEN_BY))
         for label, each in found.items()
     }
     share = found["RePE without TokenNorm"].mean("parameters") / baseline.mean(
@@ -111,7 +111,7 @@ def test_ingredients_give_what_the_runs_say(cells):
         series = [found.get(name) for name in names.split(" − ")]
         expected = NOT_RUN
         if all(series):
-            expected = with_spread(paired(*series, CHOSEN_BY), 3, "+")
+            expected = with_spread(series[0].differences(series[1], CHOSEN_BY), 3, "+")
         assert difference == expected, text
 
 
@@ -134,8 +134,8 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
         "causal RePE: RMSNorm, query-key norm",
         "cut baseline, tied output, query-key norm",
     )
-    (loss,) = paired(contest["baseline"], contest[ours], LOSS)
-    (bleu,) = paired(contest[ours], contest["baseline"], BLEU)
+    (loss,) = contest["baseline"].differences(contest[ours], LOSS)
+    (bleu,) = contest[ours].differences(contest["baseline"], BLEU)
     assert f"ahead by {loss:.2f} nats and {bleu:.1f} BLEU" in page
     (middle,) = (
         run.numbers[CHOSEN_BY]
@@ -144,8 +144,8 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     )
     assert f"its validation loss ends at {middle:.2f}" in page
     small = best("contest", "gl_to_en")
-    loss = with_spread(paired(small["baseline"], small[ours], LOSS), 2)
-    bleu = with_spread(paired(small[ours], small["baseline"], BLEU), 1)
+    loss = with_spread(small["baseline"].differences(small[ours], LOSS), 2)
+    bleu = with_spread(small[ours].differences(small["baseline"], BLEU), 1)
     assert f"ahead there by {loss} nats and {bleu} BLEU" in page
     leads = [
         found[rival].mean(CHOSEN_BY) - found[ours].mean(CHOSEN_BY)

@@ -21,6 +21,7 @@ from reprt.reports.runs import (
     rate_names,
     read_runs,
     starts_lines,
+    with_spread,
 )
 from reprt.reports.tables import csv_text, markdown
 
@@ -158,7 +159,8 @@ def _page(runs, finished, series, notes) -> str:
             "split after the last epoch. The *teacher-forced* loss gives the decoder "
             "the whole right target at once. The *prefix* loss gives it only the "
             "tokens before each position, as search does. Their difference is what "
-            "looking ahead is worth. BLEU is that of greedy search on the test split.",
+            "looking ahead is worth. Differences from the baseline's are paired by "
+            "seed. BLEU is that of greedy search on the test split.",
             "",
             "![Both losses and BLEU](comparison.png)",
             "",
@@ -187,11 +189,10 @@ def _table(title, group) -> list[str]:
     baseline = next((each for each in group if each.model == "baseline"), None)
     rows = []
     for each in group:
-        prefix = _mean(each, PREFIX, math.nan)
         both = [run.numbers for run in each.runs if PREFIX in run.numbers]
         gaps = [found[PREFIX] - found["val_loss_per_token"] for found in both]
-        gap = statistics.mean(gaps) if gaps else math.nan
-        behind = prefix - _mean(baseline, PREFIX, math.nan) if baseline else math.nan
+        alone = baseline is None or each is baseline
+        behind = [] if alone else each.differences(baseline, PREFIX)
         rows.append(
             [
                 each.label,
@@ -200,17 +201,13 @@ def _table(title, group) -> list[str]:
                 f"{each.mean('parameters'):,.0f}",
                 each.cell("val_loss_per_token", 3),
                 each.cell(PREFIX, 3),
-                _signed(gap),
-                _signed(behind),
+                f"{statistics.mean(gaps):+.3f}" if gaps else "–",
+                with_spread(behind, 3, "+") if behind else "–",
                 each.cell("test_bleu", 2),
                 each.cell("seconds_an_epoch", 1),
             ]
         )
     return [f"## {title}", "", *markdown(HEAD, "ll" + "r" * 8, rows), ""]
-
-
-def _signed(number: float) -> str:
-    return "–" if math.isnan(number) else f"{number:+.3f}"
 
 
 def _draw(series: Sequence[Series], run: Run, path: Path):

@@ -131,15 +131,6 @@ def _loss_of_seeds(series: Series, seeds) -> float:
     )
 
 
-def paired(series: Series, other: Series, name: str) -> list[float]:
-    """Returns the differences of a number between runs of the same seed."""
-    ours, others = (
-        {run.seed: run.numbers[name] for run in each.runs if name in run.numbers}
-        for each in (series, other)
-    )
-    return [ours[seed] - others[seed] for seed in ours if seed in others]
-
-
 def _section(runs, finished, chosen) -> list[str]:
     manifest = runs[0].manifest
     others = [run for run in runs if run not in finished]
@@ -194,7 +185,7 @@ def _table(chosen) -> list[str]:
 def _difference(series, reference, name, digits) -> str:
     """The mean over seeds, bold if it is larger than twice its standard deviation."""
     alone = reference is None or series is reference
-    differences = [] if alone else paired(series, reference, name)
+    differences = [] if alone else series.differences(reference, name)
     if not differences:
         return "–"
     cell = with_spread(differences, digits, "+")

@@ -264,6 +264,14 @@ class Series:
         values = self.values(name)
         return statistics.stdev(values) if values[1:] else None
 
+    def differences(self, other: "Series", name: str) -> list[float]:
+        """Returns those of a number between its runs and the other's of the same seed."""
+        ours, others = (
+            {run.seed: run.numbers[name] for run in each.runs if name in run.numbers}
+            for each in (self, other)
+        )
+        return [ours[seed] - others[seed] for seed in ours if seed in others]
+
     def cell(self, name: str, digits: int) -> str:
         """Mean and standard deviation, as a table has them."""
         values = self.values(name)

@@ -155,15 +155,18 @@ def test_the_page_sets_both_losses_side_by_side_with_their_spread(add, figures):
     add("repe-prefix.equal.0", 2.0, 2.0, 8.0, {"decoder_statistics": "prefix"})
     add("repe.equal.2", 2.0, None, None)
     folder = add("baseline.text.0", 2.5, 2.5, 7.0, {"embedding_dim": 128})
+    # Its second run has a pair with one model, and none with the other.
+    add("baseline.text.1", 2.5, 3.5, 9.0, {"embedding_dim": 128})
     assert is_comparison(folder)
     page = write_comparison(folder).read_text()
     rows = [line for line in page.splitlines() if line.startswith("| ")][1:]
     # The best by the prefix loss comes first, and the baseline is in the same table.
     assert rows == [
         "| repe-prefix | no | 1 | 123 | 2.000 | 2.000 | +0.000 | -0.500 | 8.00 | 2.0 |",
-        "| baseline | no | 1 | 123 | 2.500 | 2.500 | +0.000 | +0.000 | 7.00 | 2.0 |",
+        "| baseline | no | 2 | 123 | 2.500 ± 0.000 | 3.000 ± 0.707 | +0.500 | – | "
+        "8.00 ± 1.41 | 2.0 ± 0.0 |",
         "| repe | **yes** | 2 | 123 | 1.500 ± 0.707 | 4.000 ± 1.414 | +2.500 | "
-        "+1.500 | 5.00 ± 1.41 | 2.0 ± 0.0 |",
+        "+1.000 ± 0.707 | 5.00 ± 1.41 | 2.0 ± 0.0 |",
     ]
     assert "Not finished: repe.equal.2." in page
     assert "embedded corpus" in page and "none on TED-HRLR" in page
@@ -171,6 +174,7 @@ def test_the_page_sets_both_losses_side_by_side_with_their_spread(add, figures):
         by_name = {row["run"]: row for row in csv.DictReader(file)}
     assert set(by_name) == {
         "baseline.text.0",
+        "baseline.text.1",
         "repe-prefix.equal.0",
         "repe.equal.0",
         "repe.equal.1",
@@ -184,8 +188,8 @@ def test_the_page_sets_both_losses_side_by_side_with_their_spread(add, figures):
         [list(line.get_xdata()) for line in dots if line.get_fillstyle() == style]
         for style in ("none", "full")
     )
-    assert hollow == [[2.0], [2.5], [1.0, 2.0]]
-    assert filled == [[2.0], [2.5], [3.0, 5.0]]
+    assert hollow == [[2.0], [2.5, 2.5], [1.0, 2.0]]
+    assert filled == [[2.0], [2.5, 3.5], [3.0, 5.0]]
 
 
 def test_a_page_can_be_written_before_any_trial_has_finished(add):
