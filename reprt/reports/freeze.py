@@ -15,7 +15,8 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     """Writes a frozen experiment: its runs, the notes on them and their pages.
 
     The pages are those that the folder has, or else its report, or of several texts
-    their families. Runs that have not finished are frozen as far as they are.
+    their families. Runs that have not finished are frozen as far as they are. Of
+    translations, those of the embedded corpus alone are kept.
 
     Args:
         folder: a folder with run folders, or with a folder of them for each text.

@@ -1,4 +1,4 @@
-"""An experiment's runs in four files, from which each comes back as it was.
+"""An experiment's runs in a few files, from which each comes back as it was.
 
 | file | what it holds |
 |---|---|
@@ -6,7 +6,10 @@
 | `runs.csv` | a row a run: the settings that differ, its starts, its results |
 | `epochs.csv` | a row an epoch of each run |
 | `provenance.json` | the texts and vocabularies, the starts, the scores' signatures |
-| `examples.csv` | translations, if there are any |
+| `examples.csv` | translations of the embedded corpus, if there are any |
+
+A frozen experiment is there to be given away. Sentences of other texts belong to their
+authors, so they stay in the run folders.
 """
 
 import collections
@@ -78,6 +81,8 @@ def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
     """
     import tomli_w
 
+    from reprt.data.corpora import embedded
+
     recipe, settings = _in_common([run.settings for run in runs])
     if page is not None:
         recipe = {"page": page, **recipe}
@@ -97,7 +102,8 @@ def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
             {**key, **{n: int(v) if v.is_integer() else v for n, v in epoch.items()}}
             for epoch in run.log
         ]
-        examples += [{**key, **example} for example in translations]
+        if key["text"] == embedded.NAME:
+            examples += [{**key, **example} for example in translations]
     write_text(folder / RECIPE, HEADER + tomli_w.dumps(recipe))
     write_text(folder / RUNS, _csv(rows.values()))
     write_text(folder / EPOCHS, _csv(epochs))

@@ -265,7 +265,7 @@ class Series:
         return statistics.stdev(values) if values[1:] else None
 
     def differences(self, other: "Series", name: str) -> list[float]:
-        """Returns those of a number between its runs and the other's of the same seed."""
+        """Returns, of each seed that both have, the difference of a number."""
         ours, others = (
             {run.seed: run.numbers[name] for run in each.runs if name in run.numbers}
             for each in (self, other)

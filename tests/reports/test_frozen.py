@@ -121,10 +121,10 @@ def test_the_recipe_of_a_frozen_experiment_is_a_recipe(path):
 def live(add):
     """A folder of two finished trials and one under way, in which much differs."""
     rows = [row(1, 4.0, 1 / 3, 60.25), row(2, 3.0, 2e-5)]
-    of_first = {"training": {"seed": 3, "hours": 10.0}}
+    of_first = {"text_fields": {}, "training": {"seed": 3, "hours": 10.0}}
     add("repe.text.3", rows, {**METRICS, "examples": [EXAMPLE]}, **of_first)
-    add("baseline.text.0", rows, METRICS, schedule={"dim": 64})
-    return add("repe-deep.text.0", rows[:1], model={"num_blocks": 4})
+    add("baseline.text.0", rows, METRICS, text_fields={}, schedule={"dim": 64})
+    return add("repe-deep.text.0", rows[:1], text_fields={}, model={"num_blocks": 4})
 
 
 def fields(run):
@@ -145,6 +145,16 @@ def test_a_run_comes_back_as_it_was(live, tmp_path):
     assert [run.departures for run in read_runs(place)] == [
         run.departures for run in before
     ]
+
+
+def test_sentences_of_others_texts_are_not_frozen(add, tmp_path):
+    live = add("repe", [row(1, 4.0, 3.5)], {**METRICS, "examples": [EXAMPLE]})
+    place, _ = freeze(live, tmp_path / "frozen")
+    word = "não".encode()
+    assert word in (live / "repe" / "metrics.json").read_bytes()
+    assert not [path for path in place.iterdir() if word in path.read_bytes()]
+    (run,) = read_runs(place)
+    assert run.metrics and "examples" not in run.metrics
 
 
 def test_results_that_the_log_tells_come_back_too(live, tmp_path):
@@ -202,7 +212,8 @@ def test_the_command_names_what_is_not_finished_and_writes_the_page(
 
 def test_a_frozen_experiment_is_frozen_again_with_more_runs(live, add, tmp_path):
     place, _ = freeze(live, tmp_path / "frozen")
-    add("repe-deep.text.1", [row(1, 4.0, 3.0)], METRICS, training={"seed": 1})
+    changes = {"text_fields": {}, "training": {"seed": 1}}
+    add("repe-deep.text.1", [row(1, 4.0, 3.0)], METRICS, **changes)
     freeze(live, place)
     assert len(read_runs(place)) == 4
 

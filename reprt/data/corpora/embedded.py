@@ -10,6 +10,7 @@ from importlib import resources
 
 from reprt.data.corpora.corpus import Corpus, Split
 
+NAME = "embedded corpus (generated, not TED)"
 PAIRS = 13_000  # in the file: a pair a line, a tab between its sides
 
 
@@ -51,7 +52,7 @@ def load(train: int = 12_000, dev: int = 500, test: int = 500) -> Corpus:
         return Split(sources[start : start + size], targets[start : start + size])
 
     return Corpus(
-        name="embedded corpus (generated, not TED)",
+        name=NAME,
         pair="pt_to_en",
         official=False,
         # As in the manifests of finished runs.
