@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 _OWN = re.compile(r"\.reprt-[0-9a-f]{12}(\..*)?")
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # of some network disks
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -89,12 +90,26 @@ def lock_file(path: Path) -> BinaryIO:
 def held(path: Path) -> Iterator[None]:
     """Holds a lock on a file while the context lasts; waits for another holder."""
     with lock_file(path) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not locked(lock):
             print(f"Waiting for the process that holds {lock.name}.", file=sys.stderr)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def locked(file: BinaryIO) -> bool:
+    """Locks a file unless another process has, and returns whether none has.
+
+    The system releases the lock when the process ends, however it ends. On a disk
+    without locks every process is told that none has.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
 
 
 def no_link(path: str, flags: int) -> int:

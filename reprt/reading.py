@@ -13,6 +13,8 @@ from reprt.schema import check, shown
 
 DEEPEST = 20  # tables and arrays in one another
 LARGEST = 2**63  # as TOML has it, whatever Python can hold
+MOST_DOTS = 1_000  # in a line of TOML, whose parser needs their square in memory
+BYTE_ORDER_MARK = "\ufeff"  # which some editors put before a text
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -22,7 +24,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         OSError: as `read_text`.
         ValueError: as `read_text` and `parse_toml`.
     """
-    return parse_toml(read_text(path), str(path))
+    return parse_toml(_text(path), str(path))
 
 
 def read_json(path: Path, schema: Any = dict) -> Any:
@@ -36,7 +38,11 @@ def read_json(path: Path, schema: Any = dict) -> Any:
         OSError: as `read_text`.
         ValueError: as `read_text` and `parse_json`.
     """
-    return parse_json(read_text(path), schema, str(path))
+    return parse_json(_text(path), schema, str(path))
+
+
+def _text(path: Path, **options: bool) -> str:
+    return read_text(path, **options).removeprefix(BYTE_ORDER_MARK)
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
@@ -45,6 +51,11 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     Raises:
         ValueError: if it is not TOML, is nested too deep or has too large an integer.
     """
+    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        raise ValueError(
+            f"Expected each line of {where} to have at most {MOST_DOTS:,} dots. "
+            "Received one with more."
+        )
     return _parsed(tomllib.loads, text, "TOML", where)
 
 
@@ -94,7 +105,7 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         ValueError: if it is no such file, has a column twice, or a row that is longer
             or shorter than the first.
     """
-    text = read_text(path, universal_newlines=False)
+    text = _text(path, universal_newlines=False)
     if "\0" in text:
         raise ValueError(f"Expected {path} to be text. Received a file with NUL bytes.")
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)

@@ -40,14 +40,16 @@ def check(value: Any, expected: Any, where: str):
 '2', of type str.
     """
     kind, parts = typing.get_origin(expected), typing.get_args(expected)
-    if not _is(value, kind or expected, parts):
+    if not _is(value, expected):
         name = str(expected) if kind else getattr(expected, "__name__", str(expected))
         table = typing.is_typeddict(expected) or dict in (kind, expected)
         raise ValueError(
             f"Expected {where} to be {'a table' if table else f'of type {name}'}. "
             f"Received: {shown(value)}, of type {type(value).__name__}."
         )
-    if typing.is_typeddict(expected):
+    if kind is types.UnionType:
+        check(value, next(each for each in parts if _is(value, each)), where)
+    elif typing.is_typeddict(expected):
         missing = sorted(expected.__required_keys__ - value.keys())
         if missing:
             raise ValueError(f"Missing in {where}: {', '.join(missing)}.")
@@ -62,10 +64,12 @@ def check(value: Any, expected: Any, where: str):
             check(item, parts[1], f"{name!r} in {where}")
 
 
-def _is(value, expected, parts) -> bool:
+def _is(value, expected) -> bool:
     """Whether a value is of a type, whatever is in it."""
-    if expected is types.UnionType:
-        return any(_is(value, each, ()) for each in parts)
+    kind = typing.get_origin(expected)
+    if kind is types.UnionType:
+        return any(_is(value, each) for each in typing.get_args(expected))
+    expected = kind or expected
     if expected in (int, float, FiniteNumber):
         number = isinstance(value, int if expected is int else (int, float))
         finite = expected is not FiniteNumber or number and math.isfinite(value)

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import dataclasses
-import fcntl
 import io
 import json
 import shutil
@@ -18,6 +17,7 @@ from reprt.data.tokenizers.base import Tokenizer
 from reprt.files import (
     is_unfinished,
     lock_file,
+    locked,
     whole_file,
     whole_folder,
     write_text,
@@ -96,14 +96,8 @@ class RunFolder:
         if not self.writable:
             yield True
             return
-        # The system releases a lock when its process ends, however it ends.
         with lock_file(self.path.with_name(f".{self.path.name}.lock")) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+            yield locked(file)
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run.

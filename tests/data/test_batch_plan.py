@@ -59,8 +59,18 @@ def test_batches_of_tokens_are_a_function_of_text_seed_and_epoch_alone(tokens):
         assert lists(other.batches(epoch)) != first
 
 
+@pytest.mark.parametrize("name, size", [("sentences", 64), ("tokens", 500)])
+def test_an_epoch_goes_on_where_it_stopped(name, size):
+    plan = BatchPlan(LENGTHS, size, name, seed=3)
+    whole = lists(plan.batches(1))
+    for skip in (0, 1, plan.steps // 2, plan.steps - 1, plan.steps):
+        assert lists(plan.batches(1, skip)) == whole[skip:]
+
+
 def test_a_sentence_that_no_batch_has_room_for_is_told():
     assert BatchPlan(LENGTHS, 64, "tokens").steps > 0
     with pytest.raises(ValueError, match="longest sentence has, 64.* size=63"):
         BatchPlan(LENGTHS, 63, "tokens")
     assert BatchPlan(LENGTHS[:0], 64, "tokens").steps == 0
+    with pytest.raises(ValueError, match="lengths of 1 or more.* Received: 0"):
+        BatchPlan(np.array([3, 0]), 64, "tokens")

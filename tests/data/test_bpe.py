@@ -167,12 +167,28 @@ def test_a_saved_graph_does_the_same(sides, corpus, tmp_path):
 
 def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
     files = sorted(folder.iterdir())
-    assert len(files) == 4 and {path.suffix for path in files} == {".spm"}
+    assert len(files) == 4 and {path.suffix for path in files} == {".learnt"}
     monkeypatch.delattr(bpe, "learn_model")
     for name, asked in SETTINGS.items():
         again = asked.learn(corpus, folder)
         assert [e.digest() for e in again] == [e.digest() for e in learnt[name]]
     assert sorted(folder.iterdir()) == files
+
+
+def test_another_size_or_number_of_sentences_is_learnt_anew(tmp_path, monkeypatch):
+    lines = Split(["a house", "two houses", "a tree"], ["b", "c d", "e"])
+    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
+    sizes = [len(BPESettings(size=n).learn(corpus, tmp_path)[0]) for n in (20, 24)]
+    assert sizes == [20, 24]
+    monkeypatch.setattr(bpe, "MOST_SENTENCES", 1)
+    (source, _) = BPESettings(size=20).learn(corpus, tmp_path)
+    assert "t" not in "".join(source.vocabulary[4:])
+
+
+def test_tags_need_two_languages(corpus, tmp_path):
+    asked = BPESettings(size=200, shared=True, tags=True)
+    with pytest.raises(ValueError, match="two languages .* Received: 'en_to_en'"):
+        asked.learn(dataclasses.replace(corpus, pair="en_to_en"), tmp_path)
 
 
 def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp_path):

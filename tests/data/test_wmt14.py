@@ -1,6 +1,8 @@
 """WMT'14 from a local server that has its layout, a few hundred pairs an archive."""
 
+import concurrent.futures
 import dataclasses
+import errno
 import gzip
 import hashlib
 import http.server
@@ -257,6 +259,64 @@ def test_a_text_that_was_cut_is_not_gone_on_with(server):
 
     with pytest.raises(TextUnavailable, match="train.fr to have .* Remove "):
         find("wmt14", "en_to_fr")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda record: record[0].update(name="../victim"),
+        lambda record: record[1].update(bytes=[3]),
+        lambda record: record[1].update(bytes=[-3, 3]),
+        lambda record: record.append(record[-1]),
+    ],
+)
+def test_a_damaged_record_removes_nothing_and_is_named(server, damage):
+    find("wmt14", "en_to_fr")
+    victim = wmt14.place().parent / "victim"
+    victim.mkdir()
+    path = wmt14.place() / "parts.json"
+    record = json.loads(path.read_text())
+    damage(record)
+    path.write_text(json.dumps(record))
+    with pytest.raises(TextUnavailable, match="parts.json to have the parts .* Remove"):
+        find("wmt14", "en_to_fr")
+    assert victim.is_dir()
+
+
+def test_a_whole_text_is_read_where_nothing_can_be_written(server, monkeypatch):
+    before = find("wmt14", "en_to_fr")
+
+    def refuse(*_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(wmt14, "held", refuse)
+    again = find("wmt14", "en_to_fr")
+    assert list(again.train.source) == list(before.train.source)
+
+
+def test_what_a_killed_process_has_left_is_removed(server, pairs):
+    find("wmt14", "en_to_fr")
+    left = wmt14.place() / wmt14.TRAIN[-1].name
+    left.mkdir()
+    with (wmt14.place() / "train.en").open("ab") as file:
+        file.write(b"\nmore")
+    corpus = find("wmt14", "en_to_fr")
+    assert list(zip(corpus.train.source, corpus.train.target)) == expected(pairs)
+    assert not left.exists() and len(server.asked) == 7
+
+
+def test_two_processes_make_one_text(server, pairs):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = list(pool.map(lambda _: find("wmt14", "en_to_fr"), range(2)))
+    for corpus in found:
+        assert list(zip(corpus.train.source, corpus.train.target)) == expected(pairs)
+    assert len(server.asked) == 7
+
+
+def test_other_rules_have_another_place(server, monkeypatch):
+    before = wmt14.place()
+    monkeypatch.setattr(wmt14, "LONGEST", 100)
+    assert wmt14.place() != before
 
 
 TINY = """

@@ -190,8 +190,23 @@ def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
     assert last(["a", "b"], 100) == last(["a", "b"], 100) == "1"
     assert last(["a", "b"], 101) == "2"
     assert last(["ab"], 100) == "3"
-    assert learnt == [("a", 100), ("a", 101), ("ab", 100)]
-    assert len(list(folder.iterdir())) == 3  # and no temporary file
+    assert last(["a\nb"], 100) == "4"  # not the text of two sentences
+    assert learnt == [("a", 100), ("a", 101), ("ab", 100), ("a\nb", 100)]
+    assert len(list(folder.iterdir())) == 4  # and no temporary file
+
+
+@pytest.mark.parametrize("left", [0, 10, -1])
+def test_a_damaged_vocabulary_in_the_cache_is_learnt_again(sentences, tmp_path, left):
+    lines = Split(sentences, sentences)
+    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
+    said, asked = [], WordPieceSettings(size=60)
+    before, _ = asked.learn(corpus, tmp_path)
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:left])
+    after, _ = asked.learn(corpus, tmp_path, said.append)
+    assert after.vocabulary == before.vocabulary and path.read_bytes() == whole
+    assert any("does not have the sha256" in each for each in said)
 
 
 def test_a_vocabulary_survives_its_file(tmp_path):

@@ -120,14 +120,20 @@ def _append(url: str, response: http.client.HTTPResponse, part: Path, size: int)
         open(part, "ab+" if resumes else "wb+", opener=no_link) as file,
         byte_line(part.stem, size, file.tell()) as line,
     ):
-        try:
-            # One byte too many is enough to know that this is another file.
-            while chunk := response.read(min(_CHUNK, size + 1 - file.tell())):
-                line.update(file.write(chunk))
-            # What the server still owes of the length that it had promised.
-            failure = "connection closed" if response.length else None
-        except (OSError, http.client.HTTPException) as error:
-            failure = str(error)
+        failure: str | None = None
+        while True:
+            try:
+                # One byte too many is enough to know that this is another file.
+                chunk = response.read(min(_CHUNK, size + 1 - file.tell()))
+            except (OSError, http.client.HTTPException) as error:
+                failure = str(error)
+                break
+            if not chunk:
+                # What the server still owes of the length that it had promised.
+                if response.length:
+                    failure = "connection closed"
+                break
+            line.update(file.write(chunk))
         received = file.tell()
         file.seek(0)
         beginning = file.read(40)

@@ -27,6 +27,7 @@ LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
 RULES = 1  # changes whenever the archives give another text
 
+RECORD = "parts.json"  # which parts the training text has
 VALIDATION = "dev/newstest2013.{}"
 # What systems were given, and what their translations are compared with.
 SOURCE = "test-full/newstest2014-fren-src.{}.sgm"
@@ -151,9 +152,12 @@ def load(pair: str) -> Corpus:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
     source, target = sides = pair.split("_to_")
     folder = place()
-    with held(folder.with_suffix(".lock")):
-        dev, test = (_unpacked(part, folder) for part in (DEV, TEST))
-        _join(folder)
+    dev, test = (folder / part.name for part in (DEV, TEST))
+    if not _is_whole(folder):  # a whole one may be where nothing can be written
+        with held(folder.with_suffix(".lock")):
+            for part in (DEV, TEST):
+                _unpacked(part, folder)
+            _join(folder)
     return Corpus(
         name=f"WMT14 {pair}",
         pair=pair,
@@ -201,6 +205,17 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     return (one, other) if kept else None
 
 
+def _is_whole(folder: Path) -> bool:
+    """Whether the text is there, and nothing of what made it."""
+    joined = _joined(folder)
+    return (
+        len(joined) == len(TRAIN)
+        and all((folder / part.name).is_dir() for part in (DEV, TEST))
+        and not any((folder / part.name).exists() for part in TRAIN)
+        and _ends(joined) == [path.stat().st_size for path in _training_text(folder)]
+    )
+
+
 def _unpacked(part: Part, folder: Path) -> Path:
     """Returns the folder of a part's members, which may be there already."""
     into = folder / part.name
@@ -217,29 +232,58 @@ def _join(folder: Path):
     A part counts when it is in the record; what a killed process has left behind is
     cut off.
     """
-    record = folder / "parts.json"
-    joined = read_json(record, list[Joined]) if record.exists() else []
+    joined = _joined(folder)
     with contextlib.ExitStack() as stack:
         files = [
-            stack.enter_context(open(folder / f"train.{language}", "ab"))
-            for language in LANGUAGES
+            stack.enter_context(open(path, "ab")) for path in _training_text(folder)
         ]
-        for side, file in enumerate(files):
-            end = sum(part["bytes"][side] for part in joined)
-            if os.fstat(file.fileno()).st_size < end:
-                raise ValueError(
-                    f"Expected {file.name} to have {end:,} bytes or more, as "
-                    f"{record} says. Remove {folder}; the command makes it again."
-                )
+        for file, end in zip(files, _ends(joined)):
             file.truncate(end)
             file.seek(end)
-        for done in joined:  # by a process that was killed before it could
-            shutil.rmtree(folder / done["name"], ignore_errors=True)
+        for part in TRAIN[: len(joined)]:  # whose process was killed before this
+            shutil.rmtree(folder / part.name, ignore_errors=True)
         for part in TRAIN[len(joined) :]:
             members = _unpacked(part, folder)
             joined.append(_append(part, members, files))
-            write_text(record, json.dumps(joined, indent=2) + "\n")
+            write_text(folder / RECORD, json.dumps(joined, indent=2) + "\n")
             shutil.rmtree(members)
+
+
+def _joined(folder: Path) -> list[Joined]:
+    """Reads the record, which the training text has to bear out.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    record = folder / RECORD
+    joined = read_json(record, list[Joined]) if record.exists() else []
+    again = f"Remove {folder}; the command makes it again."
+    names = [part.name for part in TRAIN[: len(joined)]]
+    sizes = [part["bytes"] for part in joined]
+    if [part["name"] for part in joined] != names or any(
+        len(each) != len(LANGUAGES) or min(each) < 0 for each in sizes
+    ):
+        raise ValueError(
+            f"Expected {record} to have the parts {', '.join(names)} with two sizes "
+            f"each. Received another record. {again}"
+        )
+    for path, end in zip(_training_text(folder), _ends(joined)):
+        if end and (not path.exists() or path.stat().st_size < end):
+            raise ValueError(
+                f"Expected {path} to have {end:,} bytes or more, as {record} says. "
+                f"{again}"
+            )
+    return joined
+
+
+def _training_text(folder: Path) -> list[Path]:
+    return [folder / f"train.{language}" for language in LANGUAGES]
+
+
+def _ends(joined: Sequence[Joined]) -> list[int]:
+    """How many bytes of each side are in the record."""
+    sides = range(len(LANGUAGES))
+    return [sum(part["bytes"][side] for part in joined) for side in sides]
 
 
 def _append(part: Part, folder: Path, files: Sequence[BinaryIO]) -> Joined:

@@ -217,6 +217,11 @@ class BPESettings(VocabularySettings):
         if not self.tags:
             return START, START
         source, target = ted.any_pair(pair).name.split("_to_")
+        if source == target:
+            raise ValueError(
+                "Expected two languages where 'tags' in [vocabulary] is true. "
+                f"Received: {pair!r}."
+            )
         return f"<{source}>", f"<{target}>"
 
 

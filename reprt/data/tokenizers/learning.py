@@ -1,5 +1,6 @@
 """Vocabularies are learnt once for each text and settings."""
 
+import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
@@ -7,8 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from reprt.data.tokenizers.base import Tokenizer
+from reprt.files import opened, whole_file
 
 Kind = TypeVar("Kind", bound=Tokenizer)
+_SHA256_SIZE = 32
 
 
 def learnt_once(
@@ -21,6 +24,9 @@ def learnt_once(
 ) -> Kind:
     """Returns what `learn` returns, from a file if it was learnt before.
 
+    The file ends with the sha256 of what it holds, because a part of a vocabulary may
+    be one, too. A damaged file is made again.
+
     Args:
         tokenizer: its class.
         learn: called if there is no file.
@@ -31,9 +37,22 @@ def learnt_once(
     """
     sha = hashlib.sha256(f"{asked}\n".encode())
     for sentence in itertools.chain(*texts):
-        sha.update(sentence.encode() + b"\n")
-    path = folder / f"{sha.hexdigest()}{tokenizer.ending}"
-    if not path.exists():
-        progress(f"learnt from {sum(map(len, texts)):,} sentences")
-        learn().write(path)
-    return tokenizer.read(path)
+        data = sentence.encode()
+        sha.update(b"%d:%b" % (len(data), data))
+    path = folder / f"{sha.hexdigest()}.learnt"
+    with contextlib.suppress(FileNotFoundError):
+        with opened(path) as file:
+            held = file.read()
+        learnt = held[:-_SHA256_SIZE]
+        if _sha256(learnt) == held[-_SHA256_SIZE:]:
+            return tokenizer.from_bytes(learnt)
+        progress(f"{path} does not have the sha256 that it ends with")
+    progress(f"learnt from {sum(map(len, texts)):,} sentences")
+    learnt = learn().to_bytes()
+    with whole_file(path) as file:
+        file.write(learnt + _sha256(learnt))
+    return tokenizer.from_bytes(learnt)
+
+
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
