@@ -33,9 +33,20 @@ def __getattr__(name):
     return importlib.import_module(f"reprt.{name}")
 
 
+def _is_the_command() -> bool:
+    """Whether `reprt`, or `python -m reprt`, is what Python runs."""
+    (name, *_) = getattr(sys, "argv", None) or ["-"]
+    if name != "-m":
+        return Path(name).stem == "reprt"
+    words = iter(sys.orig_argv)
+    option = next(word for word in words if word.startswith("-m"))
+    module = option.removeprefix("-m") or next(words)
+    return module.partition(".")[0] == "reprt"
+
+
 # The command answers questions about itself before Keras has loaded, and imports what
 # it needs. Everybody else finds all classes registered.
-if Path(getattr(sys, "argv", ["-"])[0]).stem not in ("reprt", "-m"):
+if not _is_the_command():
     with uncollected():
         for _name in __all__:
             __getattr__(_name)

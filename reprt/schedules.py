@@ -24,7 +24,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             (m · N_w)^-0.5. Defaults to None.
 
     Raises:
-        ValueError: for an argument that is not positive, or unless one of
+        ValueError: for an argument that is not positive and finite, or unless one of
             `embedding_dim` and `peak` is given.
 
     Example:
@@ -48,9 +48,10 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
                 f"embedding_dim={embedding_dim}, peak={peak}."
             )
         highest = embedding_dim if peak is None else peak
-        if not (highest > 0 and warmup_steps > 0):
+        if not (0 < highest < math.inf and 0 < warmup_steps < math.inf):
             raise ValueError(
-                "Expected embedding_dim or peak, and warmup_steps, to be positive. "
+                "Expected embedding_dim or peak, and warmup_steps, to be positive and "
+                "finite. "
                 f"Received: embedding_dim={embedding_dim}, peak={peak}, "
                 f"warmup_steps={warmup_steps}."
             )
@@ -112,15 +113,16 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
                 "Expected the length of a cosine schedule, which ends with a run. "
                 "Received: steps=None. Outside of a run, give `steps`."
             )
-        if not 0 < warmup_steps < steps:
+        if not 0 < warmup_steps < steps < math.inf:
             raise ValueError(
                 "Expected a cosine schedule to be longer than its warm-up, of at least "
                 f"one step. Received: warmup_steps={warmup_steps}, steps={steps}. Set "
                 "fewer warmup_steps, or train longer."
             )
-        if not 0 <= floor <= peak:
+        if not 0 <= floor <= peak < math.inf:
             raise ValueError(
-                "Expected the rates of a cosine schedule to be 0 <= floor <= peak. "
+                "Expected the rates of a cosine schedule to be finite, and 0 <= floor "
+                "<= peak. "
                 f"Received: floor={floor}, peak={peak}."
             )
         self.steps = steps

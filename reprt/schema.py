@@ -4,7 +4,7 @@ import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 SHOWN = 200  # signs of a value that a message repeats
@@ -87,6 +87,15 @@ def check_known(name: str, known: Iterable[str], where: str):
             f"Unknown key {shown(name)} in {where}; the nearest known one is "
             f"{nearest!r}. Known keys: {', '.join(known)}."
         )
+
+
+def check_choice(choices: Collection, **values: Any):
+    """Raises a `ValueError` unless all values, by name, are among the choices."""
+    for name, value in values.items():
+        if value not in choices:
+            raise ValueError(
+                f"Expected `{name}` to be one of {choices}. Received: {name}={value!r}."
+            )
 
 
 def check_range(where: str, lowest: float, highest: float, **numbers: float):

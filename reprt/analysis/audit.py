@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import warnings
 from collections.abc import Mapping
 from unittest import mock
@@ -83,8 +84,8 @@ class Audit:
         found = np.argwhere(self._later(method) > self.tolerance[method])
         return tuple((int(t), int(u)) for t, u in found)
 
-    def report(self) -> str:
-        """Returns the verdict, and what each method found."""
+    def __str__(self):
+        """The verdict, and what each method found."""
         if self.looks_ahead:
             verdict = (
                 f"{self.name} looks ahead: outputs depend on target tokens after their "
@@ -105,9 +106,6 @@ class Audit:
             f"{self.largest_logit:.2g}."
         )
         return "\n".join([verdict, *lines, *self.notes, counted])
-
-    def __str__(self):
-        return self.report()
 
     def _finding(self, method) -> str:
         if method in self.unavailable:
@@ -207,6 +205,11 @@ def audit(
             f"{targets} tokens that all differ and one to put in their place. Received "
             f"{target_vocab_size}; give a smaller `length`, at least 3."
         )
+    if source_vocab_size < 2:
+        raise ValueError(
+            "Expected a source vocabulary of at least 2 ids, padding among them. "
+            f"Received: {source_vocab_size}."
+        )
     target, others = ids[:targets], ids[targets:][:REPLACEMENTS]
     # No id of the target, where possible, because its lookups are found by their ids.
     ids = _real_ids(source_vocab_size, 1 + targets)
@@ -270,6 +273,10 @@ def _lengths(model, length):
     # Different from each other, so that inputs in the wrong order are noticed.
     usual = AUDITED_TOKENS if length is None else length
     lengths = [usual + 2, usual]
+    if length is None:
+        lengths[0] = min(lengths[0], getattr(model, "longest_source", math.inf))
+        longest = min(getattr(model, "longest_target", math.inf), lengths[0] - 1)
+        lengths[1] = min(usual, longest)
     if isinstance(inputs, list | tuple) and len(inputs) == 2:
         for side, ids in enumerate(inputs):
             if len(ids.shape) == 2 and ids.shape[1] is not None:

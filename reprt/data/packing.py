@@ -1,7 +1,10 @@
 """From padded batches to packed ones, so that little work is done on padding."""
 
+import tensorflow as tf
+
 from reprt.constants import LAYOUTS, PAD_ID
 from reprt.layers.packing import Packing, Sides
+from reprt.schema import check_choice
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
@@ -42,12 +45,7 @@ def pack(inputs, labels, layout="sides"):
     >>> packed[0, :3].numpy().tolist()
     [7, 3, 0]
     """
-    import tensorflow as tf
-
-    if layout not in LAYOUTS:
-        raise ValueError(
-            f"Expected `layout` to be one of {LAYOUTS}. Received: layout={layout!r}."
-        )
+    check_choice(LAYOUTS, layout=layout)
     source, target = map(tf.convert_to_tensor, inputs)
     labels = tf.convert_to_tensor(labels)
     source_kept = source != PAD_ID
@@ -60,16 +58,12 @@ def pack(inputs, labels, layout="sides"):
 
 
 def _of_sides(source, target, source_kept, target_kept):
-    import tensorflow as tf
-
     longest = tf.maximum(_count(source_kept), _count(target_kept))
     order = tf.argsort(longest, stable=True)
     return _packing(source, source_kept, order), _packing(target, target_kept, order)
 
 
 def _of_sequence(source, target, source_kept, target_kept):
-    import tensorflow as tf
-
     kept = tf.concat([source_kept, target_kept], 1)
     order = tf.argsort(_count(kept), stable=True)
     packing = _packing(tf.concat([source, target], 1), kept, order)
@@ -80,32 +74,25 @@ def _of_sequence(source, target, source_kept, target_kept):
 
 def _places(chosen):
     """Where a mask is True, and -1 in the places that are filled up."""
-    import tensorflow as tf
-
     return _filled_up(tf.cast(tf.where(chosen)[:, 0], tf.int32), -1)
 
 
 def _filled_up(of_tokens, filler):
-    import tensorflow as tf
-
     missing = -tf.size(of_tokens) % TOKENS_MULTIPLE
     filler = tf.cast(filler, of_tokens.dtype)
     return tf.concat([of_tokens, tf.fill([missing], filler)], 0)
 
 
 def _count(kept):
-    import tensorflow as tf
-
     return tf.math.count_nonzero(kept, axis=1, dtype=tf.int32)
 
 
 def _packing(ids, kept, order):
     """The packing of one side; groups are runs of `order`, shortest sentences first."""
-    import tensorflow as tf
-
     tokens = tf.cast(tf.where(tf.reshape(kept, [-1]))[:, 0], tf.int32)
     row = tokens // tf.shape(ids)[1]  # of each token
     real_tokens = tf.gather(tf.reshape(ids, [-1]), tokens) != PAD_ID
+    real_tokens = tf.concat([real_tokens, [False]], 0)  # of a batch that has none
     lengths = _count(kept)
     offsets = tf.cumsum(lengths, exclusive=True)  # of each sentence, once packed
     size = -(-tf.size(order) // GROUPS)

@@ -28,6 +28,14 @@ class RecurrentMemory(NamedTuple):
     mask: Any
 
 
+@keras.saving.register_keras_serializable(package="reprt")
+class _Orthogonal(keras.initializers.Orthogonal):
+    """Keras' own, by a decomposition that half precision does not have."""
+
+    def __call__(self, shape, dtype=None):
+        return ops.cast(super().__call__(shape, "float32"), dtype or "float32")
+
+
 class RecurrentPrefixes(NamedTuple):
     """What is kept of a prefix: the state of each decoder layer after its last token.
 
@@ -173,6 +181,7 @@ class Recurrent(TranslationModel):
         return keras.layers.GRU(
             self.config.hidden_dim,
             return_sequences=True,
+            recurrent_initializer=_Orthogonal(),
             # An export that was made on a GPU runs without one.
             use_cudnn=False,
             dtype=self.dtype_policy,
@@ -206,12 +215,6 @@ class Recurrent(TranslationModel):
         self.built = True
 
     def multiply_adds(self, sources, targets):
-        """Returns the multiply-adds of the matrix products of a pair's forward pass.
-
-        Args:
-            sources: source tokens, a number or an array.
-            targets: target tokens that are read, likewise.
-        """
         config = self.config
         m, n, layers = config.embedding_dim, config.hidden_dim, config.num_layers
         additive = config.attention == "additive"
@@ -247,11 +250,9 @@ class Recurrent(TranslationModel):
 
     @property
     def packed_layout(self) -> str:
-        """That of packed sentences: source and target apart."""
         return "sides"
 
     def states(self, inputs, training=None):
-        """Returns what the logits are made of by `projection`."""
         source_ids, target_ids, *packings = self._parts(inputs)
         memory = self.encode(source_ids, training=training)
         read = self._read(target_ids, memory, training)
@@ -311,18 +312,6 @@ class Recurrent(TranslationModel):
         return RecurrentPrefixes(ops.repeat(memory.starts, beams, axis=0), memory)
 
     def step(self, ids, position, prefixes, projection=None):
-        """Scores the token after one further token of each hypothesis.
-
-        Args:
-            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
-            position: scalar, counted from 0.
-            prefixes: what `start` or the step before returned.
-            projection: as `logits` takes it.
-
-        Returns:
-            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
-            with these tokens.
-        """
         _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
         state, states = embedded[:, 0], []
         for number, layer in enumerate(self.decoder):

@@ -298,6 +298,12 @@ def test_a_model_of_fixed_lengths_is_asked_at_those():
         audit(attention(False, 9, 8), source_vocab_size=VOCAB, length=12)
 
 
+@pytest.mark.parametrize("name", ["repe", "baseline", "decoder-only"])
+def test_a_model_of_short_sentences_is_asked_for_no_longer_ones(name):
+    model = models.build(name, VOCAB, VOCAB, **{**TINY, "max_length": 10})
+    assert audit(model).looks_ahead == model.looks_ahead
+
+
 def test_the_model_is_as_it_was():
     model = Custom()
     audit(model, **SIZES)
@@ -368,6 +374,7 @@ def zeros():
         (zeros, {}, "depend on the target.*weights of zero"),
         (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
         (Custom, {"length": 2}, "at least 3 tokens. Received: length=2"),
+        (Custom, {"source_vocab_size": 1}, "source vocabulary of at least 2 ids.*: 1"),
         (Custom, {"target_vocab_size": 8}, "at least 9 ids.*Received 8.*`length`"),
         (Custom, {"target_vocab_size": 4000}, "raises InvalidArgumentError"),
     ],

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import tiny_run
+from keras import ops
 
+import reprt
 from reprt.cli import main
 from reprt.decoding.translator import Translator
 
@@ -22,6 +24,14 @@ def test_everything_is_bfloat16_and_scores_are_near(run):
     assert 0 < difference < 0.06 * np.abs(logits[0]).max()
     (best,) = half.search(source)[0]
     assert np.isfinite(best.score)
+
+
+def test_a_recurrent_model_takes_it_too():
+    full = reprt.models.build("recurrent", 12, 12, num_layers=1, hidden_dim=6)
+    half = full.in_dtype("bfloat16")
+    pair = np.array([[2, 9, 5, 7, 3]]), np.array([[2, 8, 6, 4]])
+    logits = [ops.convert_to_numpy(ops.cast(m(pair), "float32")) for m in (full, half)]
+    np.testing.assert_allclose(*logits, atol=0.06 * np.abs(logits[0]).max())
 
 
 def test_the_command_takes_it(run, capsys, monkeypatch):

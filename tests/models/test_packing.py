@@ -149,6 +149,15 @@ def test_only_real_tokens_are_packed():
         assert sum(rows) == 50 and len(rows) == GROUPS
 
 
+@pytest.mark.parametrize("layout", ["sides", "sequence"])
+def test_a_batch_of_padding_alone_is_packed(layout):
+    ids = np.zeros((2, 5), "int32")
+    (_, _, *packings), labels = pack((ids, ids), ids, layout)
+    assert not labels.numpy().any()
+    for packing in packings:
+        assert not any(real.numpy().any() for real in getattr(packing, "real", ()))
+
+
 def test_splitting_and_joining_are_inverse_and_transposed():
     """<join(a), b> = <a, gradient of join at b>, and the same for split."""
     inputs, labels = random_batch(9, 12)

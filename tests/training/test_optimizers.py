@@ -76,6 +76,8 @@ def test_a_peak_is_what_a_width_stands_for():
         (lambda: CosineSchedule(2000), "longer than its warm-up.*steps=2000"),
         (lambda: CosineSchedule(9, 0), "longer than its warm-up.*warmup_steps=0"),
         (lambda: CosineSchedule(9, 2, 1e-4, 1e-3), "0 <= floor <= peak"),
+        (lambda: CosineSchedule(9, 2, float("inf")), "finite, and 0 <= floor"),
+        (lambda: CosineSchedule(float("inf")), "longer than its warm-up.*steps=inf"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(64, peak=1e-3), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(peak=-1.0), "positive"),
