@@ -14,7 +14,7 @@ from reprt.constants import (
     TABLES,
     TUTORIAL_DROPOUT,
 )
-from reprt.schema import check, check_known, check_range, shown
+from reprt.schema import check, check_choice, check_known, check_range, shown
 
 # Of float32: the smallest number that is not rounded to 0, and the largest below 1.
 TINY, BELOW_ONE = 2.0**-126, 1 - 2.0**-24
@@ -154,11 +154,12 @@ class BlockSettings:
     def _weights(self) -> int:
         """How many numbers the blocks and the table of positions have, about."""
         attention = 2 * self.num_heads * (self.key_dim + self.value_dim)
-        block = self._width * (attention + 2 * self.feed_forward_dim)
+        block = self.width * (attention + 2 * self.feed_forward_dim)
         return self.num_blocks * block + self.max_length * self.embedding_dim
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
+        """Width of the states."""
         return self.embedding_dim
 
 
@@ -259,10 +260,10 @@ class TransformerConfig(BlockSettings):
     def _weights(self) -> int:
         # Two stacks, and a third attention across.
         across = 2 * self.num_heads * (self.key_dim + self.value_dim)
-        return 2 * super()._weights + self.num_blocks * self._width * across
+        return 2 * super()._weights + self.num_blocks * self.width * across
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
         return self.embedding_dim * (2 if self.position == "concat" else 1)
 
 
@@ -349,11 +350,8 @@ class RecurrentConfig:
 
 def _check_choices(settings, known: Mapping[str, tuple[str, ...]]):
     for name, choices in known.items():
-        if name in vars(settings) and getattr(settings, name) not in choices:
-            raise ValueError(
-                f"Expected `{name}` to be one of {choices}. "
-                f"Received: {name}={getattr(settings, name)!r}."
-            )
+        if name in vars(settings):
+            check_choice(choices, **{name: getattr(settings, name)})
 
 
 def _check_weights(weights: int, sizes: Mapping[str, int]):

@@ -158,12 +158,10 @@ class ScoredTranslations:
 
     Attributes:
         translations: in the order of the split, words joined by spaces.
-        references: what they are compared with, made of the same words.
         scores: BLEU and chrF.
     """
 
     translations: Sequence[str]
-    references: Sequence[str]
     scores: Sequence[Score]
 
 
@@ -194,7 +192,7 @@ def translation_scores(
         tokenizer.as_written,
         lowercase=not tokenizer.keeps_case,
     )
-    return ScoredTranslations(translations, words, scored)
+    return ScoredTranslations(translations, scored)
 
 
 @dataclasses.dataclass(frozen=True)

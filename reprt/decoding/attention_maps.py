@@ -1,7 +1,6 @@
 """Attention weights of one translation: a picture of them all, a page to explore."""
 
 import dataclasses
-import io
 import json
 import os
 import textwrap
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt.files import whole_file
+from reprt.files import whole_file, write_text
 
 # Whose tokens are the queries, and whose the keys.
 SIDES = {
@@ -175,7 +174,8 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     template = resources.files("reprt.decoding").joinpath("attention_page.html")
     page = template.read_text("utf-8").replace("{{data}}", text)
-    return _write(Path(path), page.encode())
+    write_text(Path(path), page)
+    return Path(path)
 
 
 def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
@@ -211,9 +211,9 @@ def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     # Places are in inches, down from 0; in the end the file is cut to what is drawn.
     figure = Figure(figsize=(1, 1), dpi=100)
     _Grid(maps, figure).draw()
-    file = io.BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.2)
-    return _write(Path(path), file.getvalue())
+    with whole_file(Path(path)) as file:
+        figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.2)
+    return Path(path)
 
 
 class _Grid:
@@ -333,9 +333,3 @@ class _Grid:
             else letter.encode("unicode_escape").decode()
             for letter in text
         )
-
-
-def _write(path: Path, content: bytes) -> Path:
-    with whole_file(path) as file:
-        file.write(content)
-    return path

@@ -514,8 +514,7 @@ def _rows(x, chosen, count):
     """The chosen of each sentence's `count` rows in `(sentences, count, length)`."""
     chosen = ops.cast(chosen, "int32")
     first = ops.arange(ops.shape(x)[0], dtype="int32")[:, None] * count
-    rows = ops.take(ops.reshape(x, (-1, ops.shape(x)[2])), first + chosen, axis=0)
-    return rows
+    return ops.take(ops.reshape(x, (-1, ops.shape(x)[2])), first + chosen, axis=0)
 
 
 def _columns(x, chosen):

@@ -12,6 +12,7 @@ from reprt.decoding.translator import Translator
 from reprt.files import whole_folder, write_text
 from reprt.layers.masks import FORBIDDEN
 from reprt.models import EncoderDecoder
+from reprt.schema import check_choice
 
 
 def export_ctranslate2(
@@ -36,11 +37,7 @@ def export_ctranslate2(
             such a model already.
         OSError: if it cannot be written.
     """
-    if quantization not in QUANTIZATIONS:
-        raise ValueError(
-            f"Expected `quantization` to be one of {QUANTIZATIONS}. "
-            f"Received: quantization={quantization!r}."
-        )
+    check_choice(QUANTIZATIONS, quantization=quantization)
     translator.search.refuse_candidates("CTranslate2")
     place = folder / "ctranslate2"
     if place.exists():

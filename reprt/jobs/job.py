@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reprt.jobs.corpus_runs import find_runs
@@ -48,7 +49,8 @@ def run_job(
         work = find_runs(recipe, only, out, progress)
         large = len(work) > 1 or bool(recipe.trials.seeds)
         # Workers that train together have met in this process.
-        call = in_own_process if large and not several_workers() else _called
+        own = large and not several_workers()
+        call: Callable = in_own_process if own else operator.call
         if plan_only or large or recipe.page != "report":
             progress.say(str(call(make_plan, work)))
         if plan_only:
@@ -66,10 +68,6 @@ def run_job(
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
     return page
-
-
-def _called(function, *arguments):
-    return function(*arguments)
 
 
 @contextlib.contextmanager

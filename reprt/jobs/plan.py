@@ -1,7 +1,6 @@
 """What a job will cost, said before it begins."""
 
 import dataclasses
-import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -172,7 +171,5 @@ def _measured(run, text, progress) -> float:
 
 def _words(corpus: Corpus) -> float:
     """Returns the mean number of words of a training pair, both sides together."""
-    sides = (corpus.train.source, corpus.train.target)
-    return statistics.mean(sum(len(s.split()) for s in side) for side in sides) * (
-        2 / len(corpus.train)
-    )
+    sides = corpus.train.source, corpus.train.target
+    return sum(len(s.split()) for side in sides for s in side) / len(corpus.train)

@@ -160,7 +160,7 @@ def _results(trainer, progress: Progress):
         f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split, "
         f"BLEU {bleu.value:.1f} on the test split"
     )
-    examples = zip(text.corpus.test.source, found.references, found.translations)
+    examples = zip(text.corpus.test.source, text.test_words, found.translations)
     return {
         **metrics,
         "val_prefix_loss": prefix.mean_of_batches,

@@ -4,27 +4,13 @@ import keras
 
 from reprt.constants import DROPOUT_PLACES, NORM_PLACES, TUTORIAL_DROPOUT
 from reprt.layers.feed_forward import FeedForward
+from reprt.schema import check_choice
 
 
 class SizedLayer(keras.layers.Layer):
     """A layer that is described by the settings of a Transformer block.
 
-    Args:
-        num_heads: heads p.
-        key_dim: width r of each head's query and key.
-        feed_forward_dim: width s of the feed-forward network's hidden layer.
-        value_dim: width q of each head's value. Defaults to `key_dim`.
-        dropout: rate of dropout. Defaults to 0.
-        activation: the feed-forward network's, by Keras' name. Defaults to `"relu"`.
-        norm_place: `"after"` or `"before"` each sublayer. Defaults to `"after"`.
-        layer_norm_epsilon: LayerNormalization's. Defaults to 1e-3, as in Keras.
-        dropout_places: where dropout acts, some of `"attention_weights"`,
-            `"attention_output"` and `"feed_forward_output"`. Defaults to the first
-            and the last, as in TensorFlow's tutorial.
-        attention_bias: whether attention's projections have biases. Defaults to True.
-        query_key_norm: whether attention normalises queries and keys, as in `PMHA`.
-            Defaults to False.
-        **kwargs: passed to `keras.layers.Layer`.
+    Args: those of `EncoderBlock`.
     """
 
     def __init__(
@@ -43,11 +29,7 @@ class SizedLayer(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if norm_place not in NORM_PLACES:
-            raise ValueError(
-                f"Expected `norm_place` to be one of {NORM_PLACES}. "
-                f"Received: norm_place={norm_place!r}."
-            )
+        check_choice(NORM_PLACES, norm_place=norm_place)
         if not set(dropout_places) <= set(DROPOUT_PLACES):
             raise ValueError(
                 f"Expected `dropout_places` to be some of {DROPOUT_PLACES}. "

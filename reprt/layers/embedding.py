@@ -5,6 +5,7 @@ from keras import ops
 
 from reprt.constants import SCALES
 from reprt.layers.masks import check_ids
+from reprt.schema import check_choice
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -88,10 +89,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if scale not in SCALES:
-            raise ValueError(
-                f"Expected `scale` to be one of {SCALES}. Received: scale={scale!r}."
-            )
+        check_choice(SCALES, scale=scale)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
         self.positional = positional

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from reprt.constants import SINUSOIDS, TABLES
+from reprt.schema import check_choice
 
 
 def sinusoidal_table(length, depth, table="tutorial"):
@@ -44,16 +45,13 @@ def sinusoidal_table(length, depth, table="tutorial"):
             "A sinusoidal table has sine and cosine halves, so it needs an even depth "
             f"of 2 or more. Received: depth={depth}."
         )
+    check_choice(SINUSOIDS, table=table)
     if table == "tutorial":
         position = np.arange(length, dtype="float64")
         exponent = np.tile(np.arange(depth // 2) / (depth / 2), 2)
-    elif table == "paper":
+    else:
         position = np.arange(1, length + 1, dtype="float64")
         exponent = 2 * np.arange(1, depth + 1) / depth
-    else:
-        raise ValueError(
-            f"Expected `table` to be one of {SINUSOIDS}. Received: table={table!r}."
-        )
     angle = position[:, None] / 10000.0 ** exponent[None, :]
     half = depth // 2
     encoding = np.concatenate([np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1)
@@ -65,10 +63,7 @@ class _Positional(keras.layers.Layer):
 
     def __init__(self, table="tutorial", max_length=2048, **kwargs):
         super().__init__(**kwargs)
-        if table not in TABLES:
-            raise ValueError(
-                f"Expected `table` to be one of {TABLES}. Received: table={table!r}."
-            )
+        check_choice(TABLES, table=table)
         self.table = table
         self.max_length = max_length
         self.supports_masking = True

@@ -113,11 +113,6 @@ class DecoderOnly(TranslationModel):
         self.built = True
 
     def multiply_adds(self, sources, targets):
-        """Returns the multiply-adds of the products of matrices for one pair.
-
-        Args:
-            sources, targets: how many real tokens it has, numbers or arrays.
-        """
         config = self.config
         tokens, width = sources + targets, config.embedding_dim
         heads = config.num_heads * (config.key_dim + config.value_dim)
@@ -129,12 +124,10 @@ class DecoderOnly(TranslationModel):
         return self._projection_by(None, self.embedding)
 
     def states(self, inputs, training=None):
-        """Returns what the logits are made of by `projection`."""
         return self.both_states(inputs, training)[1]
 
     @property
     def packed_layout(self) -> str:
-        """That of packed sentences: each target behind its source."""
         return "sequence"
 
     def both_states(self, inputs, training=None):
@@ -211,18 +204,6 @@ class DecoderOnly(TranslationModel):
         return CachedPrefixes(blocks, first, memory.mask)
 
     def step(self, ids, position, prefixes, projection=None):
-        """Scores the token after one further token of each hypothesis.
-
-        Args:
-            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
-            position: scalar, counted from 0 in the target.
-            prefixes: what `start` or the step before returned.
-            projection: as `logits` takes it.
-
-        Returns:
-            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
-            with these tokens.
-        """
         _, states, _ = self.embedding.step(
             ops.expand_dims(ids, 1), prefixes.embedding + position, ()
         )

@@ -3,6 +3,11 @@
 import zipfile
 from pathlib import Path
 
+import keras
+
+# Their classes must be registered, those of a compiled model as well.
+from reprt import losses, metrics, schedules  # noqa: F401
+
 
 def load_model(path: Path):
     """Returns the model in a `.keras` file.
@@ -14,11 +19,6 @@ def load_model(path: Path):
         ValueError: if it is not there, is damaged, or needs classes that are not
             registered with Keras.
     """
-    import keras
-
-    # Their classes must be registered, those of a compiled model as well.
-    from reprt import losses, metrics, models, schedules  # noqa: F401
-
     if not path.is_file():
         raise ValueError(f"Expected a .keras file. There is none at {path}.")
     if not zipfile.is_zipfile(path):  # of which Keras says that there is no file

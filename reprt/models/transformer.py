@@ -167,8 +167,7 @@ class Transformer(TranslationModel):
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
         ids, m = (None, None), self.config.embedding_dim
-        width = 2 * m if self.config.position == "concat" else m
-        states = (None, None, width)
+        states = (None, None, self.config.width)
         tokens = None if self.config.value == "states" else (None, None, m)
         self.source_embedding.build(ids)
         self.target_embedding.build(ids)
@@ -183,7 +182,6 @@ class Transformer(TranslationModel):
         return self._projection_by(self.output_dense, self.target_embedding)
 
     def states(self, inputs, training=None):
-        """Returns what the logits are made of by `projection`."""
         source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
         memory = self.encode(source_ids, source_packing, training)
@@ -228,11 +226,6 @@ class Transformer(TranslationModel):
         }
 
     def encoder_decoder(self) -> EncoderDecoder:
-        """Returns the parts of a Transformer that other engines know.
-
-        Raises:
-            ValueError: if its settings make it another one, naming them.
-        """
         own = {name: getattr(self.config, name) for name in USUAL}
         if differing := dict(own.items() - USUAL.items()):
             raise ValueError(
@@ -291,17 +284,14 @@ class Transformer(TranslationModel):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether the decoder's positions depend on later target tokens."""
         return not self.target_embedding.causal
 
     @property
     def padding_matters(self) -> bool:
-        """Whether a sentence's logits depend on how far its batch was padded."""
         return self.config.padding_in_statistics
 
     @property
     def packed_layout(self) -> str:
-        """That of packed sentences: source and target apart."""
         return "sides"
 
     def start(self, memory: Memory, beams: int, capacity: int):
@@ -388,9 +378,8 @@ class Transformer(TranslationModel):
         42292224
         """
         c, output = self.config, self.target_vocab_size
-        width = c.embedding_dim * (2 if c.position == "concat" else 1)
-        tokens = c.embedding_dim
-        weighed = tokens if c.value == "tokens" else width
+        width = c.width
+        weighed = c.embedding_dim if c.value == "tokens" else width
 
         def attention(queries, keys):
             return c.num_heads * (

@@ -24,6 +24,7 @@ from reprt.reports.runs import (
     with_spread,
 )
 from reprt.reports.tables import markdown
+from reprt.runs.records import RunFolderError
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
@@ -110,8 +111,6 @@ def choose(runs: Sequence[Run]) -> list[Series]:
     Raises:
         RunFolderError: if the rates of a model have no seed in common.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     best = []
     for model, rates in by_rate(runs).items():
         seeds = {each.schedule: {run.seed for run in each.runs} for each in rates}

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from reprt import paper
 from reprt.files import write_text
 from reprt.reports.escaping import in_markdown
@@ -92,8 +94,6 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     >>> bootstrap_interval([1.0, 1.0, 1.0])
     (1.0, 1.0)
     """
-    import numpy as np
-
     random = np.random.default_rng(0)  # the same picture from the same files
     samples = random.choice(np.asarray(values), (RESAMPLES, len(values)))
     tail = (1 - CONFIDENCE) / 2

@@ -1,6 +1,5 @@
 """Live runs put into the few files of a frozen experiment, with their pages."""
 
-import dataclasses
 from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, write_text
@@ -8,6 +7,7 @@ from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
 from reprt.reports.runs import SELECTION, own_runs, read_texts
+from reprt.runs.records import RunFolderError
 from reprt.runs.run_settings import differing, flat
 
 
@@ -29,8 +29,6 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         RunFolderError: if there is no run, if `out` holds other files or runs, or more
             of a run.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     whole = folder.resolve()
     out = out or whole.with_name(f"{whole.name}-frozen")
     texts = read_texts(folder)
@@ -58,13 +56,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             "finished. Choose another --out."
         )
     written = [page for page in pages().values() if (folder / page.file).exists()]
-    told = [
-        dataclasses.replace(
-            run, manifest={**run.manifest, "looks_ahead": run.looks_ahead}
-        )
-        for run in runs
-    ]
-    write_frozen(told, out, written[0].name if written else None)
+    write_frozen(runs, out, written[0].name if written else None)
     if (folder / NOTES).exists() and folder != out:
         write_text(out / NOTES, read_text(folder / NOTES))
     for page in written or [page_on("families" if texts[1:] else "report", out)]:

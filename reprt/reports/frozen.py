@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from reprt.data.corpora import embedded
 from reprt.files import write_text
 from reprt.reading import read_csv, read_json, read_toml
 from reprt.reports.tables import csv_text
@@ -80,8 +81,6 @@ def write_frozen(runs: Sequence[Record], folder: Path, page: str | None = None):
         ValueError: if two texts, or two runs on one text, have the same name.
     """
     import tomli_w
-
-    from reprt.data.corpora import embedded
 
     recipe, settings = _in_common([run.settings for run in runs])
     if page is not None:

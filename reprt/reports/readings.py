@@ -17,6 +17,7 @@ from reprt.reports.runs import (
     read_texts,
 )
 from reprt.reports.tables import markdown
+from reprt.runs.records import RunFolderError
 
 LOSSES = ("train_loss", "val_loss")
 HEAD = (
@@ -47,8 +48,6 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
     Raises:
         RunFolderError: if there is no run, or the paper has no such pair.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     texts = read_texts(folder)
     runs = [run for text in texts for run in text]
     pairs = sorted({run.settings["text"]["pair"] for run in runs})

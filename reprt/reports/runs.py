@@ -23,6 +23,7 @@ from reprt.reading import read_toml
 from reprt.reports.escaping import code
 from reprt.reports.frozen import RUNS, Record, is_frozen, read_frozen
 from reprt.runs.recipe import named
+from reprt.runs.records import RunFolderError
 from reprt.runs.run_settings import (
     SHOWN_AS,
     RunSettings,
@@ -332,8 +333,6 @@ def by_schedule(runs: Sequence[Run]) -> list[Series]:
     Raises:
         RunFolderError: if such runs differ by more than their seeds.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     runs = sorted(runs, key=lambda run: run.name)
     found = _grouped(runs, lambda run: (run.model, run.schedule))
     for series in found:
@@ -388,8 +387,6 @@ def read_runs(folder: Path) -> list[Run]:
         RunFolderError: if there is none, or their texts or vocabularies differ: their
             losses cannot be compared then.
     """
-    from reprt.runs.run_folder import RunFolderError
-
     runs = _read(folder, "*/config.toml")
     for run in runs[1:]:
         if run.text_hashes != runs[0].text_hashes:
@@ -401,8 +398,6 @@ def read_runs(folder: Path) -> list[Run]:
 
 
 def _read(folder: Path, *configs: str) -> list[Run]:
-    from reprt.runs.run_folder import RunFolderError
-
     runs = own_runs(folder, *configs)
     path = folder / SELECTION
     if path.exists():
@@ -449,7 +444,7 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     Raises:
         RunFolderError: if the log of one has not the epochs that its results say.
     """
-    from reprt.runs.run_folder import RunFolder, RunFolderError
+    from reprt.runs.run_folder import RunFolder  # which needs tomli-w
 
     runs = []
     found = [path for each in configs for path in folder.glob(each)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reprt import paper
+from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.reports.escaping import in_latex, in_markdown
 from reprt.reports.files import notes
@@ -124,8 +125,6 @@ def read_rows(folder: Path) -> list[Row]:
     Raises:
         RunFolderError: if there is no run in the folder.
     """
-    from reprt.data.corpora.ted import PAIRS
-
     rows: dict[str, list[Row]] = {pair: [] for pair in PAIRS}
     for runs in read_texts(folder):
         begun = [run for run in runs if run.log]
@@ -147,8 +146,6 @@ def _lines(row: Row, written: Callable[[str], str] = str) -> list[list[str]]:
 
     The name of the text is `written` as the table needs it.
     """
-    from reprt.data.corpora.ted import PAIRS
-
     lines = []
     known = PAIRS.get(row.pair)
     if known and row.published and row.first:

@@ -18,6 +18,10 @@ OF_EPOCH = (
 )
 
 
+class RunFolderError(ValueError):
+    """A folder that holds another run, or none; the message says what differs."""
+
+
 class Start(TypedDict):
     """What a run was begun or continued with."""
 

@@ -24,17 +24,13 @@ from reprt.files import (
 )
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
-from reprt.runs.records import Manifest, read_log, read_metrics
+from reprt.runs.records import Manifest, RunFolderError, read_log, read_metrics
 from reprt.runs.run_settings import SHOWN_AS, RunSettings, differing, flat
 from reprt.settings import as_table
 
 # What may change while a run stays the same: the text's place, because only its
 # sha256 counts, and how pages show the model.
 INDIFFERENT = ("text.source", *SHOWN_AS)
-
-
-class RunFolderError(ValueError):
-    """A folder that holds another run, or none; the message says what differs."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from keras import ops
 from reprt.constants import STATISTICS
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.precision import widened
+from reprt.schema import check_choice
 
 
 class RunningStatistics(NamedTuple):
@@ -83,11 +84,7 @@ class TokenNorm(EmbeddingNorm):
 
     def __init__(self, statistics="sequence", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        if statistics not in STATISTICS:
-            raise ValueError(
-                f"Expected `statistics` to be one of {STATISTICS}. "
-                f"Received: statistics={statistics!r}."
-            )
+        check_choice(STATISTICS, statistics=statistics)
         if not epsilon > 0:
             raise ValueError(
                 f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
