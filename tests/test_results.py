@@ -127,6 +127,15 @@ def test_the_contest_has_the_numbers_of_the_runs():
         assert cells == expected, label
 
 
+@pytest.mark.parametrize("pair", ["az_to_en", "gl_to_en", "pt_to_en"])
+def test_causal_repe_is_not_worse_than_the_whole_baseline_by_the_rule(pair):
+    found = best("contest", pair)
+    ours, whole = found["causal RePE: RMSNorm, query-key norm"], found["baseline"]
+    assert ours.mean("parameters") <= 0.28 * whole.mean("parameters")
+    for worse in (ours.differences(whole, LOSS), whole.differences(ours, BLEU)):
+        assert statistics.mean(worse) <= 2 * statistics.stdev(worse)
+
+
 def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     page = " ".join(CAUSAL.read_text("utf-8").split())
     contest, screening = (best(name, "pt_to_en") for name in ("contest", "repaired"))
@@ -134,15 +143,20 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
         "causal RePE: RMSNorm, query-key norm",
         "cut baseline, tied output, query-key norm",
     )
-    (loss,) = contest["baseline"].differences(contest[ours], LOSS)
-    (bleu,) = contest[ours].differences(contest["baseline"], BLEU)
-    assert f"ahead by {loss:.2f} nats and {bleu:.1f} BLEU" in page
+    whole = contest["baseline"]
+    loss = with_spread(whole.differences(contest[ours], LOSS), 2)
+    bleu = with_spread(contest[ours].differences(whole, BLEU), 1)
+    assert f"RePE is ahead by {loss} nats and {bleu} BLEU" in page
     (middle,) = (
         run.numbers[CHOSEN_BY]
         for run in measured("contest", "pt_to_en")
         if run.name == "baseline.middle.1"
     )
     assert f"its validation loss ends at {middle:.2f}" in page
+    first, second = (run.numbers for run in whole.runs)
+    ends = f"{second[CHOSEN_BY]:.2f}, where the first gives {first[CHOSEN_BY]:.2f}"
+    assert f"the lowest rate gives {ends}" in page
+    assert f"two seeds differ by {second[LOSS] - first[LOSS]:.2f} nats" in page
     small = best("contest", "gl_to_en")
     loss = with_spread(small["baseline"].differences(small[ours], LOSS), 2)
     bleu = with_spread(small[ours].differences(small["baseline"], BLEU), 1)
@@ -157,6 +171,12 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     late = series(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
     loss = contest[ours].mean(CHOSEN_BY) - late.mean(CHOSEN_BY)
     bleu = late.mean(BLEU) - contest[ours].mean(BLEU)
+    (run,) = late.runs
+    (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
+    here = whole.mean(CHOSEN_BY)
+    assert f"loss is {there:.2f} there, where the contest has {here:.2f}" in page
+    mine = contest[ours].mean(CHOSEN_BY)
+    assert f"Causal RePE's is {mine:.2f}" in page and here - there > (here - mine) / 2
     assert f"validation loss is {loss:.2f} lower" in page
     assert f"and its BLEU is {bleu:.1f} higher" in page
     runs = measured("repaired", "pt_to_en")
