@@ -49,7 +49,6 @@ def test_a_page_needs_neither_keras_nor_its_backend(tmp_path):
 @pytest.mark.parametrize(
     "arguments, registered",
     [
-        (["-c", "import reprt, tool"], True),
         (["-c", "import sys; sys.argv = []; import reprt, tool"], True),
         (["-m", "package.tool"], True),
         (["-m", "reprt", "--version"], False),
