@@ -141,7 +141,10 @@ def audit(
     on a GPU and 8e-2 in bfloat16.
 
     It misses a dependence behind weights that are zero, as some are before training,
-    and one that only other or longer sentences show. Audit a trained model.
+    and one that only other or longer sentences show. Audit a trained model. Beside
+    logits of 1e5 and more, such as those of a mask, it takes small changes for
+    rounding. Sentences of a batch must not depend on each other: it would say that
+    such a model looks ahead.
 
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
