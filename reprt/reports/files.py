@@ -1,4 +1,4 @@
-"""Pages are written whole, and keep what a person has added to them."""
+"""What pages share: their pictures, and the notes that a person has added."""
 
 from collections.abc import Sequence
 from pathlib import Path

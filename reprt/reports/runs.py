@@ -45,7 +45,7 @@ MEASURED = (
 # Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
 PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 # Settings that are no departure from the paper, whatever they are.
-INDIFFERENT = {
+NO_DEPARTURES = {
     "text.pair",
     "text.source",
     "training.bleu",
@@ -136,7 +136,7 @@ class Run(Record):
         return [
             f"{name} = {value}"
             for name, value in here.items()
-            if "." in name and name not in INDIFFERENT and value != usual.get(name)
+            if "." in name and name not in NO_DEPARTURES and value != usual.get(name)
         ]
 
     @property
@@ -341,7 +341,7 @@ def by_schedule(runs: Sequence[Run]) -> list[Series]:
             names = differing(
                 flat(first.settings),
                 flat(run.settings),
-                {"name", *SHOWN_AS, *INDIFFERENT},
+                {"name", *SHOWN_AS, *NO_DEPARTURES},
             )
             if names:
                 raise RunFolderError(

@@ -4,13 +4,14 @@ Each has a class `Peer(settings)` with
 
 - `packages`: those whose versions belong beside its numbers,
 - `parameters`: how many there are to train,
-- `weights()` and `load(weights)`: a list of arrays, and back from one,
+- `load(weights)`: takes the weights from a list of arrays,
 - `step(batch)`: one training step on a padded batch; returns its loss,
 - `batches(pairs)`: what `fit` goes through,
 - `fit(batches)`: one epoch, by the loop that the library's users write,
 - `evaluate(pairs)`: the mean loss of pairs, without dropout,
 
-and ours, so that a step's rate can be divided by that of square products,
+and ours `weights()`, which makes this list. So that a step's rate can be divided by that
+of square products, ours also has
 
 - `operations(pairs)`: floating-point operations of a step's products, without padding,
 - `ones(size)` and `product(matrix)`: a square matrix, and its square.
