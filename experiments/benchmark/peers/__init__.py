@@ -10,8 +10,8 @@ Each has a class `Peer(settings)` with
 - `fit(batches)`: one epoch, by the loop that the library's users write,
 - `evaluate(pairs)`: the mean loss of pairs, without dropout,
 
-and ours `weights()`, which makes this list. So that a step's rate can be divided by that
-of square products, ours also has
+and ours `weights()`, which makes this list. So that a step's rate can be divided by
+that of square products, ours also has
 
 - `operations(pairs)`: floating-point operations of a step's products, without padding,
 - `ones(size)` and `product(matrix)`: a square matrix, and its square.
