@@ -99,8 +99,8 @@ def held(path: Path) -> Iterator[None]:
 def locked(file: BinaryIO) -> bool:
     """Locks a file unless another process has, and returns whether none has.
 
-    The system releases the lock when the process ends, however it ends. On a disk
-    without locks every process is told that none has.
+    The system releases the lock when the process ends, however it ends. A disk without
+    locks cannot tell, so every process gets True there.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

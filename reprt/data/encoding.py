@@ -11,6 +11,7 @@ import numpy as np
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.rows import Rows, read_rows, shards, write_rows
 from reprt.data.tokenizers.base import Tokenizer, VocabularySettings
+from reprt.data.tokenizers.learning import digest_of
 from reprt.progress import duration
 
 _IDS_VERSION = 1  # of how text becomes ids, and of their file
@@ -121,13 +122,8 @@ def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
     found = []
     for part in shards(len(sentences)):
         few = sentences[part]
-        sha = hashlib.sha256(
-            f"{_IDS_VERSION} {tokenizer.digest()} {longest}\n".encode()
-        )
-        for sentence in few:
-            data = sentence.encode()
-            sha.update(b"%d:%b" % (len(data), data))
-        path = folder / f"{sha.hexdigest()}.ids"
+        asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
+        path = folder / f"{digest_of(asked, few)}.ids"
         try:
             found.append(read_rows(path))
             continue

@@ -8,7 +8,7 @@ from reprt.reports.frozen import is_frozen, write_frozen
 from reprt.reports.registry import page_on, pages
 from reprt.reports.runs import SELECTION, own_runs, read_texts
 from reprt.runs.records import RunFolderError
-from reprt.runs.run_settings import differing, flat
+from reprt.runs.run_settings import INDIFFERENT, differing, flat
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
@@ -66,8 +66,6 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
 
 def _holds(run, frozen) -> bool:
     """Whether a run is the frozen one, and at least as far."""
-    from reprt.runs.run_folder import INDIFFERENT
-
     settings = flat(run.settings), flat(frozen.settings)
     same = not differing(*settings, INDIFFERENT)
     further = run.metrics is not None or frozen.metrics is None

@@ -25,12 +25,14 @@ from reprt.files import (
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
 from reprt.runs.records import Manifest, RunFolderError, read_log, read_metrics
-from reprt.runs.run_settings import SHOWN_AS, RunSettings, differing, flat
+from reprt.runs.run_settings import (
+    INDIFFERENT,
+    SHOWN_AS,
+    RunSettings,
+    differing,
+    flat,
+)
 from reprt.settings import as_table
-
-# What may change while a run stays the same: the text's place, because only its
-# sha256 counts, and how pages show the model.
-INDIFFERENT = ("text.source", *SHOWN_AS)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -321,6 +321,9 @@ class ShownAs(TypedDict, total=False):
 
 
 SHOWN_AS = tuple(ShownAs.__annotations__)
+# What may change while a run stays the same: the text's place, because only its
+# sha256 counts, and how pages show the model.
+INDIFFERENT = ("text.source", *SHOWN_AS)
 
 
 class RunTables(ShownAs):

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,11 +35,7 @@ def learnt_once(
         folder: where the file is; its name is the sha256 of `asked` and the sentences.
         progress: called with what is being done.
     """
-    sha = hashlib.sha256(f"{asked}\n".encode())
-    for sentence in itertools.chain(*texts):
-        data = sentence.encode()
-        sha.update(b"%d:%b" % (len(data), data))
-    path = folder / f"{sha.hexdigest()}.learnt"
+    path = folder / f"{digest_of(asked, itertools.chain(*texts))}.learnt"
     with contextlib.suppress(FileNotFoundError):
         with opened(path) as file:
             held = file.read()
@@ -52,6 +48,15 @@ def learnt_once(
     with whole_file(path) as file:
         file.write(learnt + _sha256(learnt))
     return tokenizer.from_bytes(learnt)
+
+
+def digest_of(asked: str, sentences: Iterable[str]) -> str:
+    """Returns the sha256 of what is asked for and of each sentence with its length."""
+    sha = hashlib.sha256(f"{asked}\n".encode())
+    for sentence in sentences:
+        data = sentence.encode()
+        sha.update(b"%d:%b" % (len(data), data))
+    return sha.hexdigest()
 
 
 def _sha256(data: bytes) -> bytes:
