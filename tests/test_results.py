@@ -10,7 +10,8 @@ import pytest
 
 from reprt.presets import preset
 from reprt.reports.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.reports.runs import NOT_RUN, by_schedule, read_runs, read_texts, with_spread
+from reprt.reports.runs import read_runs, read_texts
+from reprt.reports.series import NOT_RUN, by_schedule, with_spread
 from reprt.reports.table1 import read_rows
 from reprt.runs.recipe import load_recipe
 

@@ -85,10 +85,10 @@ class BatchPlan:
         order = order[np.argsort(self.lengths[order], kind="stable")]
         if epoch is None:
             return order, self._counts
-        by_length = Rows(order, self._counts)
+        batched = Rows(order, self._counts)
         # A different stream from the order of the sentences.
         mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(self.steps)
-        return np.concatenate([by_length[each] for each in mixed]), self._counts[mixed]
+        return np.concatenate([batched[each] for each in mixed]), self._counts[mixed]
 
     @property
     def steps(self) -> int:

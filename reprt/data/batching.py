@@ -80,8 +80,8 @@ def bucketed_order(
     order = generator.permutation(len(lengths))
     full = len(order) - len(order) % batch_size
     pools = np.split(order[:full], range(POOL * batch_size, full, POOL * batch_size))
-    by_length = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
-    mixed = generator.permutation(np.concatenate(by_length).reshape(-1, batch_size))
+    ordered = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
+    mixed = generator.permutation(np.concatenate(ordered).reshape(-1, batch_size))
     return np.concatenate([mixed.ravel(), order[full:]])
 
 

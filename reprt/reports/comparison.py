@@ -10,19 +10,10 @@ from reprt.files import write_text
 from reprt.reports.cost import cost_section
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
+from reprt.reports.provenance import left_out_lines, out_of_time_lines, starts_lines
 from reprt.reports.registry import register
-from reprt.reports.runs import (
-    Run,
-    Series,
-    by_schedule,
-    drawn,
-    left_out_lines,
-    out_of_time_lines,
-    rate_names,
-    read_runs,
-    starts_lines,
-    with_spread,
-)
+from reprt.reports.runs import Run, read_runs
+from reprt.reports.series import Series, by_schedule, drawn, rate_names, with_spread
 from reprt.reports.tables import csv_text, markdown
 
 HEAD = (

@@ -9,18 +9,15 @@ from reprt.files import write_text
 from reprt.reports.cost import cost_section, power
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import label_points, new_figure, notes, save_figure
+from reprt.reports.provenance import left_out_lines, out_of_time_lines, starts_lines
 from reprt.reports.registry import register
-from reprt.reports.runs import (
+from reprt.reports.runs import Run, read_texts
+from reprt.reports.series import (
     NOT_RUN,
-    Run,
     Series,
     by_schedule,
     drawn,
-    left_out_lines,
-    out_of_time_lines,
     rate_names,
-    read_texts,
-    starts_lines,
     with_spread,
 )
 from reprt.reports.tables import markdown

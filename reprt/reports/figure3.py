@@ -12,8 +12,10 @@ from reprt import paper
 from reprt.files import write_text
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
+from reprt.reports.provenance import provenance_lines
 from reprt.reports.registry import register
-from reprt.reports.runs import NOT_RUN, Run, by_settings, provenance_lines, read_runs
+from reprt.reports.runs import Run, read_runs
+from reprt.reports.series import NOT_RUN, by_settings
 from reprt.reports.tables import csv_text, epochs_table, markdown
 
 MODELS = {

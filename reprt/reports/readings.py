@@ -8,14 +8,10 @@ from reprt import paper
 from reprt.files import write_text
 from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import notes
+from reprt.reports.provenance import left_out_lines, provenance_lines
 from reprt.reports.registry import register
-from reprt.reports.runs import (
-    Series,
-    by_settings,
-    left_out_lines,
-    provenance_lines,
-    read_texts,
-)
+from reprt.reports.runs import read_texts
+from reprt.reports.series import Series, by_settings
 from reprt.reports.tables import markdown
 from reprt.runs.records import RunFolderError
 

@@ -8,15 +8,10 @@ from reprt.files import write_text
 from reprt.reports.cost import cost_section
 from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import label_points, new_figure, notes, save_figure
+from reprt.reports.provenance import provenance_lines
 from reprt.reports.registry import register
-from reprt.reports.runs import (
-    NOT_RUN,
-    Run,
-    Series,
-    drawn,
-    provenance_lines,
-    read_runs,
-)
+from reprt.reports.runs import Run, read_runs
+from reprt.reports.series import NOT_RUN, Series, drawn
 from reprt.reports.tables import epochs_table, markdown
 from reprt.runs.run_settings import table_settings
 

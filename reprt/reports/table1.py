@@ -10,15 +10,10 @@ from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.reports.escaping import in_latex, in_markdown
 from reprt.reports.files import notes
+from reprt.reports.provenance import provenance_lines
 from reprt.reports.registry import register
-from reprt.reports.runs import (
-    NOT_RUN,
-    Run,
-    Series,
-    by_settings,
-    provenance_lines,
-    read_texts,
-)
+from reprt.reports.runs import Run, read_texts
+from reprt.reports.series import NOT_RUN, Series, by_settings
 from reprt.reports.tables import csv_text, latex, markdown
 
 MODELS = paper.LABELS
