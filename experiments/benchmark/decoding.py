@@ -328,8 +328,9 @@ class Benchmark:
         options = self.options
         path = options.out / "text.npz"
         if options.text:
-            script = Path(__file__).with_name("decoding_corpus.py")
-            command = [self._python(OURS), script, options.text, options.pair, path]
+            script = Path(__file__).with_name("corpus.py")
+            command = [self._python(OURS), script]
+            command += [options.text, options.pair, "test", path]
             if OURS in options.run:
                 command += ["--run", options.run[OURS]]
             subprocess.run(command, check=True)

@@ -252,7 +252,8 @@ class Benchmark:
         path = options.out / "text.npz"
         if options.corpus:
             script = Path(__file__).with_name("corpus.py")
-            command = [self._python(OURS), script, options.corpus, options.pair, path]
+            command = [self._python(OURS), script]
+            command += [options.corpus, options.pair, "train", path]
             subprocess.run(command, check=True)
         else:
             generate(options.text_pairs, options.seed).save(path)
