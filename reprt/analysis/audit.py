@@ -25,6 +25,8 @@ DERIVATIVE = 1e-6
 # truncation has its own bound, by the coarsest precision that the model computes in.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
+# So many times the median of all |logits| is a mask's constant, and no scale of others.
+MASK = 1e3
 # Padding, unknown, start and end, as in `reprt.data`; other vocabularies have as many.
 RESERVED_IDS = 4
 REPLACEMENTS = 3
@@ -40,7 +42,9 @@ class Audit:
 
     Attributes:
         name: the model's name.
-        largest_logit: the largest |logit|, the scale of all changes.
+        largest_logit: the largest |logit|, the scale of all changes. Logits beyond a
+            thousand times their median are left out, as constants of a mask. Their
+            changes are shown on this scale too, as parts of their own size.
         perturbation: `[t, u]` is the largest change of the logits at position t when
             token u alone is replaced.
         truncation: `[t]` is the largest change of the logits at position t when the
@@ -141,10 +145,9 @@ def audit(
     on a GPU and 8e-2 in bfloat16.
 
     It misses a dependence behind weights that are zero, as some are before training,
-    and one that only other or longer sentences show. Audit a trained model. Beside
-    logits of 1e5 and more, such as those of a mask, it takes small changes for
-    rounding. Sentences of a batch must not depend on each other: it would say that
-    such a model looks ahead.
+    and one that only other or longer sentences show. Audit a trained model. Sentences
+    of a batch must not depend on each other: it would say that such a model looks
+    ahead.
 
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
@@ -220,9 +223,13 @@ def audit(
         ids if np.isin(ids, target).all() else np.setdiff1d(ids, target), sources
     )
 
-    logits = _steady_logits(model, source, target)
-    largest = float(np.abs(logits).max())
-    perturbation = _perturbation(model, source, target, others, logits)
+    logits = _finite_logits(model, source, target)
+    largest = _largest(logits)
+    sizes = np.abs(logits[0])
+    # Rounding grows with the number that is rounded.
+    shares = np.divide(largest, sizes, out=np.ones_like(sizes), where=sizes > largest)
+    _check_steady(model, source, target, logits, shares)
+    perturbation = _perturbation(model, source, target, others, logits, shares)
     tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
     if perturbation.max() <= tolerance["perturbation"]:
         raise ValueError(
@@ -233,7 +240,7 @@ def audit(
 
     truncation, gradient = None, None
     try:
-        truncation = _truncation(model, source, target)
+        truncation = _truncation(model, source, target, shares)
         tolerance["truncation"] = _cut_rounding(model) * largest
     except _Unavailable as reason:
         unavailable["truncation"] = str(reason)
@@ -337,32 +344,48 @@ def _logits(model, sources, targets):
     return ops.convert_to_numpy(ops.cast(logits, "float32"))
 
 
-def _change(logits, others):
-    """The largest over the vocabulary; a change to infinity or NaN is the largest."""
-    with np.errstate(invalid="ignore"):
-        change = np.abs(logits - others).max(-1)
-    return np.where(np.isfinite(change), change, np.inf)
+def _pairs(source, target):
+    """The pair in a batch of one row for each token that is replaced."""
+    return [np.tile(ids, (len(target), 1)) for ids in (source, target)]
 
 
-def _steady_logits(model, source, target):
-    """The pair's logits, in the batch of one row for each token that is replaced."""
-    batch = [np.tile(ids, (len(target), 1)) for ids in (source, target)]
-    logits, again = _logits(model, *batch), _logits(model, *batch)
+def _finite_logits(model, source, target):
+    logits = _logits(model, *_pairs(source, target))
     if not np.isfinite(logits).all():
         raise ValueError(
             f"Expected finite logits. Received {np.sum(~np.isfinite(logits[0]))} of "
             f"{logits[0].size} that are infinite or not a number."
         )
-    if _change(logits, again).max() > CHANGE * np.abs(logits).max():
-        raise ValueError(
-            "Expected the same logits whenever the model is called on the same ids. "
-            f"Received some that differ by {_change(logits, again).max():.2g}: is "
-            "something random, or kept from call to call?"
-        )
     return logits
 
 
-def _perturbation(model, source, target, others, logits):
+def _largest(logits):
+    """The largest |logit| that is no constant of a mask."""
+    sizes = np.abs(logits[0])
+    most = MASK * np.median(sizes)
+    # A median of zero has no multiples.
+    return float(sizes[sizes <= most].max() if most else sizes.max())
+
+
+def _change(logits, others, shares):
+    """The largest over the vocabulary; a change to infinity or NaN is the largest."""
+    with np.errstate(invalid="ignore"):
+        change = (np.abs(logits - others) * shares).max(-1)
+    return np.where(np.isfinite(change), change, np.inf)
+
+
+def _check_steady(model, source, target, logits, shares):
+    again = _logits(model, *_pairs(source, target))
+    change = _change(logits, again, shares).max()
+    if change > CHANGE * _largest(logits):
+        raise ValueError(
+            "Expected the same logits whenever the model is called on the same ids. "
+            f"Received some that differ by {change:.2g}: is something random, or kept "
+            "from call to call?"
+        )
+
+
+def _perturbation(model, source, target, others, logits, shares):
     # Each row is held against the same row of a batch of the same shape, so that only
     # the tokens differ and not the order of any sum.
     batch = np.tile(source, (len(target), 1))
@@ -370,12 +393,12 @@ def _perturbation(model, source, target, others, logits):
     for other in others:
         replaced = np.tile(target, (len(target), 1))
         np.fill_diagonal(replaced, other)
-        change = _change(_logits(model, batch, replaced), logits)
+        change = _change(_logits(model, batch, replaced), logits, shares)
         np.maximum(found, change.T, out=found)
     return found
 
 
-def _truncation(model, source, target):
+def _truncation(model, source, target, shares):
     whole = _logits(model, source[None], target[None])[0]
     try:
         cut = [
@@ -385,7 +408,7 @@ def _truncation(model, source, target):
     except ValueError as error:
         raised = _in_short(error.__cause__ or error)
         raise _Unavailable(f"the model takes no shorter target ({raised})") from error
-    return _change(np.stack(cut), whole)
+    return _change(np.stack(cut), whole, shares)
 
 
 def _cut_rounding(model):
@@ -430,8 +453,7 @@ def _gradient(model, source, target, generator):
                 stack.enter_context(
                     mock.patch.object(layer, "call", recorded(layer.call))
                 )
-        batch = [np.tile(ids, (length, 1)) for ids in (source, target)]
-        logits = tf.cast(_call(model, *batch), tf.float32)
+        logits = tf.cast(_call(model, *_pairs(source, target)), tf.float32)
         # Row t of the batch is asked for position t alone: one pass for all. The
         # derivative of a random mix is 0 only where those of all logits are.
         mix = generator.normal(size=logits.shape[-1]).astype("float32")

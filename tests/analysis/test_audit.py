@@ -221,6 +221,21 @@ def test_one_subtle_link_is_named(weight):
         assert found.first_offending["truncation"] == ((4, 5),)
 
 
+@pytest.mark.parametrize("base", [Custom, Subtle])
+@pytest.mark.parametrize("constant", [-1e5, -1e9, np.finfo("float32").min])
+def test_a_mask_on_some_logits_hides_no_dependence(base, constant):
+    class WithoutPadding(base):
+        def logits(self, states, target):
+            forbidden = constant * (np.arange(VOCAB) == 0)
+            return super().logits(states, target) + forbidden.astype("float32")
+
+    found = audit(WithoutPadding(), **SIZES)
+    assert found.largest_logit < 100
+    expected = ((4, 5),) if base is Subtle else ()
+    assert found.first_offending["perturbation"] == expected
+    assert found.looks_ahead == bool(expected)
+
+
 def test_a_mask_that_hides_too_little_shows_in_the_gradient():
     found = audit(WeaklyMasked(), **SIZES)
     assert not found.first_offending["perturbation"]
