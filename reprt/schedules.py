@@ -51,8 +51,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         if not (0 < highest < math.inf and 0 < warmup_steps < math.inf):
             raise ValueError(
                 "Expected embedding_dim or peak, and warmup_steps, to be positive and "
-                "finite. "
-                f"Received: embedding_dim={embedding_dim}, peak={peak}, "
+                f"finite. Received: embedding_dim={embedding_dim}, peak={peak}, "
                 f"warmup_steps={warmup_steps}."
             )
         self.embedding_dim = embedding_dim
@@ -122,8 +121,7 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         if not 0 <= floor <= peak < math.inf:
             raise ValueError(
                 "Expected the rates of a cosine schedule to be finite, and 0 <= floor "
-                "<= peak. "
-                f"Received: floor={floor}, peak={peak}."
+                f"<= peak. Received: floor={floor}, peak={peak}."
             )
         self.steps = steps
         self.warmup_steps = warmup_steps

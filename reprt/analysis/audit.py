@@ -223,12 +223,7 @@ def audit(
         ids if np.isin(ids, target).all() else np.setdiff1d(ids, target), sources
     )
 
-    logits = _finite_logits(model, source, target)
-    largest = _largest(logits)
-    sizes = np.abs(logits[0])
-    # Rounding grows with the number that is rounded.
-    shares = np.divide(largest, sizes, out=np.ones_like(sizes), where=sizes > largest)
-    _check_steady(model, source, target, logits, shares)
+    logits, largest, shares = _steady_logits(model, source, target)
     perturbation = _perturbation(model, source, target, others, logits, shares)
     tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
     if perturbation.max() <= tolerance["perturbation"]:
@@ -349,22 +344,38 @@ def _pairs(source, target):
     return [np.tile(ids, (len(target), 1)) for ids in (source, target)]
 
 
-def _finite_logits(model, source, target):
-    logits = _logits(model, *_pairs(source, target))
+def _steady_logits(model, source, target):
+    """The pair's logits, and what `_scale` says of them."""
+    batch = _pairs(source, target)
+    logits, again = _logits(model, *batch), _logits(model, *batch)
     if not np.isfinite(logits).all():
         raise ValueError(
             f"Expected finite logits. Received {np.sum(~np.isfinite(logits[0]))} of "
             f"{logits[0].size} that are infinite or not a number."
         )
-    return logits
+    largest, shares = _scale(logits[0])
+    change = _change(logits, again, shares).max()
+    if change > CHANGE * largest:
+        raise ValueError(
+            "Expected the same logits whenever the model is called on the same ids. "
+            f"Received some that differ by {change:.2g}: is something random, or kept "
+            "from call to call?"
+        )
+    return logits, largest, shares
 
 
-def _largest(logits):
-    """The largest |logit| that is no constant of a mask."""
-    sizes = np.abs(logits[0])
+def _scale(logits):
+    """The largest |logit| but for a mask's constants, and each one's share of change.
+
+    Rounding grows with the number that is rounded, so changes of these constants count
+    for as much less as they are larger.
+    """
+    sizes = np.abs(logits)
     most = MASK * np.median(sizes)
     # A median of zero has no multiples.
-    return float(sizes[sizes <= most].max() if most else sizes.max())
+    largest = float(sizes[sizes <= most].max() if most else sizes.max())
+    shares = np.divide(largest, sizes, out=np.ones_like(sizes), where=sizes > largest)
+    return largest, shares
 
 
 def _change(logits, others, shares):
@@ -374,26 +385,14 @@ def _change(logits, others, shares):
     return np.where(np.isfinite(change), change, np.inf)
 
 
-def _check_steady(model, source, target, logits, shares):
-    again = _logits(model, *_pairs(source, target))
-    change = _change(logits, again, shares).max()
-    if change > CHANGE * _largest(logits):
-        raise ValueError(
-            "Expected the same logits whenever the model is called on the same ids. "
-            f"Received some that differ by {change:.2g}: is something random, or kept "
-            "from call to call?"
-        )
-
-
 def _perturbation(model, source, target, others, logits, shares):
     # Each row is held against the same row of a batch of the same shape, so that only
     # the tokens differ and not the order of any sum.
-    batch = np.tile(source, (len(target), 1))
     found = np.zeros((len(target), len(target)), "float32")
     for other in others:
-        replaced = np.tile(target, (len(target), 1))
+        sources, replaced = _pairs(source, target)
         np.fill_diagonal(replaced, other)
-        change = _change(_logits(model, batch, replaced), logits, shares)
+        change = _change(_logits(model, sources, replaced), logits, shares)
         np.maximum(found, change.T, out=found)
     return found
 
