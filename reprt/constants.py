@@ -11,7 +11,8 @@ TABLES = (*SINUSOIDS, "learned")
 EMBEDDING_NORMS = ("none", "token_norm", "rms")
 NORM_PLACES = ("after", "before")
 TUTORIAL_DROPOUT = ("embeddings", "attention_weights", "feed_forward_output")
-DROPOUT_PLACES = (*TUTORIAL_DROPOUT, "attention_output")
+OF_STATES = (*TUTORIAL_DROPOUT, "attention_output")
+DROPOUT_PLACES = (*OF_STATES, "values")
 LAYOUTS = ("sides", "sequence")  # of packed sentences
 
 QUANTIZATIONS = ("float32", "int8")  # of exports to CTranslate2

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.constants import DROPOUT_PLACES
+from reprt.constants import OF_STATES
 from reprt.settings import (
     DecoderOnlyConfig,
     RecurrentConfig,
@@ -25,7 +25,7 @@ BASE = TransformerConfig(
     embedding_norm="none",
     value="states",
     dropout=0.1,
-    dropout_places=DROPOUT_PLACES,
+    dropout_places=OF_STATES,
     layer_norm_epsilon=1e-6,
     attention_bias=False,
     output_tying="tied",
@@ -65,7 +65,7 @@ DECODER_ONLY = DecoderOnlyConfig(
     value_dim=64,
     feed_forward_dim=2048,
     dropout=0.1,
-    dropout_places=DROPOUT_PLACES,
+    dropout_places=OF_STATES,
     norm_place="before",
     layer_norm_epsilon=1e-6,
     activation="gelu",

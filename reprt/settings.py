@@ -78,8 +78,9 @@ class BlockSettings:
         feed_forward_dim: width of the feed-forward network's hidden layer [s].
         dropout: rate of dropout.
         dropout_places: where it acts, some of `"embeddings"` (with their positions),
-            `"attention_weights"`, `"attention_output"` and `"feed_forward_output"`.
-            All but the third by default, as in TensorFlow's tutorial.
+            `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and
+            `"values"` (tokens that attention weighs). The first three by default, as
+            in TensorFlow's tutorial.
         scale: factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
             `"inverse_sqrt"` as eq. 28 prints, or `"none"`.
         table: sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or
@@ -139,6 +140,16 @@ class BlockSettings:
                 f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
                 "name places, or set dropout=0."
             )
+        value = getattr(self, "value", "states")
+        if "values" in self.dropout_places and value != "tokens":
+            raise ValueError(
+                "The dropout place 'values' is of tokens that attention weighs, and "
+                "here it weighs states: leave it out, or set value='tokens'."
+            )
+
+    def rate(self, place: str) -> float:
+        """The rate of dropout at a place."""
+        return self.dropout if place in self.dropout_places else 0.0
 
     @property
     def of_blocks(self) -> dict[str, Any]:

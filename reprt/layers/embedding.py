@@ -17,6 +17,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = token_norm(scale · X_e)
         states = dropout(positional(tokens))
 
+    and the tokens may have a dropout of their own.
+
     | | `token_norm` | `positional` | tokens | states |
     |---|---|---|---|---|
     | RePE | `TokenNorm()` | `ConcatPositional()` | m wide | 2m wide |
@@ -38,6 +40,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
+        token_dropout: rate of dropout on the tokens, by a mask of their own. The
+            states are made before it. Defaults to 0.
         embedding: a `keras.layers.Embedding` in which others look tokens up too.
             Defaults to one of its own. Keras cannot load a functional model whose
             layers share one: build it anew and load its weights. The package's own
@@ -86,6 +90,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         scale="sqrt",
         dropout=0.0,
         embedding=None,
+        token_dropout=0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -96,12 +101,16 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.token_norm = token_norm
         self.scale = scale
         self.dropout = dropout
+        self.token_dropout = token_dropout
         self.shared = embedding is not None
         self.embedding = embedding or keras.layers.Embedding(
             vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
         )
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
+        )
+        self.token_dropout_layer = keras.layers.Dropout(
+            token_dropout, dtype=self.dtype_policy, name="token_dropout"
         )
 
     def build(self, input_shape):
@@ -123,7 +132,10 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         states = self._placed(tokens, start)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
-        return tokens, self.dropout_layer(states, training=training)
+        return (
+            self.token_dropout_layer(tokens, training=training),
+            self.dropout_layer(states, training=training),
+        )
 
     @property
     def factor(self) -> float:
@@ -202,6 +214,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             "token_norm": serialize(self.token_norm),
             "scale": self.scale,
             "dropout": self.dropout,
+            "token_dropout": self.token_dropout,
             "embedding": serialize(self.embedding) if self.shared else None,
         }
 

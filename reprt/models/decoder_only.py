@@ -95,7 +95,7 @@ class DecoderOnly(TranslationModel):
                 config.table, sides * config.max_length, name="positional", **policy
             ),
             scale=config.scale,
-            dropout=config.dropout if "embeddings" in config.dropout_places else 0.0,
+            dropout=config.rate("embeddings"),
             name="embedding",
             **policy,
         )

@@ -158,7 +158,8 @@ class Transformer(TranslationModel):
                 and norm.of_model(config, side, name=config.embedding_norm, **policy)
             ),
             scale=config.scale,
-            dropout=config.dropout if "embeddings" in config.dropout_places else 0.0,
+            dropout=config.rate("embeddings"),
+            token_dropout=config.rate("values"),
             embedding=table,
             name="source_embedding" if side == "encoder" else "target_embedding",
             **policy,

@@ -27,6 +27,7 @@ def embedding(**options):
         token_norm=layers.TokenNorm("prefix", dtype=options.get("dtype")),
         scale="inverse_sqrt",
         dropout=0.1,
+        token_dropout=0.1,
         **options,
     )
 

@@ -11,6 +11,7 @@ from formula import shaken
 from variants import ALL, GRID, sees_ahead
 
 from reprt import models
+from reprt.layers import padding_mask
 from reprt.paper import PARAMETERS
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
@@ -170,6 +171,26 @@ def test_dropout_acts_where_it_is_asked_to(tiny, ids):
         assert np.abs(changed).max() > 0.01
 
 
+def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
+    source, _ = ids
+    model = tiny("repe", num_blocks=2, dropout=0.5, dropout_places=["values"])
+    seed = model.source_embedding.token_dropout_layer.seed_generator.state
+    before = np.array(seed)
+    mask = padding_mask(source)
+    usual, states = map(np.asarray, model.source_embedding(source, mask))
+    tokens, found = map(
+        np.asarray, model.source_embedding(source, mask, training=True)
+    )
+    np.testing.assert_array_equal(found, states)
+    assert 0.3 < np.mean(tokens == 0) < 0.7
+    np.testing.assert_allclose(tokens, np.where(tokens == 0, 0, 2 * usual), atol=1e-6)
+    seed.assign(before)
+    memory = model.encode(source, training=True)
+    np.testing.assert_array_equal(memory.tokens, tokens)  # what the decoder weighs
+    expected = model.encoder(states, tokens, padding_mask=mask)
+    np.testing.assert_allclose(memory.states, expected, atol=1e-6)
+
+
 def test_tying_and_sharing_leave_out_what_they_say(tiny):
     usual, projected = (
         tiny("repe", output_tying=tying).count_params()
@@ -295,6 +316,13 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             r"dropout_places.*\('inputs',\)",
         ),
         (lambda: models.build("repe", 9, 9, dropout_places=[]), "acts nowhere"),
+        *(
+            (
+                lambda name=name: models.build(name, 9, 9, dropout_places=["values"]),
+                "'values'.*weighs states.*value='tokens'",
+            )
+            for name in ("baseline", "decoder-only")
+        ),
         (
             lambda: models.build("repe", 9, 9, dropout_places="embeddings"),
             r"type tuple\[str, ...\]. Received: 'embeddings'",
