@@ -1,21 +1,34 @@
 """Special ids, the names that settings choose among, the bounds of search and audit."""
 
+from typing import Literal, get_args
+
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
 PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 
-SCALES = ("sqrt", "inverse_sqrt", "none")
-STATISTICS = ("sequence", "prefix")
+Scale = Literal["sqrt", "inverse_sqrt", "none"]
+Statistics = Literal["sequence", "prefix"]
+Table = Literal["tutorial", "paper", "learned"]  # of positions
+EmbeddingNorm = Literal["none", "token_norm", "rms"]
+NormPlace = Literal["after", "before"]
+Activation = Literal["relu", "gelu"]
+Layout = Literal["sides", "sequence"]  # of packed sentences
+Quantization = Literal["float32", "int8"]  # of exports to CTranslate2
+DropoutPlace = Literal[
+    "embeddings",
+    "attention_weights",
+    "feed_forward_output",
+    "attention_output",
+    "values",
+]
 SINUSOIDS = ("tutorial", "paper")
-TABLES = (*SINUSOIDS, "learned")
-EMBEDDING_NORMS = ("none", "token_norm", "rms")
-NORM_PLACES = ("after", "before")
-TUTORIAL_DROPOUT = ("embeddings", "attention_weights", "feed_forward_output")
-OF_STATES = (*TUTORIAL_DROPOUT, "attention_output")
-DROPOUT_PLACES = (*OF_STATES, "values")
-LAYOUTS = ("sides", "sequence")  # of packed sentences
-
-QUANTIZATIONS = ("float32", "int8")  # of exports to CTranslate2
+TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
+OF_STATES = get_args(DropoutPlace)[:4]
+SCALES, STATISTICS, TABLES, EMBEDDING_NORMS, NORM_PLACES, LAYOUTS, QUANTIZATIONS = map(
+    get_args,
+    (Scale, Statistics, Table, EmbeddingNorm, NormPlace, Layout, Quantization),
+)
+DROPOUT_PLACES = get_args(DropoutPlace)
 
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32

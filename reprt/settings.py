@@ -1,140 +1,190 @@
 """What distinguishes one model from another."""
 
-import dataclasses
-import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import pydantic
+from pydantic import Field
 
 from reprt.constants import (
-    DROPOUT_PLACES,
-    EMBEDDING_NORMS,
-    NORM_PLACES,
-    SCALES,
-    STATISTICS,
-    TABLES,
     TUTORIAL_DROPOUT,
+    Activation,
+    DropoutPlace,
+    EmbeddingNorm,
+    NormPlace,
+    Scale,
+    Statistics,
+    Table,
 )
-from reprt.schema import check, check_choice, check_known, check_range, shown
 
-# Of float32: the smallest number that is not rounded to 0, and the largest below 1.
-TINY, BELOW_ONE = 2.0**-126, 1 - 2.0**-24
-WIDEST, LONGEST = 2**16, 2**20
-LARGEST = 2**33  # parameters: with Adam, what the largest accelerators hold
-CHOICES = {
-    "embedding_norm": EMBEDDING_NORMS,
-    "encoder_statistics": STATISTICS,
-    "decoder_statistics": STATISTICS,
-    "position": ("concat", "add"),
-    "value": ("tokens", "states"),
-    "scale": SCALES,
-    "table": TABLES,
-    "norm_place": NORM_PLACES,
-    "final_norm": ("none", "decoder", "both"),
-    "activation": ("relu", "gelu"),
-    "output_tying": ("none", "tied", "projected"),
-    "target_positions": ("continue", "restart"),
-}
-RECURRENT_CHOICES = {
-    "attention": ("additive", "multiplicative"),
-    "output_tying": ("none", "tied"),
-}
-SIZES = (
-    "num_blocks",
-    "embedding_dim",
-    "num_heads",
-    "key_dim",
-    "value_dim",
-    "feed_forward_dim",
-)
-# What the settings of a model and of its blocks have in common.
-OF_BLOCKS = (
-    "num_blocks",
-    "num_heads",
-    "key_dim",
-    "value_dim",
-    "feed_forward_dim",
-    "dropout",
-    "dropout_places",
-    "norm_place",
-    "layer_norm_epsilon",
-    "attention_bias",
-    "query_key_norm",
-    "activation",
-)
-EPSILONS = ("epsilon", "layer_norm_epsilon")
-RENAMED = {"normalize": 'embedding_norm, which is "token_norm" or "none"'}
+Size = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BlockSettings:
-    """What the Transformers of all families have: blocks, and embeddings before them.
+class Settings(pydantic.BaseModel):
+    """Settings that are checked as they are made, and do not change.
 
-    Args:
-        num_blocks: blocks of each stack [N].
-        embedding_dim: width of the token embedding, even [m].
-        num_heads: attention heads [p].
-        key_dim: width of each head's query and key [r].
-        value_dim: width of each head's value [q].
-        feed_forward_dim: width of the feed-forward network's hidden layer [s].
-        dropout: rate of dropout.
-        dropout_places: where it acts, some of `"embeddings"` (with their positions),
-            `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and
-            `"values"` (tokens that attention weighs). The first three by default, as
-            in TensorFlow's tutorial.
-        scale: factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
-            `"inverse_sqrt"` as eq. 28 prints, or `"none"`.
-        table: sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or
-            positions that are `"learned"`.
-        max_length: longest sequence of either side, in tokens.
-        norm_place: LayerNormalization `"after"` each residual sum or `"before"` each
-            sublayer.
-        layer_norm_epsilon: LayerNormalization's.
-        attention_bias: whether attention's projections have biases.
-        query_key_norm: whether each head's queries and keys have length 1, and a
-            learnt scale in the place of 1 / sqrt(key_dim).
-        activation: the feed-forward network's, `"relu"` or `"gelu"`.
-
-    Raises:
-        ValueError: for a size that is not positive, an unknown choice, or settings
-            that contradict one another; the message gives the reason.
+    A key that is not known is an error that names the nearest one. Numbers are finite,
+    a bool is no number, and a whole number passes for a float.
     """
 
-    num_blocks: int
-    embedding_dim: int
-    num_heads: int
-    key_dim: int
-    value_dim: int
-    feed_forward_dim: int
-    dropout: float = 0.1
-    dropout_places: tuple[str, ...] = TUTORIAL_DROPOUT
-    scale: str = "sqrt"
-    table: str = "tutorial"
-    max_length: int = 2048
-    norm_place: str = "after"
-    layer_norm_epsilon: float = 1e-3
-    attention_bias: bool = True
-    query_key_norm: bool = False
-    activation: str = "relu"
+    model_config = pydantic.ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
-    def __post_init__(self):
-        sizes = {name: getattr(self, name) for name in SIZES}
-        check_range("the model", 1, WIDEST, **sizes)
-        check_range("the model", 1, LONGEST, max_length=self.max_length)
-        check_range("the model", 0, BELOW_ONE, dropout=self.dropout)
-        epsilons = {name: vars(self)[name] for name in EPSILONS if name in vars(self)}
-        check_range("the model", TINY, 1 / TINY, **epsilons)
-        _check_weights(self._weights, sizes)
-        _check_choices(self, CHOICES)
-        if self.embedding_dim % 2:
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _known(cls, values):
+        for key in values if isinstance(values, dict) else ():
+            check_known(key, cls.model_fields)
+        return values
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], where: str) -> Self:
+        """Makes settings of what a file or a user has given.
+
+        Args:
+            values: the settings by name.
+            where: what messages call them, such as `"[training]"`.
+
+        Raises:
+            ValueError: in one line that names the key, what was expected and received.
+        """
+        try:
+            return cls.model_validate(values)
+        except pydantic.ValidationError as error:
+            raise ValueError(in_one_line(error, where)) from None
+
+    def changed(self, **overrides: Any) -> Self:
+        """Returns a copy with other values of some settings, checked like new ones."""
+        return self.model_validate({**dict(self), **overrides})
+
+    def as_table(self) -> dict[str, Any]:
+        """Returns the settings as TOML and JSON hold them, without those that are None."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def check_known(key: str, known):
+    """Raises a `ValueError` that names the nearest known key, unless a key is known."""
+    if key not in known:
+        nearest = difflib.get_close_matches(str(key), known, n=1, cutoff=0)
+        raise ValueError(
+            f"Unknown key {key!r}; the nearest known one is {nearest[0]!r}. Known keys: "
+            f"{', '.join(known)}."
+        )
+
+
+def in_one_line(error: pydantic.ValidationError, where: str) -> str:
+    """Returns the first fault that pydantic found, in the words of this package."""
+    fault = error.errors()[0]
+    key, said = ".".join(map(str, fault["loc"])), fault["msg"]
+    within = f"{key!r} in {where}" if key else where
+    if fault["type"] == "missing":
+        return f"Missing in {where}: {key!r}."
+    if fault["type"] == "value_error":
+        return f"{within}: {said.removeprefix('Value error, ')}"
+    return (
+        f"Expected {within} to {said.removeprefix('Input should ')}. Received: "
+        f"{fault['input']!r}."
+    )
+
+
+def one_of(*members: type[Settings]) -> Any:
+    """Returns the type of a table whose `name` chooses among members, by default the first.
+
+    Args:
+        *members: classes whose `name` has a default of its own.
+    """
+    by_name = {each.model_fields["name"].default: each for each in members}
+
+    def choose(values):
+        if not isinstance(values, dict):
+            return values
+        name = values.get("name", next(iter(by_name)))
+        if name not in tuple(by_name):  # any object may stand there
             raise ValueError(
-                "The sinusoids have sine and cosine halves, so `embedding_dim` must be "
-                f"even. Received: embedding_dim={self.embedding_dim}."
+                f"Expected 'name' to be one of {tuple(by_name)}. Received: {name!r}."
             )
-        if not set(self.dropout_places) <= set(DROPOUT_PLACES):
-            raise ValueError(
-                f"Expected `dropout_places` to be some of {DROPOUT_PLACES}. "
-                f"Received: dropout_places={self.dropout_places}."
-            )
+        return by_name[name].model_validate(values)
+
+    union: Any = members[0]
+    for each in members[1:]:
+        union = union | each
+    return Annotated[union, pydantic.BeforeValidator(choose)]
+
+
+class BlockSettings(Settings):
+    """What the Transformers of all families have: blocks, and embeddings before them.
+
+    The paper's symbols are in brackets. Settings that contradict one another are
+    refused with the reason.
+    """
+
+    num_blocks: Size
+    """Blocks of each stack [N]."""
+    embedding_dim: Annotated[int, Field(ge=2, multiple_of=2)]
+    """Width of the token embedding, even, for sinusoids have two halves [m]."""
+    num_heads: Size
+    """Attention heads [p]."""
+    key_dim: Size
+    """Width of each head's query and key [r]."""
+    value_dim: Size
+    """Width of each head's value [q]."""
+    feed_forward_dim: Size
+    """Width of the feed-forward network's hidden layer [s]."""
+    dropout: Share = 0.1
+    """Rate of dropout."""
+    dropout_places: Annotated[tuple[DropoutPlace, ...], Field(strict=False)] = (
+        TUTORIAL_DROPOUT
+    )
+    """Where dropout acts: on `"embeddings"` (with their positions),
+    `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and `"values"`
+    (tokens that attention weighs). The first three by default, as in TensorFlow's
+    tutorial."""
+    scale: Scale = "sqrt"
+    """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
+    `"inverse_sqrt"` as eq. 28 prints, or `"none"`."""
+    table: Table = "tutorial"
+    """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions that
+    are `"learned"`."""
+    max_length: Size = 2048
+    """Longest sequence of either side, in tokens."""
+    norm_place: NormPlace = "after"
+    """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""
+    layer_norm_epsilon: Positive = 1e-3
+    """LayerNormalization's epsilon."""
+    attention_bias: bool = True
+    """Whether attention's projections have biases."""
+    query_key_norm: bool = False
+    """Whether each head's queries and keys have length 1, with a learnt scale instead of
+    1 / sqrt(key_dim)."""
+    activation: Activation = "relu"
+    """The feed-forward network's."""
+
+    # What the settings of a model and of its stacks of blocks have in common.
+    OF_BLOCKS: ClassVar[tuple[str, ...]] = (
+        "num_blocks",
+        "num_heads",
+        "key_dim",
+        "value_dim",
+        "feed_forward_dim",
+        "dropout",
+        "dropout_places",
+        "norm_place",
+        "layer_norm_epsilon",
+        "attention_bias",
+        "query_key_norm",
+        "activation",
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _agree(self):
         if self.dropout and not self.dropout_places:
             raise ValueError(
                 f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
@@ -146,27 +196,16 @@ class BlockSettings:
                 "The dropout place 'values' is of tokens that attention weighs, and "
                 "here it weighs states: leave it out, or set value='tokens'."
             )
+        return self
 
     def rate(self, place: str) -> float:
-        """The rate of dropout at a place."""
+        """Returns the rate of dropout at a place."""
         return self.dropout if place in self.dropout_places else 0.0
 
     @property
     def of_blocks(self) -> dict[str, Any]:
         """What each stack of blocks takes."""
-        return {name: getattr(self, name) for name in OF_BLOCKS}
-
-    @property
-    def sizes(self) -> tuple:
-        """What decides most of the cost of a step."""
-        return tuple(getattr(self, name) for name in SIZES)
-
-    @property
-    def _weights(self) -> int:
-        """How many numbers the blocks and the table of positions have, about."""
-        attention = 2 * self.num_heads * (self.key_dim + self.value_dim)
-        block = self.width * (attention + 2 * self.feed_forward_dim)
-        return self.num_blocks * block + self.max_length * self.embedding_dim
+        return {name: getattr(self, name) for name in self.OF_BLOCKS}
 
     @property
     def width(self) -> int:
@@ -174,39 +213,11 @@ class BlockSettings:
         return self.embedding_dim
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerConfig(BlockSettings):
-    """An encoder-decoder Transformer; the paper's symbols are in brackets.
+    """An encoder-decoder Transformer.
 
     The paper's three changes are `position`, `embedding_norm` (with its statistics)
     and `value`: 2 × 2 × 2 settings of the same code.
-
-    Args:
-        position: `"concat"` puts positions beside the tokens, making states 2m wide;
-            `"add"` adds them.
-        embedding_norm: what the embeddings of both sides go through, `"token_norm"`,
-            `"rms"` (each divided by its own root mean square) or `"none"`.
-        encoder_statistics: what the source's TokenNorm runs over, `"sequence"` or
-            `"prefix"`.
-        decoder_statistics: the same for the target; `"sequence"`, as published, lets
-            a position see statistics of later tokens, `"prefix"` does not.
-        padding_in_statistics: whether padding rows count among a sequence's tokens.
-            A sentence's result then depends on how far its batch was padded.
-        value: what attention weighs: `"tokens"`, the (normalised) embeddings, or
-            `"states"`, the key's own sequence.
-        epsilon: that of the norm of embeddings.
-        final_norm: which stacks of blocks end with a LayerNormalization of their own
-            where norms stand before sublayers: `"none"`, `"decoder"` or `"both"`.
-        output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
-            is the target's embedding table, without a bias; with `"projected"` a
-            matrix (no bias) takes the states to the embedding's width before that.
-        shared_embedding: whether one table embeds both sides, which then have one
-            vocabulary.
-        **settings: those of `BlockSettings`; `num_blocks` holds for the encoder and
-            for the decoder.
-
-    Raises:
-        ValueError: as `BlockSettings`.
 
     Example:
 
@@ -216,19 +227,37 @@ class TransformerConfig(BlockSettings):
     ('concat', 'tokens', 2)
     """
 
-    position: str
-    embedding_norm: str
-    value: str
-    encoder_statistics: str = "sequence"
-    decoder_statistics: str = "sequence"
+    position: Literal["concat", "add"]
+    """`"concat"` puts positions beside the tokens, making states 2m wide; `"add"` adds
+    them."""
+    embedding_norm: EmbeddingNorm
+    """What the embeddings of both sides go through: a `"token_norm"`, `"rms"` (each
+    divided by its own root mean square) or `"none"`."""
+    value: Literal["tokens", "states"]
+    """What attention weighs: `"tokens"`, the (normalised) embeddings, or `"states"`, the
+    key's own sequence."""
+    encoder_statistics: Statistics = "sequence"
+    """What the source's TokenNorm runs over."""
+    decoder_statistics: Statistics = "sequence"
+    """The same for the target; `"sequence"`, as published, lets a position see statistics
+    of later tokens, `"prefix"` does not."""
     padding_in_statistics: bool = False
-    epsilon: float = 1e-6
-    final_norm: str = "none"
-    output_tying: str = "none"
+    """Whether padding rows count among a sequence's tokens. A sentence's result then
+    depends on how far its batch was padded."""
+    epsilon: Positive = 1e-6
+    """That of the norm of embeddings."""
+    final_norm: Literal["none", "decoder", "both"] = "none"
+    """Which stacks of blocks end with a LayerNormalization of their own where norms stand
+    before sublayers."""
+    output_tying: Literal["none", "tied", "projected"] = "none"
+    """`"none"` for an output layer of its own. With `"tied"` its matrix is the target's
+    embedding table, without a bias; with `"projected"` a matrix (no bias) takes the states
+    to the embedding's width before that."""
     shared_embedding: bool = False
+    """Whether one table embeds both sides, which then have one vocabulary."""
 
-    def __post_init__(self):
-        super().__post_init__()
+    @pydantic.model_validator(mode="after")
+    def _make_sense(self):
         if self.final_norm != "none" and self.norm_place == "after":
             raise ValueError(
                 "With norm_place='after' each block ends with a norm, and final_norm="
@@ -250,47 +279,23 @@ class TransformerConfig(BlockSettings):
                     "decoder_statistics and padding_in_statistics at their defaults, "
                     "or set embedding_norm='token_norm'."
                 )
-            if self.embedding_norm == "none" and self.epsilon != type(self).epsilon:
-                raise ValueError(
-                    "epsilon is that of the norm of embeddings, and embedding_norm="
-                    f"'none' has none: leave it at {type(self).epsilon:g}, or set "
-                    f"another norm. Received: epsilon={self.epsilon:g}."
-                )
         elif self.padding_in_statistics and statistics == ("prefix", "prefix"):
             raise ValueError(
                 "padding_in_statistics=True has no meaning when both sides use prefix "
                 "statistics: padding follows the sentence, so it is in no prefix of a "
                 "real token."
             )
-
-    @property
-    def sizes(self) -> tuple:
-        return (*super().sizes, self.position)
-
-    @property
-    def _weights(self) -> int:
-        # Two stacks, and a third attention across.
-        across = 2 * self.num_heads * (self.key_dim + self.value_dim)
-        return 2 * super()._weights + self.num_blocks * self.width * across
+        return self
 
     @property
     def width(self) -> int:
         return self.embedding_dim * (2 if self.position == "concat" else 1)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DecoderOnlyConfig(BlockSettings):
     """A decoder alone, which reads source and target as one sequence.
 
     Where norms stand before sublayers, one more stands before the output.
-
-    Args:
-        target_positions: `"continue"` counts positions on from the source's last
-            token, `"restart"` from 0 with the target.
-        **settings: those of `BlockSettings`.
-
-    Raises:
-        ValueError: as `BlockSettings`.
 
     Example:
 
@@ -299,33 +304,15 @@ class DecoderOnlyConfig(BlockSettings):
     'continue'
     """
 
-    target_positions: str = "continue"
+    target_positions: Literal["continue", "restart"] = "continue"
+    """`"continue"` counts positions on from the source's last token, `"restart"` from 0
+    with the target."""
     scores_source: ClassVar[bool] = True
     shared_embedding: ClassVar[bool] = True
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RecurrentConfig:
+class RecurrentConfig(Settings):
     """A recurrent encoder-decoder with attention.
-
-    Args:
-        num_layers: recurrent layers in the encoder, each in both directions, and in
-            the decoder.
-        embedding_dim: width m of the token embedding, and of what the output layer
-            takes.
-        hidden_dim: width n of each direction's states, of the decoder's states and of
-            the attention's scores.
-        attention: its score, `"additive"` (Bahdanau et al. 2015) or
-            `"multiplicative"` (Luong et al. 2015, "general").
-        dropout: rate of dropout between layers.
-        max_length: longest sequence, in tokens.
-        output_tying: `"none"` for an output layer of its own. With `"tied"` its matrix
-            is the target's embedding table, without a bias.
-        shared_embedding: whether one table embeds both sides, which then have one
-            vocabulary.
-
-    Raises:
-        ValueError: for a size that is not positive, or an unknown choice.
 
     Example:
 
@@ -334,127 +321,22 @@ class RecurrentConfig:
     'additive'
     """
 
-    num_layers: int
-    embedding_dim: int
-    hidden_dim: int
-    attention: str = "additive"
-    dropout: float = 0.2
-    max_length: int = 2048
-    output_tying: str = "none"
+    num_layers: Size
+    """Recurrent layers in the encoder, each in both directions, and in the decoder."""
+    embedding_dim: Size
+    """Width m of the token embedding, and of what the output layer takes."""
+    hidden_dim: Size
+    """Width n of each direction's states, of the decoder's states and of the attention's
+    scores."""
+    attention: Literal["additive", "multiplicative"] = "additive"
+    """Its score: `"additive"` (Bahdanau et al. 2015) or `"multiplicative"` (Luong et al.
+    2015, "general")."""
+    dropout: Share = 0.2
+    """Rate of dropout between layers."""
+    max_length: Size = 2048
+    """Longest sequence, in tokens."""
+    output_tying: Literal["none", "tied"] = "none"
+    """`"none"` for an output layer of its own. With `"tied"` its matrix is the target's
+    embedding table, without a bias."""
     shared_embedding: bool = False
-
-    def __post_init__(self):
-        names = ("num_layers", "embedding_dim", "hidden_dim")
-        sizes = {name: getattr(self, name) for name in names}
-        check_range("the model", 1, WIDEST, **sizes)
-        check_range("the model", 1, LONGEST, max_length=self.max_length)
-        check_range("the model", 0, BELOW_ONE, dropout=self.dropout)
-        m, n = self.embedding_dim, self.hidden_dim
-        _check_weights(9 * n * (m + n) + 24 * n * n * (self.num_layers - 1), sizes)
-        _check_choices(self, RECURRENT_CHOICES)
-
-    @property
-    def sizes(self) -> tuple:
-        """What decides most of the cost of a step."""
-        return (self.num_layers, self.embedding_dim, self.hidden_dim, self.attention)
-
-
-def _check_choices(settings, known: Mapping[str, tuple[str, ...]]):
-    for name, choices in known.items():
-        if name in vars(settings):
-            check_choice(choices, **{name: getattr(settings, name)})
-
-
-def _check_weights(weights: int, sizes: Mapping[str, int]):
-    if weights > LARGEST:
-        raise ValueError(
-            f"Expected the blocks of the model to have at most {LARGEST:,} "
-            f"parameters. Received: {sizes}, which make {weights:,}."
-        )
-
-
-def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a model's settings, perhaps of an older file, as they are called today.
-
-    Example:
-
-    >>> from reprt.settings import migrated_model
-    >>> migrated_model({"num_blocks": 2, "normalize": False})
-    {'num_blocks': 2, 'embedding_norm': 'none'}
-    """
-    table = dict(table)
-    if "normalize" in table:
-        table["embedding_norm"] = "token_norm" if table.pop("normalize") else "none"
-    return table
-
-
-def as_table(settings) -> dict[str, Any]:
-    """Returns a configuration dataclass as tables that TOML and JSON give back alike.
-
-    They have no None and no tuples: a setting that is None is left out.
-    """
-
-    def plain(value):
-        if isinstance(value, dict):
-            return {k: plain(v) for k, v in value.items() if v is not None}
-        return list(value) if isinstance(value, tuple) else value
-
-    return plain(dataclasses.asdict(settings))
-
-
-def member_settings(members: Sequence[type], settings: Mapping[str, Any], where: str):
-    """Builds the one of several configuration dataclasses that `name` chooses.
-
-    Args:
-        members: the dataclasses; each has its `name` as a default, and the first
-            counts if none is given.
-        settings: as in `from_settings`.
-        where: as in `from_settings`.
-
-    Raises:
-        ValueError: for an unknown name, or as `from_settings`.
-    """
-    known = {getattr(member, "name", None): member for member in members}
-    name = settings.get("name", next(iter(known)))
-    if name not in tuple(known):  # any object may stand there
-        raise ValueError(
-            f"Expected 'name' in {where} to be one of {tuple(known)}. "
-            f"Received: {shown(name)}."
-        )
-    return from_settings(known[name], settings, where)
-
-
-def from_settings(config_class, settings: Mapping[str, Any], where: str):
-    """Builds a configuration dataclass, refusing unknown and ill-typed settings.
-
-    Args:
-        config_class: a dataclass with annotations that are plain types, or a type
-            joined to None.
-        settings: its fields by name.
-        where: how the settings are called in messages, e.g. `"[training]"`.
-
-    Raises:
-        ValueError: naming the nearest known field, or the type that was expected.
-    """
-    known = {f.name: f for f in dataclasses.fields(config_class)}
-    values = {}
-    for name, value in settings.items():
-        if name not in known and name in RENAMED:
-            raise ValueError(
-                f"Unknown key {name!r} in {where}: it is now {RENAMED[name]}."
-            )
-        check_known(name, known, where)
-        expected = known[name].type
-        check(value, expected, f"{name!r} in {where}")
-        of_several = typing.get_origin(expected) is tuple
-        values[name] = tuple(value) if of_several else value
-    missing = [
-        name
-        for name, field in known.items()
-        if name not in settings
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ValueError(f"Missing in {where}: {', '.join(missing)}.")
-    return config_class(**values)
+    """Whether one table embeds both sides, which then have one vocabulary."""

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from reprt.layers.packing import Sides
-from reprt.settings import as_table
 
 
 class TranslationModel(keras.Model, abc.ABC):
@@ -306,7 +305,7 @@ class TranslationModel(keras.Model, abc.ABC):
             **super().get_config(),
             "source_vocab_size": self.source_vocab_size,
             "target_vocab_size": self.target_vocab_size,
-            "config": as_table(self.config),
+            "config": self.config.as_table(),
         }
 
     def _projection_by(self, output, embedding):

@@ -13,7 +13,7 @@ from reprt.layers import (
 )
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import CachedPrefixes
-from reprt.settings import DecoderOnlyConfig, from_settings
+from reprt.settings import DecoderOnlyConfig
 
 
 class ReadSource(NamedTuple):
@@ -84,7 +84,7 @@ class DecoderOnly(TranslationModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, DecoderOnlyConfig):
-            config = from_settings(DecoderOnlyConfig, config, "the model's config")
+            config = DecoderOnlyConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
         sides = 2 if config.target_positions == "continue" else 1

@@ -8,7 +8,7 @@ from keras import ops
 from reprt.layers import TokenAndPositionEmbedding, padding_mask
 from reprt.layers.masks import for_softmax
 from reprt.models.base import TranslationModel
-from reprt.settings import RecurrentConfig, from_settings
+from reprt.settings import RecurrentConfig
 
 
 class RecurrentMemory(NamedTuple):
@@ -133,7 +133,7 @@ class Recurrent(TranslationModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, RecurrentConfig):
-            config = from_settings(RecurrentConfig, config, "the model's config")
+            config = RecurrentConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         self.source_embedding = self._embedding("source", source_vocab_size)
         self.target_embedding = self._embedding("target", target_vocab_size)

@@ -1,7 +1,6 @@
 """What the rest of the package asks of a tokenizer, and of the settings of one."""
 
 import abc
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,10 +13,9 @@ from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.files import opened, whole_file
 from reprt.loading import load_extra
-from reprt.schema import check_range, shown
+from reprt.settings import Settings, Size
 
 CHUNK = 1024  # sentences that become ids at a time
-LARGEST_VOCABULARY = 2**20
 
 
 class Tokenizer(abc.ABC):
@@ -142,21 +140,13 @@ class Tokenizer(abc.ABC):
         return kept
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class VocabularySettings(abc.ABC):
-    """The table `[vocabulary]`; a subclass for each tokenizer.
-
-    Args:
-        name: the tokenizer's.
-        size: how many pieces are aimed at.
-    """
+class VocabularySettings(Settings, abc.ABC):
+    """The table `[vocabulary]`; a subclass for each tokenizer."""
 
     tokenizer: ClassVar[type[Tokenizer]]
     name: str
-    size: int = 8000
-
-    def __post_init__(self):
-        check_range("[vocabulary]", 1, LARGEST_VOCABULARY, size=self.size)
+    size: Size = 8000
+    """How many pieces are aimed at; small texts give fewer."""
 
     @property
     def joint(self) -> bool:
@@ -191,7 +181,7 @@ def check_reserved(vocabulary: Sequence[str]):
     if tuple(vocabulary[:4]) != RESERVED:
         raise ValueError(
             f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
-            f"Received one that begins with {shown(' '.join(vocabulary[:4]))}."
+            f"Received one that begins with {' '.join(vocabulary[:4])!r}."
         )
 
 

@@ -5,15 +5,16 @@ et al. (2016) brought to translation: the most frequent pair of neighbours is me
 until there are enough pieces. Any tool that knows `.spm` files reads them.
 """
 
-import dataclasses
 import functools
 import hashlib
 import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pydantic
 
 from reprt.constants import (
     END,
@@ -135,31 +136,28 @@ class BPE(Tokenizer):
         return self._processor.decode(ids)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class BPESettings(VocabularySettings):
     """BPE of each side, or one of both.
 
-    Args:
-        name: `"bpe"`.
-        size: the number of pieces; small texts give fewer.
-        shared: whether both sides have one vocabulary, learnt on both texts. Each
-            model is learnt on at most two million sentences, at equal distances.
-        tags: whether a sentence begins with its language in the place of `[START]`:
-            `<pt>`, `<en>` of `pt_to_en`. They have the ids 4 and 5. It needs `shared`.
+    Each model is learnt on at most two million sentences, at equal distances.
     """
 
     tokenizer = BPE
-    name: str = "bpe"
+    name: Literal["bpe"] = "bpe"
     shared: bool = False
+    """Whether both sides have one vocabulary, learnt on both texts."""
     tags: bool = False
+    """Whether a sentence begins with its language instead of `[START]`: `<pt>`, `<en>` of
+    `pt_to_en`. They have the ids 4 and 5. It needs `shared`."""
 
-    def __post_init__(self):
-        super().__post_init__()
+    @pydantic.model_validator(mode="after")
+    def _one_vocabulary(self):
         if self.tags and not self.shared:
             raise ValueError(
                 "Expected 'shared' in [vocabulary] to be true where 'tags' is: a tag "
                 "tells apart the languages of one vocabulary. Received: false."
             )
+        return self
 
     @property
     def joint(self) -> bool:

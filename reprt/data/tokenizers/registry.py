@@ -1,7 +1,8 @@
 """The vocabularies that a `name` chooses among; the first is the default."""
 
-from reprt.data.tokenizers.base import VocabularySettings
 from reprt.data.tokenizers.bpe import BPESettings
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.settings import one_of
 
-VOCABULARIES: tuple[type[VocabularySettings], ...] = (WordPieceSettings, BPESettings)
+VOCABULARIES = (WordPieceSettings, BPESettings)
+Vocabulary = one_of(*VOCABULARIES)

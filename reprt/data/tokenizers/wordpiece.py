@@ -1,11 +1,11 @@
 """WordPiece: words into subwords, as TensorFlow's tutorial and the paper do it."""
 
 import collections
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import Corpus
@@ -126,17 +126,11 @@ class WordPiece(Tokenizer):
         return " ".join(words)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class WordPieceSettings(VocabularySettings):
-    """A WordPiece vocabulary for each side.
-
-    Args:
-        name: `"wordpiece"`.
-        size: how many pieces are aimed at; small texts give fewer.
-    """
+    """A WordPiece vocabulary for each side."""
 
     tokenizer = WordPiece
-    name: str = "wordpiece"
+    name: Literal["wordpiece"] = "wordpiece"
 
     def learn(
         self,

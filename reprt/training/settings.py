@@ -1,0 +1,318 @@
+"""Everything that decides one training, as tables that can grow."""
+
+import re
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import Field
+
+from reprt.data.tokenizers.registry import Vocabulary
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.presets import PRESETS, preset
+from reprt.settings import Positive, Settings, Share, Size, one_of
+
+Rate = Annotated[float, Field(gt=0, le=1)]
+
+
+class TextSettings(Settings):
+    """The text."""
+
+    pair: str = "pt_to_en"
+    """One of the 14 pairs, by TFDS's name, or another with the same layout."""
+    source: str = "auto"
+    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or a path."""
+    max_tokens: Size = 128
+    """Longest input of either side, in tokens."""
+
+
+class SentencesSettings(Settings):
+    """Batches of a number of sentences."""
+
+    name: Literal["sentences"] = "sentences"
+    size: Size = 64
+    """Sentences a step, over all replicas."""
+    by_length: bool = False
+    """Whether sentences of similar length share a batch. It is faster, and not as
+    published: batches are then not random."""
+
+
+class TokensSettings(Settings):
+    """Batches of a number of tokens, from sentences of similar length."""
+
+    name: Literal["tokens"] = "tokens"
+    size: Size = 4096
+    """The most tokens of a step on either side, over all replicas. Padding counts: n
+    sentences, the longest of which has l tokens, are n · l."""
+
+
+class AdamSettings(Settings):
+    """Adam, with the paper's constants as defaults."""
+
+    name: Literal["adam"] = "adam"
+    beta_1: Share = 0.9
+    """Decay of the first moment."""
+    beta_2: Share = 0.98
+    """Decay of the second moment."""
+    epsilon: Positive = 1e-9
+    """Added to the root of the second moment."""
+    loss_scaling: Literal["none", "dynamic"] = "none"
+    """`"dynamic"` for gradients of a scaled loss, which float16 needs. A gradient that is
+    not finite makes no update: it halves the scale instead. The scale doubles after 2,000
+    updates in a row."""
+
+
+class AdamWSettings(AdamSettings):
+    """Adam with decoupled weight decay: each step also takes rate · decay of a weight.
+
+    Biases, the norms' gains and shifts and attention's learnt scale do not decay;
+    matrices and tables of embeddings do.
+    """
+
+    name: Literal["adamw"] = "adamw"  # type: ignore[assignment]
+    weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """The share of a weight that goes in a step, by the step's rate. The default is
+    PyTorch's."""
+
+
+class InverseSqrtSettings(Settings):
+    """Linear warm-up, then decay with the inverse square root of the step."""
+
+    name: Literal["inverse_sqrt"] = "inverse_sqrt"
+    warmup_steps: Size = 4000
+    """The paper's N_w, the step of the highest rate."""
+    dim: Size | None = None
+    """The paper's m, from which the highest rate follows; the model's own embedding width
+    by default."""
+    peak: Rate | None = None
+    """The highest rate, instead of the one that follows from m."""
+
+    @pydantic.model_validator(mode="after")
+    def _one_of_both(self):
+        if self.dim is not None and self.peak is not None:
+            raise ValueError(
+                "Expected 'dim' or 'peak', for the highest rate follows from either. "
+                f"Received both: {self.dim} and {self.peak}."
+            )
+        return self
+
+
+class CosineSettings(Settings):
+    """Linear warm-up, then half a cosine down to the end of the run."""
+
+    name: Literal["cosine"] = "cosine"
+    warmup_steps: Size = 2000
+    """The step of the highest rate."""
+    peak: Rate = 6e-4
+    """The highest rate."""
+    floor: Annotated[float, Field(ge=0)] = 6e-5
+    """The rate at the end."""
+    steps: Size | None = None
+    """The step of the end; by default the run's own number of steps, all its epochs'."""
+
+    @pydantic.model_validator(mode="after")
+    def _falls(self):
+        if self.floor > self.peak:
+            raise ValueError(
+                f"Expected 'floor' to be at most 'peak', {self.peak}. Received: "
+                f"{self.floor}."
+            )
+        if self.steps is not None and self.steps <= self.warmup_steps:
+            raise ValueError(
+                f"Expected 'steps' to be more than 'warmup_steps', {self.warmup_steps}. "
+                f"Received: {self.steps}."
+            )
+        return self
+
+
+class TrainingSettings(Settings):
+    """How long and how exactly a model is trained; the defaults are section 3.1."""
+
+    epochs: Size = 10
+    """Passes over the training text."""
+    steps: Size | None = None
+    """Updates of the weights, instead of `epochs`; the last epoch may then be cut short."""
+    hours: Positive = 12.0
+    """The training ends here if the epochs have not; an unfinished epoch does not count."""
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic loss
+    scaling of `[optimizer]`."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Of the weights, the dropout and the order of the text."""
+    deterministic: bool = True
+    """Whether TensorFlow is held to operations that give the same bits each time."""
+    checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
+    """Time between checkpoints within an epoch."""
+    average: Annotated[int, Field(ge=0)] = 0
+    """The trained model is the mean of the models after this many last steps of
+    `keep_every`; 0 for the model after the last epoch."""
+    keep_every: Size | None = None
+    """Steps from one model of the mean to the next; by default those of an epoch."""
+    tensorboard: bool = False
+    """Whether to log for TensorBoard as well."""
+    bleu: bool = True
+    """Whether the prefix loss, and BLEU on the test split, are computed after training."""
+
+
+class TranslationSettings(Settings):
+    """The cross-entropy of the target's tokens."""
+
+    name: Literal["translation"] = "translation"
+    label_smoothing: Share = 0.0
+    """The share of each label that is given to all of the target's ids alike. The losses
+    that are logged are not smoothed."""
+
+
+class TranslationAndSourceSettings(TranslationSettings):
+    """The source's cross-entropy too, for a model that scores it; its weight falls.
+
+    In step s of S the source's mean cross-entropy has the weight λ(s), linear from 1 to
+    `alpha` at s = `turn` · S, and from there to 0 at S.
+    """
+
+    name: Literal["translation_and_source"] = (  # type: ignore[assignment]
+        "translation_and_source"
+    )
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """The weight where its slope changes."""
+    turn: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    """The part of all steps after which it does."""
+
+
+Batching = one_of(SentencesSettings, TokensSettings)
+Optimizer = one_of(AdamSettings, AdamWSettings)
+Schedule = one_of(InverseSqrtSettings, CosineSettings)
+Objective = one_of(TranslationSettings, TranslationAndSourceSettings)
+
+
+class RunSettings(Settings):
+    """Everything that decides one model's training.
+
+    Read from a table, `model` holds what differs from the preset.
+    """
+
+    name: str
+    """The run's name: MODEL, or MODEL.SCHEDULE.SEED."""
+    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+    """The model that it is, or departs from."""
+    model: Any
+    """The architecture, of the settings class of the preset's family."""
+    text: TextSettings = TextSettings()
+    training: TrainingSettings = TrainingSettings()
+    vocabulary: Vocabulary = WordPieceSettings()
+    batching: Batching = SentencesSettings()
+    optimizer: Optimizer = AdamSettings()
+    schedule: Schedule = InverseSqrtSettings()
+    objective: Objective = TranslationSettings()
+
+    @pydantic.field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name):
+        if not all(re.fullmatch(r"[\w-]{1,64}", part) for part in name.split(".")):
+            raise ValueError(
+                "Expected names of 1 to 64 letters, digits, - and _. Received: "
+                f"{name!r}."
+            )
+        return name
+
+    @pydantic.field_validator("model")
+    @classmethod
+    def _of_the_preset(cls, model, others):
+        if not isinstance(model, dict) or "preset" not in others.data:
+            return model
+        usual = PRESETS[others.data["preset"]]
+        return type(usual).model_validate({**dict(usual), **model})
+
+    @pydantic.model_validator(mode="after")
+    def _agree(self):
+        text, model, batching = self.text, self.model, self.batching
+        if text.max_tokens > model.max_length:
+            raise ValueError(
+                "Expected 'max_tokens' in [text] to be at most the model's 'max_length', "
+                f"{model.max_length}. Received: {text.max_tokens}."
+            )
+        if getattr(model, "shared_embedding", False) and not self.vocabulary.joint:
+            raise ValueError(
+                "Expected one vocabulary for the two sides of a model that has one "
+                "embedding table (shared_embedding): [vocabulary] with name = 'bpe' and "
+                f"shared = true. Received: name = {self.vocabulary.name!r}, one for each "
+                "side."
+            )
+        scored = getattr(model, "scores_source", False)
+        if isinstance(self.objective, TranslationAndSourceSettings) and not scored:
+            raise ValueError(
+                "The objective 'translation_and_source' takes a model that scores its "
+                f"source, such as 'decoder-only'. Received: {self.preset!r}."
+            )
+        if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
+            raise ValueError(
+                "Expected 'size' in [batching] to be at least the 'max_tokens' in "
+                f"[text], {text.max_tokens}, so that a batch has room for any sentence. "
+                f"Received: {batching.size}."
+            )
+        half, scaling = self.training.precision, self.optimizer.loss_scaling
+        if half == "mixed_float16" and scaling != "dynamic":
+            raise ValueError(
+                "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "
+                f"'precision' in [training] is {half!r}, in which small gradients are "
+                f"rounded to 0. Received: {scaling!r}."
+            )
+        return self
+
+    @property
+    def schedule_dim(self) -> int | None:
+        """The paper's m, from which the rate follows; None where its peak is given."""
+        if isinstance(self.schedule, CosineSettings) or self.schedule.peak is not None:
+            return None
+        return self.schedule.dim or self.model.embedding_dim
+
+    @property
+    def evaluation_size(self) -> int:
+        """Sentences a batch of what is measured once the model is trained."""
+        tokens = isinstance(self.batching, TokensSettings)
+        return SentencesSettings().size if tokens else self.batching.size
+
+    @property
+    def identity(self) -> "RunSettings":
+        """The settings that change what is computed; names and places do not."""
+        schedule = self.schedule
+        if self.schedule_dim is not None:
+            schedule = schedule.changed(dim=self.schedule_dim)
+        text = self.text.changed(source="")
+        return self.model_copy(update={"name": "", "schedule": schedule, "text": text})
+
+    @property
+    def departures(self) -> list[str]:
+        """The settings that are not those of the preset and of the paper."""
+        return [
+            f"{table}.{name} = {getattr(found, name)}"
+            for table, usual in (
+                ("model", PRESETS[self.preset]),
+                *((table, type(self).model_fields[table].default) for table in TABLES),
+            )
+            for found in [getattr(self.identity, table)]
+            for name in type(found).model_fields
+            if f"{table}.{name}" not in NO_DEPARTURES
+            and getattr(found, name) != getattr(usual, name, None)
+        ]
+
+
+TABLES = (
+    "text",
+    "training",
+    "vocabulary",
+    "batching",
+    "optimizer",
+    "schedule",
+    "objective",
+)
+# Settings that are no departure from the paper, whatever they are.
+NO_DEPARTURES = {
+    "text.pair",
+    "text.source",
+    "training.bleu",
+    "training.checkpoint_minutes",
+    "training.deterministic",
+    "training.keep_every",
+    "training.seed",
+    "training.tensorboard",
+}
