@@ -199,7 +199,6 @@ def _parser() -> argparse.ArgumentParser:
         _cost_parser,
         _attention_parser,
         _export_parser,
-        _average_parser,
         _audit_parser,
     ):
         add(commands)
@@ -399,26 +398,6 @@ def _export_parser(commands):
     _add_search(parser, beam_size=1)
     _add_out(parser, "RUN/export")
     parser.set_defaults(command=_export)
-
-
-def _average_parser(commands):
-    parser = commands.add_parser(
-        "average",
-        help="average the last models of a run",
-        description="Writes a run folder whose weights are the mean of those of the "
-        "models that a run has kept, as [training] keep_models, average and keep_every "
-        "of its recipe say. Its manifest names them; other commands read it like any "
-        "run.",
-    )
-    _add_run(parser)
-    parser.add_argument(
-        "--last",
-        type=_number(int, 1),
-        metavar="N",
-        help="the N newest models; default all that were kept",
-    )
-    _add_out(parser, "RUN/average")
-    parser.set_defaults(command=_average)
 
 
 def _audit_parser(commands):
@@ -739,14 +718,6 @@ def _export(options) -> int:
     from reprt.decoding.export import export
 
     print(*export(translator, out), sep="\n")
-    return 0
-
-
-def _average(options) -> int:
-    load_keras()
-    from reprt.runs.average import average_models
-
-    print(average_models(options.run, options.last, options.out))
     return 0
 
 

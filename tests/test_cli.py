@@ -583,7 +583,7 @@ def test_a_wrong_usage_is_status_2(arguments, capsys):
 
 COMMANDS = (
     "train prepare families figure3 readings report table1 freeze translate evaluate "
-    "cost attention export average audit"
+    "cost attention export audit"
 ).split()
 
 
