@@ -196,11 +196,9 @@ def _parser() -> argparse.ArgumentParser:
         _freeze_parser,
         _translate_parser,
         _evaluate_parser,
-        _candidates_parser,
         _cost_parser,
         _attention_parser,
         _export_parser,
-        _average_parser,
         _audit_parser,
     ):
         add(commands)
@@ -317,7 +315,6 @@ def _translate_parser(commands):
         "--file", type=_path, metavar="FILE", help="translate the lines of a file"
     )
     _add_search(parser, beam_size=4)
-    _add_faster_search(parser)
     parser.add_argument(
         "--n-best",
         type=_number(int, 1),
@@ -347,21 +344,7 @@ def _evaluate_parser(commands):
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     _add_text_of_run(parser)
     _add_search(parser, beam_size=1)
-    _add_faster_search(parser)
     parser.set_defaults(command=_evaluate)
-
-
-def _candidates_parser(commands):
-    parser = commands.add_parser(
-        "candidates",
-        help="learn which pieces may translate which, for a faster search",
-        description="Counts which target pieces stand in the same pairs of the "
-        "training text as each source piece, and writes candidates.json into the run's "
-        "folder. `reprt translate` and `reprt evaluate` then take --candidates.",
-    )
-    _add_run(parser)
-    _add_text_of_run(parser)
-    parser.set_defaults(command=_candidates)
 
 
 def _cost_parser(commands):
@@ -415,26 +398,6 @@ def _export_parser(commands):
     _add_search(parser, beam_size=1)
     _add_out(parser, "RUN/export")
     parser.set_defaults(command=_export)
-
-
-def _average_parser(commands):
-    parser = commands.add_parser(
-        "average",
-        help="average the last models of a run",
-        description="Writes a run folder whose weights are the mean of those of the "
-        "models that a run has kept, as [training] keep_models, average and keep_every "
-        "of its recipe say. Its manifest names them; other commands read it like any "
-        "run.",
-    )
-    _add_run(parser)
-    parser.add_argument(
-        "--last",
-        type=_number(int, 1),
-        metavar="N",
-        help="the N newest models; default all that were kept",
-    )
-    _add_out(parser, "RUN/average")
-    parser.set_defaults(command=_average)
 
 
 def _audit_parser(commands):
@@ -527,20 +490,6 @@ def _add_text_of_run(parser):
     )
 
 
-def _add_faster_search(parser):
-    parser.add_argument(
-        "--bfloat16",
-        action="store_true",
-        help="keep and compute the model in bfloat16; its scores are less exact",
-    )
-    parser.add_argument(
-        "--candidates",
-        action="store_true",
-        help="score the pieces alone that `reprt candidates` found likely: faster, and "
-        "other pieces cannot be chosen",
-    )
-
-
 def _add_search(parser, beam_size):
     parser.add_argument(
         "--beam",
@@ -577,11 +526,6 @@ def _search(options):
         "length_penalty": LENGTH_PENALTY if penalty is None else penalty,
         "max_tokens": options.max_tokens,
     }
-
-
-def _faster_search(options):
-    dtype = "bfloat16" if options.bfloat16 else None
-    return {**_search(options), "candidates": options.candidates, "dtype": dtype}
 
 
 def _add_out(parser, default):
@@ -659,7 +603,7 @@ def _translate(options) -> int:
             "Expected --n-best to be at least 1 and at most --beam. Received: "
             f"{options.n_best} and {options.beam}."
         )
-    search = _faster_search(options)
+    search = _search(options)
     # Opened before the model is loaded, which takes time.
     with _given(options) as lines:
         load_keras()
@@ -711,16 +655,8 @@ def _line(number, found, options):
     return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
 
 
-def _candidates(options) -> int:
-    load_keras()
-    from reprt.jobs.learn_candidates import learn_candidates
-
-    print(learn_candidates(options.run, options.text))
-    return 0
-
-
 def _evaluate(options) -> int:
-    search = _faster_search(options)
+    search = _search(options)
     load_keras()
     from reprt.jobs.evaluate_run import evaluate_run
 
@@ -782,14 +718,6 @@ def _export(options) -> int:
     from reprt.decoding.export import export
 
     print(*export(translator, out), sep="\n")
-    return 0
-
-
-def _average(options) -> int:
-    load_keras()
-    from reprt.runs.average import average_models
-
-    print(average_models(options.run, options.last, options.out))
     return 0
 
 

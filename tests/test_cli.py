@@ -366,8 +366,7 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     assert page == (run / "evaluation-test.md").read_text("utf-8")
     assert result["run"] == "baseline" and result["sentences"] == 6
     assert result["search"] == {
-        **{"beam_size": 2, "length_penalty": 1, "max_tokens": 12},
-        **{"candidates": False, "dtype": "float32"},
+        **{"beam_size": 2, "length_penalty": 1, "max_tokens": 12, "dtype": "float32"},
     }
     forced, prefix = result["teacher_forced"], result["prefix"]
     # The baseline cannot look ahead.
@@ -584,7 +583,7 @@ def test_a_wrong_usage_is_status_2(arguments, capsys):
 
 COMMANDS = (
     "train prepare families figure3 readings report table1 freeze translate evaluate "
-    "candidates cost attention export average audit"
+    "cost attention export audit"
 ).split()
 
 

@@ -85,11 +85,11 @@ class Bag(TranslationModel):
         memory = ops.repeat(memory, beams, axis=0)
         return BagPrefixes(ops.zeros_like(memory), memory)
 
-    def step(self, ids, position, prefixes, projection=None):
+    def step(self, ids, position, prefixes):
         total = prefixes.total + self.target(ids)
         count = ops.cast(position, total.dtype) + 1.0
         states = ops.tanh(total / count + prefixes.memory)
-        return self.logits(states, projection), prefixes._replace(total=total)
+        return self.logits(states), prefixes._replace(total=total)
 
     def multiply_adds(self, sources, targets):
         return targets * self.config.embedding_dim * self.target_vocab_size

@@ -13,14 +13,12 @@ from keras import ops
 from reprt.compilation import IDS, compiled, shapes_are_dear, streams, with_room
 from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, PAD_ID, STEEPEST_PENALTY
 from reprt.data.batching import by_length, padded
-from reprt.layers.masks import FORBIDDEN, check_ids
+from reprt.layers.masks import check_ids
 from reprt.losses import softmax_and_normalizer
 
 EXTRA_TOKENS = 50  # as in the original Transformer
 FIRST_ROOM = 16  # tokens that there is room for at first
 MORE_ROOM = 8  # and that room is made for at a time, at least
-# Few different numbers of candidates, since JAX compiles for each of them.
-PIECES_MULTIPLE = 256
 BLOCK = 64  # columns, among which the best are sought first
 MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
 
@@ -64,20 +62,6 @@ class _Beams(NamedTuple):
     live: Any
 
 
-class _Output(NamedTuple):
-    """The target pieces that a batch's translations may have.
-
-    Attributes:
-        pieces: their ids, `(pieces,)`.
-        never: `(pieces,)`, -inf where one must not be chosen, else 0.
-        projection: the columns of the model's projection that are theirs.
-    """
-
-    pieces: Any
-    never: Any
-    projection: tuple
-
-
 class BeamSearch:
     """Searches for the most likely translations; with one beam, greedily.
 
@@ -92,9 +76,9 @@ class BeamSearch:
     variance of the target, and with them every earlier position. Its steps decode the
     whole prefix again.
 
-    Results do not depend on the rest of the batch or on padding, with two exceptions.
+    Results do not depend on the rest of the batch or on padding, with one exception.
     A model with `padding_in_statistics=True` sees padding: give it sources of one
-    length. With `candidates` a sentence may take those of its whole batch.
+    length.
 
     Args:
         model: a `reprt.models.TranslationModel`.
@@ -105,8 +89,6 @@ class BeamSearch:
             Transformer; 0 ranks by probability alone.
         max_tokens: longest translation, its end included. Defaults to the sentence's
             own length plus 50, as in the original Transformer.
-        candidates: the `Candidates` of the model's vocabularies, which are scored in
-            the place of all pieces. Defaults to None, for all.
 
     Raises:
         ValueError: for a beam size, limit or length penalty out of its range, or a
@@ -132,7 +114,6 @@ class BeamSearch:
         beam_size=1,
         length_penalty=LENGTH_PENALTY,
         max_tokens=None,
-        candidates=None,
     ):
         for name, number in (("beam_size", beam_size), ("max_tokens", max_tokens)):
             if number is not None and number < 1:
@@ -166,7 +147,6 @@ class BeamSearch:
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.max_tokens = max_tokens
-        self.candidates = candidates
         never = np.zeros(model.target_vocab_size, "float32")
         never[[PAD_ID, start_id]] = -np.inf
         self._never = never
@@ -174,14 +154,6 @@ class BeamSearch:
             lambda ids: model.encode(ids, training=False), model, [IDS], often=False
         )
         self._run = compiled(self.run, model)
-
-    def refuse_candidates(self, where: str):
-        """Raises a ValueError if the search has candidates, where none can be had."""
-        if self.candidates is not None:
-            raise ValueError(
-                f"{where} scores all pieces. Expected a search without candidates. "
-                "Received one with."
-            )
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.
@@ -205,7 +177,6 @@ class BeamSearch:
             source_ids = with_room(source_ids, longest)
         capacity = more_room(0, most)
         beams, prefixes = self.start(source_ids, capacity, self._encode)
-        output = None if self.candidates is None else self._output(source_ids)
         # Fewer rows are another shape.
         most_live = 0.0 if shapes_are_dear() else MOST_LIVE
         rows = np.arange(len(found))  # the sentences that are in the batch
@@ -217,9 +188,7 @@ class BeamSearch:
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
-            beams, prefixes, position = self._run(
-                beams, prefixes, position, ends, output
-            )
+            beams, prefixes, position = self._run(beams, prefixes, position, ends)
             live = np.flatnonzero(ops.convert_to_numpy(beams.live))
             if len(live) > fewest:
                 continue
@@ -289,26 +258,11 @@ class BeamSearch:
         prefixes = self.model.start(memory, self.beam_size, capacity)
         return beams, prefixes
 
-    def _output(self, source_ids):
-        pieces = self.candidates(ops.convert_to_numpy(source_ids))
-        kernel, bias = self.model.projection()
-        # What fills them up weighs nothing.
-        counts = len(pieces), -len(pieces) % PIECES_MULTIPLE
-        added = ops.cast(np.repeat([0.0, FORBIDDEN], counts), kernel.dtype)
-        pieces = np.pad(pieces, (0, counts[1]), constant_values=PAD_ID)
-        if bias is not None:
-            added = added + ops.take(bias, pieces)
-        return _Output(
-            ops.convert_to_tensor(pieces),
-            ops.convert_to_tensor(self._never[pieces]),
-            (ops.take(kernel, pieces, axis=1), added),
-        )
-
-    def run(self, beams: _Beams, prefixes, position, ends, output=None):
+    def run(self, beams: _Beams, prefixes, position, ends):
         """Takes one step after the other.
 
         Args:
-            beams, prefixes, position, output: as `step` takes them.
+            beams, prefixes, position: as `step` takes them.
             ends: two integers: the position where it stops, and the number of live
                 sentences at which it stops too.
 
@@ -322,45 +276,37 @@ class BeamSearch:
             return ops.logical_and(position < ends[0], live > ends[1])
 
         def step(beams, prefixes, position):
-            new = (*self.step(beams, prefixes, position, output), position + 1)
+            new = (*self.step(beams, prefixes, position), position + 1)
             return keras.tree.map_structure(_in_shape_of, new, begin)
 
         return ops.while_loop(goes_on, step, begin)
 
-    def step(self, beams: _Beams, prefixes, position, output=None):
+    def step(self, beams: _Beams, prefixes, position):
         """Extends every hypothesis by a token.
 
         Args:
             beams: the hypotheses.
             prefixes: what the model keeps of them.
             position: scalar tensor, the number of steps before.
-            output: the pieces that may be chosen, and what scores them; None for all.
 
         Returns:
             The new beams and prefixes.
         """
         logits, prefixes = self.model.step(
-            ops.reshape(beams.last, (-1,)),
-            position,
-            prefixes,
-            None if output is None else output.projection,
+            ops.reshape(beams.last, (-1,)), position, prefixes
         )
         k = self.beam_size
         # Twice as many as needed, because as many as there are beams may end here. With
         # one beam the search is then over.
         most = 1 if k == 1 else 2 * k
-        # The number of candidates is unknown, except for this multiple.
-        each = min(most, logits.shape[1] or PIECES_MULTIPLE)
-        never = self._never if output is None else output.never
-        best, token = _best_pieces(ops.cast(logits, "float32"), never, each)
+        each = min(most, logits.shape[1])
+        best, token = _best_pieces(ops.cast(logits, "float32"), self._never, each)
         best = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
             best, (-1, k, each)
         )
         best, index = _top_k(ops.reshape(best, (-1, k * each)), most)
         parent = index // each
         token = _columns(ops.reshape(token, (-1, k * each)), index)
-        if output is not None:
-            token = ops.take(output.pieces, token)
         ends = token == self.end_id
         here = ops.arange(ops.shape(beams.tokens)[2]) == position
         tokens = ops.where(
@@ -495,7 +441,7 @@ def _best_pieces(logits, never, count):
 def _top_k(x, count):
     """As `ops.top_k` of `(rows, columns)`, faster where there are many columns."""
     columns = x.shape[1]
-    if columns is None or columns < 4 * BLOCK * count:
+    if columns < 4 * BLOCK * count:
         best, places = ops.top_k(x, count)
         return best, ops.cast(places, "int32")
     # The best stand in those blocks of columns whose own best are the best.

@@ -33,12 +33,10 @@ def export_ctranslate2(
     Raises:
         ImportError: without CTranslate2.
         ValueError: for a model that CTranslate2 cannot run, naming the settings, for an
-            unknown quantization, for a search with candidates, or if the folder has
-            such a model already.
+            unknown quantization, or if the folder has such a model already.
         OSError: if it cannot be written.
     """
     check_choice(QUANTIZATIONS, quantization=quantization)
-    translator.search.refuse_candidates("CTranslate2")
     place = folder / "ctranslate2"
     if place.exists():
         raise ValueError(

@@ -102,13 +102,9 @@ class CTranslate2Search(BeamSearch):
     Args:
         model: a `CTranslate2Model`.
         start_id, end_id, beam_size, length_penalty, max_tokens: as in `BeamSearch`.
-
-    Raises:
-        ValueError: with candidates, which `BeamSearch` alone has.
     """
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
-        self.refuse_candidates("CTranslate2")
         pieces = self.model.source_pieces
         rows = [
             [pieces[index] for index in row if index != PAD_ID]

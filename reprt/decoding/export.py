@@ -79,8 +79,8 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
         this package.
 
     Raises:
-        ValueError: if the folder has such files already, if Keras' backend is not
-            TensorFlow, or if the search has candidates.
+        ValueError: if the folder has such files already, or if Keras' backend is not
+            TensorFlow.
         OSError: if they cannot be written, as on a full disk; nothing is left then.
     """
     if keras.backend.backend() != "tensorflow":
@@ -89,7 +89,6 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
             f"TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. Every "
             "backend reads the same run folders."
         )
-    translator.search.refuse_candidates("A SavedModel")
     saved_model, model = folder / "saved_model", folder / "model.keras"
     for path in (saved_model, model):
         if path.exists():

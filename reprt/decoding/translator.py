@@ -14,7 +14,6 @@ from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
-from reprt.decoding.candidates import FILE, Candidates
 
 ROWS = 256  # hypotheses in a batch
 AHEAD = 1024  # sentences that are read before the first of them is translated
@@ -128,44 +127,23 @@ class Translator:
         self.search = self.search_class(model, *edges, **search)
 
     @classmethod
-    def load(
-        cls,
-        run: Path | str,
-        candidates: bool = False,
-        dtype: str | None = None,
-        **search,
-    ) -> "Translator":
+    def load(cls, run: Path | str, **search) -> "Translator":
         """Reads the model of a run folder, as `reprt train` leaves it.
 
         Args:
             run: the folder.
-            candidates: whether to score the pieces of `candidates.json` alone, which
-                `reprt candidates` writes.
-            dtype: what the model is kept and computed in, such as `"bfloat16"`;
-                None for what it was trained in.
             **search: arguments of `reprt.decoding.BeamSearch`.
 
         Raises:
-            RunFolderError: if it is not a run folder, has no model yet or, where they
-                are asked for, no candidates.
+            RunFolderError: if it is not a run folder, or has no model yet.
         """
-        from reprt.runs.run_folder import RunFolder, RunFolderError
+        from reprt.runs.run_folder import RunFolder
 
         folder = RunFolder(Path(run))
         longest = folder.run().text.max_tokens
         model = folder.load_model()
-        if dtype is not None:
-            model = model.in_dtype(dtype)
         source = folder.tokenizer("source", model.source_vocab_size)
         target = folder.tokenizer("target", model.target_vocab_size)
-        if candidates:
-            if not (folder.path / FILE).exists():
-                raise RunFolderError(
-                    f"Expected {folder.path} to have candidates, which `reprt "
-                    "candidates` writes. Received a run without."
-                )
-            sizes = model.source_vocab_size, model.target_vocab_size
-            search["candidates"] = folder.read(Candidates.read, FILE, *sizes)
         return cls(model, source, target, longest, search)
 
     def __call__(self, sentences: str | Sequence[str]):

@@ -58,7 +58,6 @@ def evaluate_run(
             "beam_size": translator.search.beam_size,
             "length_penalty": translator.search.length_penalty,
             "max_tokens": translator.search.max_tokens,
-            "candidates": translator.search.candidates is not None,
             "dtype": translator.model.dtype_policy.name,
         },
         **found.as_json(),

@@ -20,7 +20,6 @@ class TranslationModel(keras.Model, abc.ABC):
     | training | `states`, `projection`, `packed_layout`, the lengths |
     | validation | `states`, `logits` |
     | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
-    | search in another dtype | `in_dtype` |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
     | `"translation_and_source"` | `both_states`, `source_labels` |
     | attention maps | `attention_weights` |
@@ -61,20 +60,6 @@ class TranslationModel(keras.Model, abc.ABC):
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
         self.config = config
-
-    def in_dtype(self, dtype):
-        """Returns a copy that keeps and computes everything in another dtype.
-
-        Softmax, norms and the scores that a search adds up stay in float32.
-
-        Args:
-            dtype: a policy of Keras', such as `"bfloat16"`.
-        """
-        vocabularies = self.source_vocab_size, self.target_vocab_size
-        copy = type(self)(*vocabularies, self.config, name=self.name, dtype=dtype)
-        copy.build()
-        copy.set_weights(self.get_weights())
-        return copy
 
     def quantize(self, mode=None, config=None, **kwargs):
         """Refuses: logits, and attention of packed tokens, take the weights themselves.
@@ -179,15 +164,13 @@ class TranslationModel(keras.Model, abc.ABC):
             not have.
         """
 
-    def logits(self, states, projection=None):
+    def logits(self, states):
         """Returns the scores of the next token, `(..., target_vocab_size)`.
 
         Args:
             states: tensor `(..., width)`.
-            projection: some columns of what `projection` returns, for the scores of
-                these pieces alone; None for all.
         """
-        kernel, bias = projection or self.projection()
+        kernel, bias = self.projection()
         scores = ops.matmul(states, kernel)
         return scores if bias is None else scores + bias
 
@@ -234,14 +217,13 @@ class TranslationModel(keras.Model, abc.ABC):
         """
 
     @abc.abstractmethod
-    def step(self, ids, position, prefixes, projection=None):
+    def step(self, ids, position, prefixes):
         """Scores the token after one further token of each hypothesis.
 
         Args:
             ids: integer tensor `(hypotheses,)`, the tokens at `position`.
             position: scalar, counted from 0.
             prefixes: what `start` or the step before returned.
-            projection: as `logits` takes it.
 
         Returns:
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes

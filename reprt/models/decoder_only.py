@@ -203,15 +203,14 @@ class DecoderOnly(TranslationModel):
         first = ops.repeat(self._first_position(memory.mask), beams, axis=0)
         return CachedPrefixes(blocks, first, memory.mask)
 
-    def step(self, ids, position, prefixes, projection=None):
+    def step(self, ids, position, prefixes):
         _, states, _ = self.embedding.step(
             ops.expand_dims(ids, 1), prefixes.embedding + position, ()
         )
         states, blocks = self.decoder.step(
             states, None, prefixes.blocks, position, prefixes.memory_mask
         )
-        logits = self.logits(states[:, 0], projection)
-        return logits, prefixes._replace(blocks=blocks)
+        return self.logits(states[:, 0]), prefixes._replace(blocks=blocks)
 
     def _sequence(self, source_ids, target_ids, training):
         """States and mask of both sides, one after the other."""

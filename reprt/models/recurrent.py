@@ -311,7 +311,7 @@ class Recurrent(TranslationModel):
         """
         return RecurrentPrefixes(ops.repeat(memory.starts, beams, axis=0), memory)
 
-    def step(self, ids, position, prefixes, projection=None):
+    def step(self, ids, position, prefixes):
         _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
         state, states = embedded[:, 0], []
         for number, layer in enumerate(self.decoder):
@@ -322,8 +322,8 @@ class Recurrent(TranslationModel):
         read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
         combined, _ = self._combined(read, prefixes.memory, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
-        logits = self.logits(combined, projection)
-        return logits, prefixes._replace(states=ops.stack(states, axis=1))
+        prefixes = prefixes._replace(states=ops.stack(states, axis=1))
+        return self.logits(combined), prefixes
 
     def projection(self):
         return self._projection_by(self.output_dense, self.target_embedding)

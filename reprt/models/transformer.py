@@ -319,7 +319,7 @@ class Transformer(TranslationModel):
             memory.mask,
         )
 
-    def step(self, ids, position, prefixes, projection=None):
+    def step(self, ids, position, prefixes):
         """Scores the token after one further token of each hypothesis.
 
         The logits are those of `decode` at this position, given the tokens up to it
@@ -330,7 +330,6 @@ class Transformer(TranslationModel):
             ids: integer tensor `(hypotheses,)`, the tokens at `position`.
             position: scalar, counted from 0.
             prefixes: what `start` or the step before returned.
-            projection: as `logits` takes it.
 
         Returns:
             The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
@@ -344,7 +343,7 @@ class Transformer(TranslationModel):
                 prefixes.ids, Memory(*prefixes[1:]), count_padding=False
             )
             states = ops.take(states, position, axis=1)
-            return self.logits(states, projection), prefixes
+            return self.logits(states), prefixes
         tokens, states, embedding = self.target_embedding.step(
             ids, position, prefixes.embedding
         )
@@ -352,7 +351,7 @@ class Transformer(TranslationModel):
             states, self._value(tokens), prefixes.blocks, position, prefixes.memory_mask
         )
         prefixes = prefixes._replace(blocks=blocks, embedding=embedding)
-        return self.logits(self._projected(states[:, 0]), projection), prefixes
+        return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
         """Returns how much the matrix products of a forward pass of pairs compute.

@@ -15,8 +15,6 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         f"beam search, {search['beam_size']} hypotheses, length penalty "
         f"{search['length_penalty']}"
     )
-    if search["candidates"]:
-        how += ", candidates"
     if search["dtype"] != "float32":
         how += f", {search['dtype']}"
     rows = [

@@ -42,7 +42,6 @@ NO_DEPARTURES = {
     "training.checkpoint_minutes",
     "training.deterministic",
     "training.keep_every",
-    "training.keep_models",
     "training.seed",
     "training.tensorboard",
 }
@@ -275,8 +274,7 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
                 f"Expected {live.path / 'log.csv'} to have {epochs} epochs, as "
                 f"metrics.json says. Received: {len(run.log)}."
             )
-        if "average" not in run.manifest:  # which was not trained
-            runs.append(run)
+        runs.append(run)
     if is_frozen(folder):
         for record in read_frozen(folder):
             settings = RunSettings.from_tables(record.settings, str(folder)).as_tables()

@@ -43,13 +43,6 @@ class SentencePairs(TypedDict):
     test: int
 
 
-class Average(TypedDict):
-    """The models that a model is the mean of."""
-
-    run: str
-    models: list[str]
-
-
 class Manifest(TypedDict):
     """What a run was made on."""
 
@@ -62,7 +55,6 @@ class Manifest(TypedDict):
     sentence_pairs: SentencePairs
     looks_ahead: NotRequired[bool]
     starts: list[Start]
-    average: NotRequired[Average]
 
 
 class Score(TypedDict):

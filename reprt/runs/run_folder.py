@@ -5,7 +5,6 @@ import csv
 import dataclasses
 import io
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ class RunFolder:
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch; once the run has |
     | | finished, with `average`, the mean of its last models |
-    | `models/` | those of earlier steps, as many as `keep_models` or `average` says |
+    | `models/` | those of earlier steps, as many as `average` says |
     | `metrics.json` | the results, once the run has finished |
 
     Args:
@@ -73,7 +72,7 @@ class RunFolder:
 
     @property
     def kept_models(self) -> list[Path]:
-        """The models that `[training]` asks to be kept, from the oldest."""
+        """The models that are to be averaged, from the oldest."""
         return sorted((self.path / "models").glob("step-*.keras"))
 
     def kept_until(self, step: int, count: int) -> list[Path]:
@@ -318,26 +317,6 @@ class RunFolder:
                 f"{'; '.join(others)}."
             )
         return model
-
-    def write_copy(self, out: Path, model, **notes):
-        """Makes a folder of the same run, on the same text, with another model.
-
-        Args:
-            out: a new folder, or an empty one.
-            model: the model.
-            **notes: what joins the manifest.
-
-        Raises:
-            RunFolderError: if the folder's own files cannot be read.
-        """
-        manifest = {**self.manifest(), **notes}
-        with whole_folder(out) as unfinished:
-            copy = RunFolder(unfinished)
-            ending = self.run().vocabulary.tokenizer.ending
-            for name in ("config.toml", f"source{ending}", f"target{ending}"):
-                shutil.copyfile(self.path / name, copy.path / name)
-            copy._write_json("manifest.json", manifest)
-            copy.save_model(model)
 
     def tokenizer(self, side: str, size: int) -> Tokenizer:
         """Returns the tokenizer of one side.

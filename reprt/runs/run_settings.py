@@ -219,11 +219,10 @@ class TrainingSettings:
         deterministic: whether TensorFlow is held to operations that give the same
             bits each time.
         checkpoint_minutes: time between checkpoints within an epoch.
-        keep_models: how many models are kept, the newest, for `reprt average`.
-        keep_every: steps from one model that is kept to the next; None for the steps
-            of an epoch. The model of the last step is kept too.
-        average: the trained model is the mean of so many kept models, the newest; 0
+        average: the trained model is the mean of the last so many that were kept; 0
             for the model after the last epoch.
+        keep_every: with `average`, steps from one model that is kept to the next; None
+            for the steps of an epoch. The model of the last step is kept too.
         tensorboard: whether to log for TensorBoard as well.
         bleu: whether the prefix loss, and BLEU on the test split, are computed after
             training.
@@ -236,9 +235,8 @@ class TrainingSettings:
     seed: int = 0
     deterministic: bool = True
     checkpoint_minutes: float = 5.0
-    keep_models: int = 0
-    keep_every: int | None = None
     average: int = 0
+    keep_every: int | None = None
     tensorboard: bool = False
     bleu: bool = True
 
@@ -249,25 +247,19 @@ class TrainingSettings:
         minutes = self.checkpoint_minutes
         check_range("[training]", 0, math.inf, checkpoint_minutes=minutes)
         check_range("[training]", 0, LARGEST_SEED, seed=self.seed)
-        kept = {"keep_models": self.keep_models, "average": self.average}
-        check_range("[training]", 0, MOST, **kept)
+        check_range("[training]", 0, MOST, average=self.average)
         if self.keep_every is not None:
             check_range("[training]", 1, MOST, keep_every=self.keep_every)
-            if not self.models_kept:
+            if not self.average:
                 raise ValueError(
-                    "Expected 'keep_models' or 'average' in [training] to be at least "
-                    f"1 where there is 'keep_every'. Received: 0 and {self.keep_every}."
+                    "Expected 'average' in [training] to be at least 1 where there is "
+                    f"'keep_every'. Received: 0 and {self.keep_every}."
                 )
         if self.precision not in PRECISIONS:
             raise ValueError(
                 f"Expected 'precision' in [training] to be one of {PRECISIONS}. "
                 f"Received: {self.precision!r}."
             )
-
-    @property
-    def models_kept(self) -> int:
-        """How many models are kept, to be asked for or to be averaged."""
-        return max(self.keep_models, self.average)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -309,7 +309,7 @@ class Trainer:
             self._show(seconds_left_elsewhere())
             if kept:
                 self._backend.store()
-                keep = self.settings.training.models_kept
+                keep = self.settings.training.average
                 self.folder.keep_model(self.model, self.state.step, keep)
             if done:
                 break  # an epoch that is done counts, whatever time is left
@@ -438,7 +438,7 @@ class Trainer:
         training = self.settings.training
         every = training.keep_every or self._plan.steps
         due = self.state.step % every == 0 or not self.steps_left
-        return training.models_kept > 0 and due
+        return training.average > 0 and due
 
     @property
     def _of_epochs(self):

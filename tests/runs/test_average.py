@@ -1,7 +1,5 @@
 """The mean of a run's models, and the folder that has it."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from tiny import losses
 from reprt.cli import main
 from reprt.models.registry import make
 from reprt.reports.runs import own_runs
-from reprt.runs.average import average_last, average_models
+from reprt.runs.average import average_last
 from reprt.runs.run_folder import RunFolder, RunFolderError
 
 STEPS = (2, 4, 6)
@@ -21,7 +19,7 @@ STEPS = (2, 4, 6)
 def run(tmp_path, text, settings):
     """The folder of a run that keeps three models of random weights."""
     folder = RunFolder(tmp_path / "runs" / "baseline")
-    asked = settings("baseline", keep_models=3, keep_every=2)
+    asked = settings("baseline", average=3, keep_every=2)
     folder.open(asked, text)
     folder.add_start(["CPU:0"], looks_ahead=False)
     sizes = len(text.source_tokenizer), len(text.target_tokenizer)
@@ -46,58 +44,16 @@ def weights(path):
     return keras.saving.load_model(path).get_weights()
 
 
-@pytest.mark.parametrize("last", [2, None])
-def test_the_mean_is_numpys_and_its_folder_is_a_runs(run, last, capsys):
-    out = run.path / "average"
-    asked = ["--last", str(last)] if last else []
-    assert main(["average", str(run.path), *asked]) == 0
-    assert capsys.readouterr().out.strip() == str(out)
-    chosen = run.kept_models[-(last or 3) :]
-    assert_mean(out / "model.keras", chosen)
-    average = json.loads((out / "manifest.json").read_text())["average"]
-    assert average["models"] == names(chosen)
-    assert average["run"] == str(run.path)
-
-    assert main(["translate", str(out), "a casa", "--max-tokens", "2"]) == 0
-    assert main(["audit", str(out), "--length", "3"]) == 0
-    # Pages are about runs that were trained.
-    assert len(own_runs(run.path.parent, "*/config.toml", "*/*/config.toml")) == 1
-    # What is there stays.
-    assert main(["average", str(run.path)]) == 2
-    assert "to be a new folder or empty" in capsys.readouterr().err
-
-
-def test_too_few_models_are_told(run, capsys):
-    assert main(["average", str(run.path), "--last", "4"]) == 2
-    told = capsys.readouterr().err
-    assert "to hold 4 models. Received: 3" in told and "which is 3 here" in told
-    for path in run.kept_models:
-        path.unlink()
-    with pytest.raises(RunFolderError, match="some models. Received: 0"):
-        average_models(run.path)
-    assert main(["average", str(run.path.parent)]) == 2
-    assert "holds the run folders baseline: name one" in capsys.readouterr().err
-
-
 def test_a_damaged_model_or_another_runs_is_named(run, text, settings):
     oldest, _, newest = run.kept_models
-    whole = newest.read_bytes()
-    newest.write_bytes(whole[:-100])
+    newest.write_bytes(newest.read_bytes()[:-100])
     with pytest.raises(RunFolderError, match=f"{newest} cannot be read"):
-        average_models(run.path)
-    wider = settings("baseline", {"feed_forward_dim": 17}).model
-    own = settings("baseline").model
-    for config, size, message in (
-        (wider, len(text.source_tokenizer), "feed_forward_dim: 17 there"),
-        (own, 9, f"Expected {newest} to be of one run with {oldest}"),
-    ):
-        model = make(config, size, len(text.target_tokenizer), name="baseline")
-        run.keep_model(model, STEPS[-1], kept=3)
-        with pytest.raises(RunFolderError, match=message):
-            average_models(run.path)
-    assert not (run.path / "average").exists()
-    newest.write_bytes(whole)
-    assert average_models(run.path, last=1) == run.path / "average"
+        average_last(run, 3, steps=6)
+    model = make(settings("baseline").model, 9, len(text.target_tokenizer))
+    run.keep_model(model, STEPS[-1], kept=3)
+    with pytest.raises(RunFolderError, match=f"{newest} to be of .* with {oldest}"):
+        average_last(run, 3, steps=6)
+    assert not run.model.exists()
 
 
 def test_models_of_an_epoch_that_does_not_count_are_left_out(run):

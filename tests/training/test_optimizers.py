@@ -134,7 +134,7 @@ def test_adamw_decays_matrices_and_tables_alone():
 def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
     trainer, variables, assert_same, monkeypatch
 ):
-    settings = {**HALF, "keep_models": 2, "keep_every": 2}
+    settings = {**HALF, "average": 2, "keep_every": 2}
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
     whole = trainer("whole", **settings)
     to_the_end(whole)  # several steps would be read at once
