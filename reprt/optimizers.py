@@ -37,9 +37,9 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
     """Returns an optimizer with its learning rate.
 
     Args:
-        optimizer: settings such as `reprt.runs.run_settings.AdamSettings`, whose `name`
+        optimizer: settings such as `reprt.training.settings.AdamSettings`, whose `name`
             is one of `OPTIMIZERS`.
-        schedule: settings such as `reprt.runs.run_settings.InverseSqrtSettings`, whose
+        schedule: settings such as `reprt.training.settings.InverseSqrtSettings`, whose
             `name` is one of `SCHEDULES`.
         model_dim: the width of the model's embedding.
         steps: of the whole run, where a schedule ends with it.
@@ -50,7 +50,7 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
 
     Example:
 
-    >>> from reprt.runs.run_settings import AdamSettings, InverseSqrtSettings
+    >>> from reprt.training.settings import AdamSettings, InverseSqrtSettings
     >>> adam = make_optimizer(AdamSettings(), InverseSqrtSettings(), model_dim=64)
     >>> adam.beta_2
     0.98

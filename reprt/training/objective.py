@@ -8,7 +8,7 @@ from keras import ops
 from reprt.constants import END_ID, PAD_ID
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
-from reprt.runs.run_settings import TranslationSettings
+from reprt.training.settings import TranslationSettings
 from reprt.training.linear_crossentropy import linear_crossentropy
 
 
@@ -136,7 +136,7 @@ class TranslationAndSource(Objective):
     Example:
 
     >>> import reprt
-    >>> from reprt.runs.run_settings import TranslationAndSourceSettings
+    >>> from reprt.training.settings import TranslationAndSourceSettings
     >>> sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 16}
     >>> model = reprt.models.build("decoder-only", 9, 9, **sizes)
     >>> own = TranslationAndSource(model, TranslationAndSourceSettings(), steps=100)

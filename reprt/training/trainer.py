@@ -16,14 +16,14 @@ from reprt.data.rows import Rows
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
-from reprt.runs.checkpoint import (
+from reprt.training.checkpoint import (
     by_path,
     drop_older,
     restore_checkpoint,
     save_checkpoint,
 )
 from reprt.runs.run_folder import RunFolder
-from reprt.runs.run_settings import RunSettings
+from reprt.training.settings import RunSettings
 from reprt.schema import check, check_range
 from reprt.settings import from_settings
 from reprt.termination import Terminated

@@ -1,0 +1,326 @@
+"""A recipe: one TOML file that says what is trained on what, and how."""
+
+import itertools
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import Field
+
+from reprt.data.tokenizers.registry import Vocabulary
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.reading import read_toml
+from reprt.presets import PRESETS
+from reprt.settings import (
+    DecoderOnlyConfig,
+    RecurrentConfig,
+    Settings,
+    TransformerConfig,
+    check_known,
+)
+from reprt.training.settings import (
+    Batching,
+    Objective,
+    Optimizer,
+    RunSettings,
+    Schedule,
+    TextSettings,
+    TrainingSettings,
+)
+
+# The recipes that travel with the package: those of experiments/, by a link.
+SHIPPED = Path(__file__).parents[1] / "recipes"
+
+# The tables that every model may change.
+OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
+FAMILIES = (TransformerConfig, DecoderOnlyConfig, RecurrentConfig)
+
+
+def _keys_of(kind: Any) -> Any:
+    """The type of some keys of a table, whose values are checked once they are joined."""
+    schema = pydantic.TypeAdapter(kind).json_schema()
+    for each in (schema, *schema.get("$defs", {}).values()):
+        each.pop("required", None)
+    return Annotated[dict[str, Any], pydantic.WithJsonSchema(schema)]
+
+
+class OwnTables(Settings):
+    """The tables that hold for all models, or for one; keys that are left out default."""
+
+    training: _keys_of(TrainingSettings) = {}  # type: ignore[valid-type]
+    batching: _keys_of(Batching) = {}  # type: ignore[valid-type]
+    optimizer: _keys_of(Optimizer) = {}  # type: ignore[valid-type]
+    schedule: _keys_of(Schedule) = {}  # type: ignore[valid-type]
+    objective: _keys_of(Objective) = {}  # type: ignore[valid-type]
+
+    @property
+    def of_run(self) -> dict[str, dict[str, Any]]:
+        return {table: getattr(self, table) for table in OWN_TABLES}
+
+
+class ModelTable(OwnTables):
+    """A preset, what differs from it, and what differs from the recipe's tables."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _known(cls, values):
+        if isinstance(values, dict):
+            usual = PRESETS.get(values.get("preset"), PRESETS["repe"])
+            known = (*cls.model_fields, *type(usual).model_fields)
+            for key in values:
+                check_known(key, known)
+        return values
+
+
+class Trials(Settings):
+    """What each model is trained with in turn: a run for every combination."""
+
+    pairs: list[str] = []
+    """The pairs of languages, in the order in which they are trained on."""
+    seeds: list[int] = []
+    """The seeds."""
+    schedules: dict[str, _keys_of(Schedule)] = {}  # type: ignore[valid-type]
+    """Keys of `[schedule]`, by the name that the runs get from them."""
+
+    @pydantic.model_validator(mode="after")
+    def _name_the_runs(self):
+        if self.schedules and not self.seeds:
+            raise ValueError(
+                "Expected 'seeds' where there are 'schedules', for a run is called "
+                "MODEL.SCHEDULE.SEED; seeds = [0] will do. Received none."
+            )
+        for name, values in (("pairs", self.pairs), ("seeds", self.seeds)):
+            if len(set(values)) < len(values):
+                raise ValueError(f"Expected {name!r} to differ. Received: {values}.")
+        return self
+
+
+class Look(Settings):
+    """How a page shows a model."""
+
+    label: Annotated[str, Field(min_length=1)] | None = None
+    """What it calls the model; by default its name in the recipe."""
+    colour: Annotated[str, Field(pattern="^#[0-9a-f]{6}$")] | None = None
+    """The model's in pictures, such as `"#0072b2"`."""
+
+
+class PageSettings(Settings):
+    """The page on the runs; nothing here changes what is computed."""
+
+    name: (
+        Literal["report", "comparison", "families", "figure3", "readings", "table1"]
+        | None
+    ) = None
+    """By default `"report"`, or `"comparison"` where there are trials."""
+    reference: str | None = None
+    """The model from which the page gives the other models' differences."""
+    models: dict[str, Look] = {}
+    """How the page shows each model."""
+
+    def look(self, model: str) -> Look:
+        return self.models.get(model, Look())
+
+
+class Recipe(OwnTables):
+    """What a recipe's file holds. Of a key that stands at several places the last counts:
+
+    `[schedule]` and the like, the model's own, the trial's, and what was set by hand.
+    """
+
+    name: str
+    """The file's name without its ending."""
+    text: TextSettings = TextSettings()
+    vocabulary: Vocabulary = WordPieceSettings()
+    model: dict[str, Any] = {}
+    """Settings of every model."""
+    models: Annotated[dict[str, ModelTable], Field(min_length=1)]
+    trials: Trials = Trials()
+    page: PageSettings = PageSettings()
+    fallback: str | None = None
+    """The recipe that is run instead where TED is wanted and not there."""
+    by_hand: dict[str, dict[str, Any]] = {}
+    """What `--set` says of the tables above; it holds for every run."""
+
+    @pydantic.model_validator(mode="after")
+    def _about_its_models(self):
+        for each in (*self.page.models, *filter(None, [self.page.reference])):
+            check_known(each, self.models)
+        if "seed" in self.by_hand.get("training", {}) and self.trials.seeds:
+            raise ValueError(
+                "Expected trials.seeds instead of training.seed, for every run has a "
+                "seed of its own."
+            )
+        return self
+
+    @property
+    def pairs(self) -> list[str]:
+        """The pairs of languages, one after the other."""
+        return self.trials.pairs or [self.text.pair]
+
+    @property
+    def page_name(self) -> str:
+        return self.page.name or ("comparison" if self.trials.seeds else "report")
+
+    def runs(
+        self, only: Sequence[str] = (), pair: str | None = None
+    ) -> list[RunSettings]:
+        """Returns the settings of the recipe's runs on one pair.
+
+        There is one for each model, or, with `[trials]`, one for each model, schedule
+        and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
+        model, the first stands for both.
+
+        Args:
+            only: names of the runs to keep, or their beginnings up to a dot: `repe`
+                keeps `repe.text.0`. Empty for all.
+            pair: the pair; None for the first.
+
+        Raises:
+            ValueError: for settings that do not go together, or a run that is not there.
+        """
+        text = self.text.changed(pair=pair or self.pairs[0])
+        seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [{}]
+        schedules = self.trials.schedules or {"": {}}
+        found: dict[tuple[str, RunSettings], RunSettings] = {}
+        for seed, (schedule, rates), (name, model) in itertools.product(
+            seeds, schedules.items(), self.models.items()
+        ):
+            trial = {"schedule": rates, "training": seed}
+            tables = {
+                table: {
+                    **getattr(self, table),
+                    **getattr(model, table),
+                    **trial.get(table, {}),
+                    **self.by_hand.get(table, {}),
+                }
+                for table in OWN_TABLES
+            }
+            run = RunSettings.read(
+                {
+                    "name": ".".join(
+                        filter(None, (name, schedule, *map(str, seed.values())))
+                    ),
+                    "preset": model.preset,
+                    "model": {
+                        **self.model,
+                        **(model.model_extra or {}),
+                        **self.by_hand.get("model", {}),
+                    },
+                    "text": text,
+                    "vocabulary": self.vocabulary,
+                    **tables,
+                },
+                f"[models.{name}] of {self.name}",
+            )
+            found.setdefault((name, run.identity), run)
+        runs = list(found.values())
+        if len({run.training.deterministic for run in runs}) > 1:
+            raise ValueError(
+                "Expected 'deterministic' to be the same for all models of a recipe, "
+                "since TensorFlow has it for the whole process. Received both."
+            )
+        for each in only:
+            if not named(runs, [each]):
+                raise ValueError(
+                    f"The recipe {self.name!r} has the runs "
+                    f"{', '.join(run.name for run in runs)}. Asked for: {each}."
+                )
+        return named(runs, only) if only else runs
+
+
+def named(runs, beginnings):
+    """Returns the runs whose names begin so, up to a dot."""
+    beginnings = tuple(f"{each}." for each in beginnings)
+    return [run for run in runs if f"{run.name}.".startswith(beginnings)]
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Returns the files of the recipes that travel with the package, by their names.
+
+    Example:
+
+    >>> "pt_to_en" in shipped_recipes()
+    True
+    """
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Reads a recipe.
+
+    Args:
+        path: the name of a recipe of the package, or a TOML file. A file comes before a
+            name.
+        overrides: settings over those of the file, such as `"training.epochs=2"`.
+
+    Raises:
+        ValueError: for an unknown name, a file that is missing or not TOML, a key or
+            value that is not allowed, or an override that is not of the form KEY=VALUE.
+
+    Example:
+
+    >>> recipe = load_recipe(Path("pt_to_en"), ["training.epochs=2"])
+    >>> [run.name for run in recipe.runs()][:2]
+    ['baseline', 'repe']
+    """
+    shipped = shipped_recipes()
+    try:
+        tables = read_toml(path if path.is_file() else shipped.get(str(path), path))
+    except OSError as error:
+        raise ValueError(
+            f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
+            f"one of the package's recipes: {', '.join(shipped)}."
+        ) from error
+    by_hand: dict[str, Any] = {}
+    for override in overrides:
+        (table, *_), _ = keys = _key_and_value(override)
+        _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
+    recipe = Recipe.read(
+        {**tables, "name": path.stem, "by_hand": by_hand}, str(path)
+    )
+    recipe.runs()  # a mistake anywhere in the file is reported before any work is done
+    return recipe
+
+
+def _key_and_value(override: str) -> tuple[list[str], Any]:
+    key, equals, value = override.partition("=")
+    keys = key.strip().split(".")
+    if not equals or not all(keys[1:]) or not keys[1:]:
+        raise ValueError(
+            f"Expected an override such as training.epochs=2. Received: {override!r}."
+        )
+    try:
+        return keys, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return keys, value.strip()  # a bare word is a string
+
+
+def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
+    *above, last = keys
+    for each in above:
+        tables = tables.setdefault(each, {})
+        if not isinstance(tables, dict):
+            raise ValueError(f"Cannot set {'.'.join(keys)}: {each} is not a table.")
+    tables[last] = value
+
+
+def recipe_schema() -> Mapping[str, Any]:
+    """Returns the JSON schema of a recipe's file, by which editors complete its keys."""
+    schema = Recipe.model_json_schema()
+    for own in ("name", "by_hand"):
+        del schema["properties"][own]
+        schema["required"] = [each for each in schema["required"] if each != own]
+    fields = {
+        name: field
+        for family in FAMILIES
+        for name, field in family.model_json_schema()["properties"].items()
+    }
+    schema["properties"]["model"]["properties"] = fields
+    schema["$defs"]["ModelTable"]["properties"] |= fields
+    return schema

@@ -1,0 +1,163 @@
+"""What a run leaves behind, typed: where it was made, its epochs, its results."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from reprt.files import read_text
+from reprt.settings import Settings, in_one_line
+from reprt.training.settings import RunSettings
+
+Epoch = dict[str, float]
+EPOCH = pydantic.TypeAdapter(Epoch)  # one may hold a loss that is not finite
+
+
+class RunFolderError(ValueError):
+    """A folder that holds another run, or none; the message says what differs."""
+
+
+class Start(Settings):
+    """What a run was begun or continued with."""
+
+    time: str
+    command: str
+    commit: str | None
+    hardware: str
+    backend: str = "tensorflow"
+    python: str
+    versions: dict[str, str | None]
+    devices: list[str] = []
+
+
+class SentencePairs(Settings):
+    """How many a text has."""
+
+    train: int
+    dev: int
+    test: int
+
+
+class Manifest(Settings):
+    """What a run was made on."""
+
+    text: str
+    text_sha256: str
+    source_vocabulary_sha256: str
+    target_vocabulary_sha256: str
+    origin: str | None = None
+    official_text: bool
+    sentence_pairs: SentencePairs
+    looks_ahead: bool = False
+    """What the model says of its decoder once it is built."""
+    starts: list[Start] = []
+
+    @property
+    def hashes(self) -> tuple[str, str, str]:
+        """Of the text and of both vocabularies."""
+        return (
+            self.text_sha256,
+            self.source_vocabulary_sha256,
+            self.target_vocabulary_sha256,
+        )
+
+
+class Score(Settings):
+    """What sacrebleu said of a run's translations."""
+
+    metric: str
+    form: str
+    value: float
+    signature: str
+
+
+class Metrics(Settings):
+    """What came out of a run. Results that were not asked for are None."""
+
+    parameters: int
+    parameters_without_tables: int | None = None
+    train_source_tokens: int | None = None
+    train_target_tokens: int | None = None
+    train_flops: int | None = None
+    peak_memory_bytes: int | None = None
+    epochs: int
+    out_of_time: bool = False
+    averaged_models: list[str] = []
+    val_loss: float | None = None
+    """Of a mean of models, like the next; those of epochs are in the log."""
+    val_loss_per_token: float | None = None
+    finished: str
+    val_prefix_loss: float | None = None
+    val_prefix_loss_per_token: float | None = None
+    val_prefix_seconds: float | None = None
+    test_prefix_loss_per_token: float | None = None
+    test_bleu: float | None = None
+    test_bleu_signature: str | None = None
+    test_scores: list[Score] = []
+    test_seconds: float | None = None
+    examples: list[dict[str, str]] = []
+
+
+class Record(Settings):
+    """One run, live or frozen."""
+
+    settings: RunSettings
+    manifest: Manifest
+    log: list[Epoch]
+    metrics: Metrics | None = None
+    """None while it is unfinished."""
+
+    model_config = pydantic.ConfigDict(allow_inf_nan=True)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Reads a frozen experiment: one JSON object a line, a line for each run.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: if a line is damaged, naming it.
+    """
+    records = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        try:
+            records.append(Record.model_validate_json(line))
+        except pydantic.ValidationError as error:
+            raise ValueError(in_one_line(error, f"line {number} of {path}")) from None
+    return records
+
+
+def as_lines(records: Iterable[Record]) -> str:
+    """Returns what `read_records` reads."""
+    return "".join(
+        f"{record.model_dump_json(exclude_none=True)}\n" for record in records
+    )
+
+
+def read_log(path: Path) -> list[Epoch]:
+    """Returns the rows of the finished epochs; none if there is no file.
+
+    Raises:
+        ValueError: for other than numbers, naming the line.
+    """
+    if not path.exists():
+        return []
+    rows = csv.DictReader(io.StringIO(read_text(path)))
+    try:
+        return [
+            {name: float(cell) for name, cell in row.items() if cell} for row in rows
+        ]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"line {rows.line_num} of {path}: {error}.") from error
+
+
+def log_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Returns what `read_log` reads."""
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()

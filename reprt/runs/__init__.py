@@ -1,1 +1,0 @@
-"""What is asked of a run, and the folder that holds it."""
