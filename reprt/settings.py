@@ -146,11 +146,6 @@ class BlockSettings:
         return {name: getattr(self, name) for name in OF_BLOCKS}
 
     @property
-    def sizes(self) -> tuple:
-        """What decides most of the cost of a step."""
-        return tuple(getattr(self, name) for name in SIZES)
-
-    @property
     def _weights(self) -> int:
         """How many numbers the blocks and the table of positions have, about."""
         attention = 2 * self.num_heads * (self.key_dim + self.value_dim)
@@ -253,10 +248,6 @@ class TransformerConfig(BlockSettings):
             )
 
     @property
-    def sizes(self) -> tuple:
-        return (*super().sizes, self.position)
-
-    @property
     def _weights(self) -> int:
         # Two stacks, and a third attention across.
         across = 2 * self.num_heads * (self.key_dim + self.value_dim)
@@ -341,11 +332,6 @@ class RecurrentConfig:
         m, n = self.embedding_dim, self.hidden_dim
         _check_weights(9 * n * (m + n) + 24 * n * n * (self.num_layers - 1), sizes)
         _check_choices(self, RECURRENT_CHOICES)
-
-    @property
-    def sizes(self) -> tuple:
-        """What decides most of the cost of a step."""
-        return (self.num_layers, self.embedding_dim, self.hidden_dim, self.attention)
 
 
 def _check_choices(settings, known: Mapping[str, tuple[str, ...]]):
