@@ -582,8 +582,8 @@ def test_a_wrong_usage_is_status_2(arguments, capsys):
 
 
 COMMANDS = (
-    "train prepare families figure3 readings report table1 freeze translate evaluate "
-    "cost attention export audit"
+    "train families figure3 readings report table1 freeze translate evaluate "
+    "attention export audit"
 ).split()
 
 

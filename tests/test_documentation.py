@@ -51,7 +51,7 @@ def assert_reprt_takes(words):
     assert not rest or words[0] == "translate", words
     assert not [word for word in rest if word.startswith("-")], words
     assert parsed.command is not None
-    if words[0] in ("train", "prepare") and "." not in words[1]:
+    if words[0] == "train" and "." not in words[1]:
         assert words[1] in shipped_recipes(), words
     for word in words:
         if word.startswith("experiments/"):

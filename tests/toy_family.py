@@ -18,10 +18,6 @@ class BagSettings:
     dropout: float = 0.1
     sees_all: bool = False  # the whole target, later tokens as well
 
-    @property
-    def sizes(self):
-        return (self.embedding_dim,)
-
 
 class BagPrefixes(NamedTuple):
     total: Any  # of the target's embeddings, `(hypotheses, width)`

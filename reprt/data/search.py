@@ -1,4 +1,4 @@
-"""The search for the text to train on: given, prepared, cached, downloaded or built in.
+"""The search for the text to train on: given, cached, downloaded or built in.
 
 The transcripts of TED-HRLR may not be distributed with the package (CC BY-NC-ND), so
 this module searches for them. It announces when it falls back on the built-in text, and
@@ -38,8 +38,7 @@ def find(text: str, pair: str) -> Corpus:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
             the search alone; `"embedded"` for the built-in text; `"wmt14"` for that of
             WMT'14, downloaded if it is not in the cache; else the path of a folder or
-            archive laid out as the official one, or of a file that `reprt prepare`
-            made.
+            archive laid out as the official one.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, named alike. The built-in text is
             Portuguese-English whatever the pair.
@@ -112,8 +111,6 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
         place = in_home(path)
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
-        if place.suffix == ".npz":
-            return _prepared_file(place, pair)
         if not place.is_dir():
             place = unpack(place, _unpacked(place.name, sha256_of(place)))
         return ted.read(place, pair)
@@ -121,15 +118,6 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
         raise TextUnavailable(
             f"{path}, given as {setting}, cannot be used for {pair}: {error}"
         ) from error
-
-
-def _prepared_file(path: Path, pair: str) -> Corpus:
-    from reprt.data.prepared import read_prepared
-
-    corpus = read_prepared(path)
-    if corpus.pair != pair:
-        raise ValueError(f"it holds {corpus.pair}.")
-    return corpus
 
 
 def _prepared(pair: str) -> Corpus:

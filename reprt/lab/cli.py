@@ -191,12 +191,10 @@ def _parser() -> argparse.ArgumentParser:
 
     for add in (
         _train_parser,
-        _prepare_parser,
         _page_parsers,
         _freeze_parser,
         _translate_parser,
         _evaluate_parser,
-        _cost_parser,
         _attention_parser,
         _export_parser,
         _audit_parser,
@@ -230,7 +228,8 @@ def _train_parser(commands):
     parser.add_argument(
         "--plan",
         action="store_true",
-        help="only say what there is left to do, and what it will cost",
+        help="only say what there is left to do, and what it costs: parameters, "
+        "tokens, and floating-point operations by two rules",
     )
     parser.add_argument(
         "--ray",
@@ -249,19 +248,6 @@ def _train_parser(commands):
         help="with --ray, cores of each run; default 1",
     )
     parser.set_defaults(command=_train)
-
-
-def _prepare_parser(commands):
-    parser = commands.add_parser(
-        "prepare",
-        help="put a text and its ids into one file",
-        description="Learns a recipe's vocabularies and writes its text with all ids "
-        "into one file, to be given to `reprt train --text` on a machine that has no "
-        "tensorflow-text: KERAS_BACKEND=jax needs no TensorFlow then.",
-    )
-    _add_recipe(parser, pairs=1)
-    parser.add_argument("file", type=_path, help="the file, NAME.npz")
-    parser.set_defaults(command=_prepare)
 
 
 def _page_parsers(commands):
@@ -347,18 +333,6 @@ def _evaluate_parser(commands):
     parser.set_defaults(command=_evaluate)
 
 
-def _cost_parser(commands):
-    parser = commands.add_parser(
-        "cost",
-        help="parameters, tokens, operations and hours of a training",
-        description="Says what a run has cost, or what the runs of a recipe would: "
-        "parameters, tokens, floating-point operations by two rules, hours and "
-        "operations a second. It trains nothing.",
-    )
-    _add_recipe(parser, "a run folder, or ", metavar="RUN_OR_RECIPE")
-    parser.set_defaults(command=_cost)
-
-
 def _attention_parser(commands):
     parser = commands.add_parser(
         "attention",
@@ -441,23 +415,22 @@ def _audit_parser(commands):
     parser.set_defaults(command=_audit)
 
 
-def _add_recipe(parser, other="", *, metavar="RECIPE", pairs="+"):
+def _add_recipe(parser):
     """Adds a recipe, and options that take precedence over it."""
     parser.add_argument(
         "recipe",
         type=_path,
-        metavar=metavar,
-        help=f"{other}a recipe of the package, e.g. pt_to_en, or a TOML file",
+        metavar="RECIPE",
+        help="a recipe of the package, e.g. pt_to_en, or a TOML file",
     )
-    several = pairs != 1
     parser.add_argument(
         "--pair",
         type=_name,
-        nargs=pairs,
+        nargs="+",
         default=[],
         metavar="PAIR",
-        help=f"{'these pairs, one after the other' if several else 'this pair'}: of "
-        "the 14, e.g. az_to_en, or with the same layout",
+        help="these pairs, one after the other: of the 14, e.g. az_to_en, or with the "
+        "same layout",
     )
     parser.add_argument(
         "--text",
@@ -546,13 +519,6 @@ def _recipe(options):
     if options.text:
         overrides.append(f"text.source={_quoted(options.text)}")
     return load_recipe(options.recipe, overrides)
-
-
-def _prepare(options) -> int:
-    from reprt.jobs.job import prepare
-
-    print(prepare(_recipe(options), options.file))
-    return 0
 
 
 def _train(options) -> int:
@@ -661,21 +627,6 @@ def _evaluate(options) -> int:
     from reprt.jobs.evaluate_run import evaluate_run
 
     print(evaluate_run(options.run, options.split, options.text, search))
-    return 0
-
-
-def _cost(options) -> int:
-    from reprt.jobs.cost_runs import cost_of_recipe, cost_of_run
-
-    if not options.recipe.is_dir():
-        print(cost_of_recipe(_recipe(options)))
-        return 0
-    if options.pair or options.set:
-        raise ValueError(
-            "Expected a recipe with --pair or --set, for a run has its pair and its "
-            f"settings. Received: the folder {options.recipe}."
-        )
-    print(cost_of_run(options.recipe, options.text))
     return 0
 
 

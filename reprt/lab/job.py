@@ -32,7 +32,7 @@ def run_job(
         recipe: the recipe.
         only: names of the models to train; empty for all.
         out: folder of the results; None for one under `runs`.
-        plan_only: whether only to say what there is to do, and what it will cost.
+        plan_only: whether only to say what there is to do, and what it costs.
 
     Returns:
         The path of the page; of the folder, if there is none.
@@ -52,7 +52,7 @@ def run_job(
         own = large and not several_workers()
         call: Callable = in_own_process if own else operator.call
         if plan_only or large or recipe.page != "report":
-            progress.say(str(call(make_plan, work)))
+            progress.say(call(make_plan, work))
         if plan_only:
             return work[-1].folder
         errors = []
@@ -82,35 +82,6 @@ def _together():
     mirrored_strategy()
     with together():
         yield
-
-
-def prepare(recipe: Recipe, path: Path) -> Path:
-    """Writes the text of a recipe, with its ids and vocabularies, into one file.
-
-    Args:
-        recipe: the recipe.
-        path: the file.
-
-    Returns:
-        The path.
-
-    Raises:
-        ValueError: if the text is missing, or is of several pairs.
-    """
-    from reprt.data.prepared import check_ending, write_prepared
-
-    if len(recipe.pairs) > 1:
-        raise ValueError(
-            "Expected one pair, since a prepared file holds one. Received: "
-            f"{', '.join(recipe.pairs)}. Choose by --pair."
-        )
-    check_ending(path)  # before the work
-    progress = Progress()
-    (work,) = find_runs(recipe, [], path.parent, progress)
-    write_prepared(
-        work.encoded(progress), recipe.vocabulary, recipe.text.max_tokens, path
-    )
-    return path
 
 
 def write_page(page: str, folder: Path) -> Path:

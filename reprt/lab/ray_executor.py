@@ -16,7 +16,7 @@ from pathlib import Path
 
 from reprt.jobs.corpus_runs import CorpusRuns, find_runs
 from reprt.jobs.job import write_page
-from reprt.jobs.plan import Plan, make_plan
+from reprt.jobs.plan import make_plan
 from reprt.jobs.train import train_runs
 from reprt.loading import load_extra
 from reprt.progress import Progress
@@ -80,15 +80,14 @@ def run_on_ray(
     )
     signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
     try:
-        slots, gpus = _slots(ray, cpus)
+        gpus = _gpus(ray, cpus)
         # Each task has a process of its own, whose memory goes with it. The plan has
-        # one too: what measures holds on to a device.
+        # one too: its models hold on to a device.
         remote = ray.remote(
             max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
         )
         texts = [ray.put(each) for each in work]
-        plan = ray.get(remote(_plan).remote(*texts))
-        progress.say(str(dataclasses.replace(plan, at_once=slots)))
+        progress.say(ray.get(remote(make_plan).remote(work)))
         train, names = remote(_train_one), {}
         for each, text in zip(work, texts):
             for run in each.runs:
@@ -120,24 +119,18 @@ def _environment(cpus) -> dict[str, str]:
     return environment
 
 
-def _slots(ray, cpus) -> tuple[int, int]:
-    """How many runs there is room for at a time, and how many GPUs each takes."""
+def _gpus(ray, cpus) -> int:
+    """How many GPUs each run takes; some machine must have room for a run."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = 1 if any(node.get("GPU") for node in nodes) else 0
-    room = 0
-    for node in nodes:
-        of_cpus = int(node.get("CPU", 0)) // cpus
-        room += min(of_cpus, int(node.get("GPU", 0))) if gpus else of_cpus
-    if not room:
+    if not any(
+        node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes
+    ):
         raise ValueError(
             f"Expected a machine with {cpus} cores"
             f"{' and a GPU' if gpus else ''} for a run. Received: {nodes}."
         )
-    return room, gpus
-
-
-def _plan(*work: CorpusRuns) -> Plan:
-    return make_plan(work)
+    return gpus
 
 
 def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings, page: str):

@@ -37,11 +37,8 @@ class CorpusRuns:
         """
         # Imported here, so that mistakes are reported before TensorFlow loads.
         from reprt.data.encoding import encode
-        from reprt.data.prepared import PreparedCorpus
 
         settings = self.runs[0].vocabulary, self.runs[0].text.max_tokens
-        if isinstance(self.corpus, PreparedCorpus):
-            return self.corpus.encoded(*settings)
         return encode(self.corpus, *settings, cache(), progress.show)
 
 

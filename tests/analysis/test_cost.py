@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 
 import numpy as np
@@ -18,7 +19,7 @@ from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.cli import main
 from reprt.decoding.translator import Translator
 from reprt.presets import preset
-from reprt.reports.cost import RULE, power
+from reprt.reports.cost import power
 from reprt.reports.tables import markdown
 from reprt.runs.run_folder import RunFolder
 
@@ -74,16 +75,15 @@ def finished(tmp_path, tmp_path_factory, monkeypatch):
     return shutil.copytree(tiny_run.trained(base), tmp_path / "tiny")
 
 
-def cost(capsys, *arguments):
-    """What `reprt cost` says, by model."""
-    assert main(["cost", *map(str, arguments)]) == 0
-    page = capsys.readouterr().out
-    assert page.endswith(f"{RULE}\n")
-    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    return {cells[0].removeprefix("| "): cells[1:] for cells in rows[1:]}
+def planned(capsys, folder, *more):
+    """The costs in a plan of the folder's recipe, by model."""
+    asked = [*tiny_run.arguments(folder, *more), "--out", str(folder / "other")]
+    assert main(["train", *asked, "--plan"]) == 0
+    rows = [re.split(" {2,}", row) for row in capsys.readouterr().err.splitlines()]
+    return {cells[1]: cells[4:] for cells in rows if cells[2:3] == ["to do"]}
 
 
-def test_a_runs_folder_tells_what_it_cost(finished, capsys):
+def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     run = finished / "out" / "repe"
     translator, lengths = Translator.load(run), []
     model, place = translator.model, finished / "text" / "datasets" / "pt_to_en"
@@ -107,48 +107,20 @@ def test_a_runs_folder_tells_what_it_cost(finished, capsys):
     log = RunFolder(run).log()
     assert sum(row["train_tokens"] for row in log) == expected["train_target_tokens"]
 
-    said = cost(capsys, run)["repe"]
-    *counted, by_parameters, flops, hours, _ = said
-    assert flops == power(expected["train_flops"])
-    assert float(hours) == round(metrics["total_train_seconds"] / 3600, 3)
-    assert counted == [f"{expected[name]:,}" for name in list(expected)[:4]]
     tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
-    assert by_parameters == power(6 * expected["parameters_without_tables"] * tokens)
-    assert " | ".join(said) in (finished / "out" / "report.md").read_text()
+    cells = [f"{expected[name]:,}" for name in list(expected)[:4]]
+    cells.append(power(6 * expected["parameters_without_tables"] * tokens))
+    cells.append(power(expected["train_flops"]))
+    hours = f"{metrics['total_train_seconds'] / 3600:.3f}"
+    page = (finished / "out" / "report.md").read_text()
+    assert " | ".join([*cells, hours]) in page
 
-    # A run of an earlier version, or one under way, is counted on its text.
-    (run / "metrics.json").unlink()
-    assert cost(capsys, run)["repe"] == said
-    # A recipe costs the same, before it is trained.
-    recipe = cost(capsys, finished / "tiny.toml", "--text", finished / "text")
-    assert list(recipe) == ["baseline", "repe"]
-    assert recipe["repe"] == [*said[:6], "–", "– |"]
-
-    other = place / "pt.train"
-    other.write_text(other.read_text("utf-8").replace("a", "o"), "utf-8")
-    assert main(["cost", str(run), "--text", str(finished / "text")]) == 2
-    assert "Say where it is by --text" in capsys.readouterr().err
-
-
-def test_a_recipe_costs_what_it_is_asked_to_be(finished, capsys):
-    recipe, text = finished / "tiny.toml", finished / "text"
-    usual = cost(capsys, recipe, "--text", text)["repe"]
-    other = text / "datasets" / "gl_to_en"
-    shutil.copytree(text / "datasets" / "pt_to_en", other)
-    for path in other.glob("pt.*"):
-        path.rename(path.with_suffix("").with_name(f"gl{path.suffix}"))
-    (other / "en.train").write_text("a b c d e\n" * 33)
+    plan = planned(capsys, finished)
+    assert list(plan) == ["baseline", "repe"] and plan["repe"] == cells
     changes = ["--set", "training.epochs=6", "--set", "models.repe.num_blocks=2"]
-    asked = ["--text", text, *changes, "--pair", "gl_to_en"]
-    changed = cost(capsys, recipe, *asked)
-    assert list(changed) == ["baseline", "repe"]
-    deeper = [int(cells[1].replace(",", "")) for cells in (usual, changed["repe"])]
-    assert deeper[1] == 2 * deeper[0]
-    assert changed["repe"][3] == f"{6 * 33 * 6:,}"  # [START] and five words
-
-    # A run is what it is.
-    assert main(["cost", str(finished / "out" / "repe"), *changes[:2]]) == 2
-    assert "a recipe with --pair or --set" in capsys.readouterr().err
+    changed = planned(capsys, finished, *changes)["repe"]
+    assert changed[1] == f"{2 * expected['parameters_without_tables']:,}"
+    assert changed[3] == f"{3 * expected['train_target_tokens']:,}"
 
 
 # The blog's table; which of its numbers are what, docs/cost.md says.

@@ -210,7 +210,7 @@ def listening(path):
     "kind, make",
     [("a pipe", os.mkfifo), ("a socket", listening)],
 )
-@pytest.mark.parametrize("name", ["text", "text.tgz", "text.npz"])
+@pytest.mark.parametrize("name", ["text", "text.tgz"])
 def test_a_text_is_a_file_or_a_folder(tmp_path, monkeypatch, capsys, name, kind, make):
     monkeypatch.chdir(tmp_path)
     make(name)

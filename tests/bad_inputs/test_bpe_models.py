@@ -11,7 +11,6 @@ from sentencepiece import sentencepiece_model_pb2 as messages
 from reprt.cli import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
-from reprt.data.prepared import read_prepared, write_prepared
 from reprt.data.tokenizers.bpe import BPE, BPESettings
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder, RunFolderError
@@ -110,18 +109,6 @@ def test_sizes_that_cannot_be_are_told(corpus, tmp_path):
         with pytest.raises(ValueError, match=f"'size' in .* Received: {size}"):
             dataclasses.replace(SETTINGS["shared"], size=size).learn(corpus, tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_prepared_file_with_other_vocabularies_is_refused(corpus, tmp_path):
-    text = encode(corpus, SETTINGS["tagged"], 24, tmp_path)
-    path = tmp_path / "text.npz"
-    write_prepared(text, SETTINGS["shared"], 24, path)
-    with pytest.raises(ValueError, match=r"text.npz .* start with \[START\]"):
-        read_prepared(path)
-    edges = dataclasses.replace(text, target_tokenizer=text.source_tokenizer)
-    write_prepared(edges, SETTINGS["tagged"], 24, path)
-    with pytest.raises(ValueError, match="targets with <en>, received <pt> and <pt>"):
-        read_prepared(path)
 
 
 def test_models_of_another_side_or_run_are_refused(corpus, settings, tmp_path):

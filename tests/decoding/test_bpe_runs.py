@@ -1,9 +1,8 @@
-"""A run with BPE from its folder: translated, exported; its text prepared."""
+"""A run with BPE from its folder: translated and exported."""
 
 import dataclasses
 
 import naive
-import numpy as np
 import pytest
 import tensorflow as tf
 import tiny
@@ -12,7 +11,6 @@ from reprt import models
 from reprt.cli import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
-from reprt.data.prepared import read_prepared, write_prepared
 from reprt.data.tokenizers.bpe import BPESettings
 from reprt.decoding.export import ExportedTranslator
 from reprt.decoding.translator import Translator
@@ -60,12 +58,3 @@ def test_what_is_exported_translates_as_the_command_does(run, briefly, capsys):
     assert any("the first 9 of" in note for note in translations[5].notes)
     attended = translator.attention(SENTENCES[0])
     assert (attended.source[0], attended.target[0]) == ("<pt>", "<en>")
-
-
-def test_a_prepared_text_is_the_same(text, tmp_path):
-    write_prepared(text, TAGGED, 24, tmp_path / "text.npz")
-    again = read_prepared(tmp_path / "text.npz").encoded(TAGGED, 24)
-    assert again.digest() == text.digest()
-    assert list(again.test_words) == list(text.test_words)
-    for one, other in zip(text.train.target, again.train.target, strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -18,7 +18,7 @@ from tiny import VOCABULARY, Lines, one_vocabulary
 from variants import COMPARED
 
 from reprt.data import pack
-from reprt.data.prepared import write_prepared
+from reprt.data.encoding import encode
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
 from reprt.runs.checkpoint import restore_checkpoint
@@ -43,9 +43,11 @@ tf.config.set_logical_device_configuration(cpu, logical)
 import test_distribution as test
 from tiny import VOCABULARY, settings
 from variants import COMPARED
-from reprt.data.prepared import read_prepared
+from reprt.data.corpora import embedded
+from reprt.data.encoding import encode
 
-text = read_prepared(folder / "text.npz").encoded(VOCABULARY, 24)
+corpus = embedded.load(train=33, dev=10, test=4)
+text = encode(corpus, VOCABULARY, 24, folder / "cache")
 test.train(folder, "repe", text, settings)
 test.fit(folder, settings)
 tf.config.run_functions_eagerly(True)
@@ -155,7 +157,7 @@ def fit(folder, settings):
 def runs(tmp_path_factory, text, settings):
     """What one and two replicas make of the same work."""
     one, two = (tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2))
-    write_prepared(text, VOCABULARY, 24, two / "text.npz")
+    encode(text.corpus, VOCABULARY, 24, two / "cache")  # which the other process reads
     here = pathlib.Path(__file__).parent
     arguments = [str(two), str(here), str(here.parent)]
     process = subprocess.Popen([sys.executable, "-c", TWO_REPLICAS, *arguments])

@@ -15,14 +15,14 @@ import pytest
 from tiny import VOCABULARY, one_vocabulary
 from variants import COMPARED
 
-from reprt.data.prepared import write_prepared
+from reprt.data.encoding import encode
 
 pytest.importorskip("jax")
 pytestmark = pytest.mark.long
 HERE = pathlib.Path(__file__).parent
 NAMES = {1: tuple(COMPARED), 2: ("repe", "baseline", "recurrent")}  # by devices
 SCRIPT = """
-import json, pathlib, sys
+import json, os, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])
 sys.path[:0] = sys.argv[2:]
@@ -32,14 +32,16 @@ import keras
 import numpy as np
 import tiny_run
 from reprt.cli import main
-from reprt.data.prepared import read_prepared
+from reprt.data.corpora import embedded
+from reprt.data.encoding import encode
 from reprt.runs.run_folder import RunFolder
 from reprt.training.trainer import Trainer
 from tiny import VOCABULARY, Lines, one_vocabulary, settings
 from variants import COMPARED
 
 assert keras.backend.backend() == "jax"
-text = read_prepared(folder / "text.npz").encoded(VOCABULARY, 24)
+corpus = embedded.load(train=33, dev=10, test=4)
+text = encode(corpus, VOCABULARY, 24, folder / "cache")
 
 
 def trainer(name, *arguments, **keywords):
@@ -101,8 +103,9 @@ results["losses"] = [row["train_loss"] for row in one.folder.log()]
 # The whole command, translations and all.
 recipe = folder / "tiny.toml"
 recipe.write_text("[text]\\nmax_tokens = 24\\n" + tiny_run.RECIPE)
-asked = ["train", str(recipe), "--text", str(folder / "text.npz"), "--only"]
-asked += ["baseline"]
+os.environ["REPRT_CACHE"] = str(folder / "cache")
+tiny_run.write_corpus(folder, train=33, dev=10, test=4)
+asked = ["train", str(recipe), "--text", str(folder / "text"), "--only", "baseline"]
 asked += ["--set", "training.epochs=1", "--out", str(folder / "out")]
 assert main(asked) == 0
 results["metrics"] = RunFolder(folder / "out" / "baseline").metrics()
@@ -140,7 +143,8 @@ def on_jax(request, expected, tmp_path_factory, text):
         (folder / f"{name}.npz").write_bytes(
             (expected[0] / f"{name}.npz").read_bytes()
         )
-    write_prepared(text, VOCABULARY, 24, folder / "text.npz")
+    # A cache that was filled where TensorFlow is serves where it is not.
+    encode(text.corpus, VOCABULARY, 24, folder / "cache")
     devices = f"--xla_force_host_platform_device_count={request.param}"
     places = [str(folder), str(HERE), str(HERE.parent), str(HERE.parents[1])]
     finished = subprocess.run(
