@@ -1,6 +1,5 @@
 """Optimizers and learning rates by name."""
 
-import dataclasses
 from collections.abc import Callable
 
 import keras
@@ -66,6 +65,6 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
 
 
 def _constants(settings) -> dict:
-    constants = dataclasses.asdict(settings)
+    constants = dict(settings)
     del constants["name"]
     return constants

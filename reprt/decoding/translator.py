@@ -14,7 +14,10 @@ from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
+from reprt.models.saving import load_model
+from reprt.training.settings import settings_of
 
+SIDES = ("source", "target")
 ROWS = 256  # hypotheses in a batch
 AHEAD = 1024  # sentences that are read before the first of them is translated
 
@@ -103,10 +106,7 @@ class Translator:
         max_tokens: int = 128,
         search: Mapping[str, Any] = types.MappingProxyType({}),
     ):
-        for side, tokenizer in (
-            ("source", source_tokenizer),
-            ("target", target_tokenizer),
-        ):
+        for side, tokenizer in zip(SIDES, (source_tokenizer, target_tokenizer)):
             if not isinstance(tokenizer, Tokenizer):
                 raise ValueError(
                     f"Expected `{side}_tokenizer` to be one of reprt.data.tokenizers, "
@@ -135,16 +135,14 @@ class Translator:
             **search: arguments of `reprt.decoding.BeamSearch`.
 
         Raises:
-            RunFolderError: if it is not a run folder, or has no model yet.
+            ValueError: if it is not a run folder, or has no model of its settings yet.
         """
-        from reprt.runs.run_folder import RunFolder
-
-        folder = RunFolder(Path(run))
-        longest = folder.run().text.max_tokens
-        model = folder.load_model()
-        source = folder.tokenizer("source", model.source_vocab_size)
-        target = folder.tokenizer("target", model.target_vocab_size)
-        return cls(model, source, target, longest, search)
+        run = Path(run)
+        settings = settings_of(run)
+        kind = settings.vocabulary.tokenizer
+        sides = (kind.read(run / f"{side}{kind.ending}") for side in SIDES)
+        model = load_model(run / "model.keras")
+        return cls(model, *sides, settings.text.max_tokens, search)
 
     def __call__(self, sentences: str | Sequence[str]):
         """Returns the `Translation` of a sentence, or a list of those of several."""

@@ -21,7 +21,7 @@ from reprt.constants import (
     STEEPEST_PENALTY,
 )
 from reprt.loading import load_keras
-from reprt.reports.registry import page_on, pages
+from reprt.lab.pages.registry import page_on, pages
 from reprt.termination import Terminated
 
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
@@ -511,7 +511,7 @@ def _add_out(parser, default):
 
 
 def _recipe(options):
-    from reprt.runs.recipe import load_recipe
+    from reprt.lab.recipe import load_recipe
 
     overrides = list(options.set)
     if options.pair:
@@ -528,13 +528,13 @@ def _train(options) -> int:
     if options.ray and options.plan:
         raise ValueError("Expected --plan or --ray. Received both.")
     if options.ray:
-        from reprt.jobs.ray_executor import run_on_ray
+        from reprt.lab.ray_executor import run_on_ray
 
         where = options.ray, 1 if options.cpus is None else options.cpus
         print(run_on_ray(recipe, options.only, options.out, *where))
         return 0
 
-    from reprt.jobs.job import run_job
+    from reprt.lab.job import run_job
 
     print(run_job(recipe, options.only, options.out, plan_only=options.plan))
     return 0
@@ -551,7 +551,7 @@ def _page(options) -> int:
 
 
 def _freeze(options) -> int:
-    from reprt.reports.freeze import freeze
+    from reprt.lab.pages.freeze import freeze
 
     place, unfinished = freeze(options.runs, options.out)
     if unfinished:
@@ -624,7 +624,7 @@ def _line(number, found, options):
 def _evaluate(options) -> int:
     search = _search(options)
     load_keras()
-    from reprt.jobs.evaluate_run import evaluate_run
+    from reprt.lab.evaluate import evaluate_run
 
     print(evaluate_run(options.run, options.split, options.text, search))
     return 0
@@ -690,7 +690,7 @@ def _audit(options) -> int:
 
 def _model(path):
     if path.is_dir():
-        from reprt.runs.run_folder import RunFolder
+        from reprt.lab.folder import RunFolder
 
         return RunFolder(path).load_model()
     from reprt.models.saving import load_model

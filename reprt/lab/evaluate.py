@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from reprt.jobs.corpus_runs import text_of_run
+from reprt.lab.texts import text_of_run
 from reprt.progress import Progress
-from reprt.reports.evaluation import evaluation_table
-from reprt.runs.provenance import provenance
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.pages.evaluation import evaluation_table
+from reprt.lab.provenance import provenance
+from reprt.lab.folder import RunFolder
 
 
 def evaluate_run(
@@ -31,7 +31,7 @@ def evaluate_run(
     from reprt.decoding.translator import Translator
 
     folder, progress, search = RunFolder(path), Progress(), search or {}
-    run = folder.run()
+    run = folder.settings()
     translator = Translator.load(path, **search)
     corpus = text_of_run(folder, source)
     sentences = getattr(corpus, split)
@@ -61,7 +61,7 @@ def evaluate_run(
             "dtype": translator.model.dtype_policy.name,
         },
         **found.as_json(),
-        "provenance": provenance(),
+        "provenance": provenance().as_table(),
     }
     table = evaluation_table(result)
     folder.write_evaluation(split, result, table)

@@ -10,7 +10,6 @@ from typing import Any
 import tomli_w
 
 from reprt.data.encoding import EncodedCorpus
-from reprt.data.tokenizers.base import Tokenizer
 from reprt.files import is_unfinished, lock_file, locked, whole_file, whole_folder
 from reprt.files import write_text
 from reprt.lab.provenance import provenance
@@ -23,8 +22,8 @@ from reprt.lab.records import (
     log_text,
     read_log,
 )
-from reprt.reading import read_json, read_toml
-from reprt.training.settings import TABLES, RunSettings
+from reprt.reading import read_json
+from reprt.training.settings import TABLES, RunSettings, settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,28 +164,11 @@ class RunFolder:
         return self._read(Manifest, read_json, "manifest.json")
 
     def settings(self) -> RunSettings:
-        """Returns what was asked for.
-
-        Raises:
-            RunFolderError: if this is no run folder, or its settings cannot be read.
-        """
-        if not (self.path / "config.toml").is_file():
-            raise RunFolderError(
-                f"Expected {self.path} to be a run folder. `reprt train` makes one for "
-                f"each model. Received {self._what_it_is()}."
-            )
-        return self._read(RunSettings, read_toml, "config.toml")
-
-    def _what_it_is(self) -> str:
-        """Says what stands in the place of a run folder."""
-        if not self.path.exists():
-            return "a path that does not exist"
-        if not self.path.is_dir():
-            return "a file"
-        inside = sorted(path.parent.name for path in self.path.glob("*/config.toml"))
-        if inside:
-            return f"a folder that holds the run folders {', '.join(inside)}: name one"
-        return "a folder without a config.toml"
+        """Returns what was asked for; a `RunFolderError` says what is wrong."""
+        try:
+            return settings_of(self.path)
+        except (OSError, ValueError) as error:
+            raise RunFolderError(str(error)) from error
 
     def write_log(self, rows: Sequence[Mapping[str, Any]]):
         """Writes one row an epoch."""
@@ -220,48 +202,6 @@ class RunFolder:
         if self.writable:
             with whole_file(self.path / name) as file:
                 model.save(file.name)
-
-    def load_model(self):
-        """Returns the model of the run.
-
-        Raises:
-            RunFolderError: if there is none, its file cannot be read, or holds another
-                model than the run's.
-        """
-        # Pages read runs without Keras, which takes seconds to load.
-        from reprt.models.saving import load_model
-
-        settings = self.settings().model
-        if not self.model.exists():
-            raise RunFolderError(
-                f"Expected {self.path} to hold model.keras. A run has it after its "
-                "first epoch. Train it further."
-            )
-        model = load_model(self.model)
-        if getattr(model, "config", None) != settings:
-            raise RunFolderError(
-                f"Expected {self.model} to hold the model of config.toml, {settings!r}. "
-                f"Received: {getattr(model, 'config', model)!r}."
-            )
-        return model
-
-    def tokenizer(self, side: str) -> Tokenizer:
-        """Returns the tokenizer of one side, `"source"` or `"target"`.
-
-        Raises:
-            RunFolderError: if the file is missing, or is not the vocabulary that the
-                run was begun with.
-        """
-        kind = self.settings().vocabulary.tokenizer
-        path = self.path / f"{side}{kind.ending}"
-        tokenizer = kind.read(path)
-        expected = getattr(self.manifest(), f"{side}_vocabulary_sha256")
-        if tokenizer.digest() != expected:
-            raise RunFolderError(
-                f"Expected {path} to be the vocabulary that the run was begun with, of "
-                f"sha256 {expected[:16]}. Received: {tokenizer.digest()[:16]}."
-            )
-        return tokenizer
 
     def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):
         """Writes what `reprt evaluate` found, for programs and for people."""

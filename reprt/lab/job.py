@@ -1,4 +1,4 @@
-"""A recipe from its text to its report."""
+"""A recipe from its text to its page."""
 
 import contextlib
 import dataclasses
@@ -7,13 +7,16 @@ import operator
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reprt.jobs.corpus_runs import find_runs
-from reprt.jobs.plan import make_plan
-from reprt.jobs.processes import in_own_process
-from reprt.jobs.train import train_runs
+import tomli_w
+
+from reprt.files import write_text
+from reprt.lab.pages import PAGES, SETTINGS, write_page
+from reprt.lab.plan import make_plan
+from reprt.lab.processes import in_own_process
+from reprt.lab.recipe import Recipe
+from reprt.lab.texts import find_runs
+from reprt.lab.train import train_runs
 from reprt.progress import Progress
-from reprt.reports.registry import pages
-from reprt.runs.recipe import Recipe
 from reprt.training.workers import is_chief, several_workers
 
 
@@ -32,7 +35,7 @@ def run_job(
         recipe: the recipe.
         only: names of the models to train; empty for all.
         out: folder of the results; None for one under `runs`.
-        plan_only: whether only to say what there is to do, and what it costs.
+        plan_only: whether only to say what there is to do, and what it will cost.
 
     Returns:
         The path of the page; of the folder, if there is none.
@@ -43,15 +46,15 @@ def run_job(
         ConnectionError: if this is one of several workers, and another was lost.
         ValueError: for a text that is missing, or a folder that holds other runs.
     """
-    recipe.runs(embedded=False, only=only)  # an unknown model is reported first
     progress = Progress()
     with _together():
         work = find_runs(recipe, only, out, progress)
+        recipe = work[-1].recipe
         large = len(work) > 1 or bool(recipe.trials.seeds)
         # Workers that train together have met in this process.
         own = large and not several_workers()
         call: Callable = in_own_process if own else operator.call
-        if plan_only or large or recipe.page != "report":
+        if plan_only or large or recipe.page_name != "report":
             progress.say(call(make_plan, work))
         if plan_only:
             return work[-1].folder
@@ -62,9 +65,9 @@ def run_job(
             trials = [[run] for run in each.runs]
             for runs in trials if recipe.trials.seeds else [each.runs]:
                 part = dataclasses.replace(each, runs=runs)
-                write = functools.partial(write_page, recipe.page, each.folder)
+                write = functools.partial(write_pages, recipe, each.folder)
                 errors += call(train_runs, part, write)
-    page = write_page(recipe.page, work[-1].folder)
+    page = write_pages(recipe, work[-1].folder)
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
     return page
@@ -84,8 +87,13 @@ def _together():
         yield
 
 
-def write_page(page: str, folder: Path) -> Path:
-    """Writes what a recipe's `page` is on the runs in the folder of a text.
+def write_pages(recipe: Recipe, folder: Path) -> Path:
+    """Writes what a recipe says of its page, and the page on the runs there are.
+
+    Args:
+        recipe: the recipe.
+        folder: that of the runs on a text. A page on several texts goes into the folder
+            above it.
 
     Returns:
         The path of the page; the folder, if there is no run yet or another worker
@@ -93,7 +101,8 @@ def write_page(page: str, folder: Path) -> Path:
     """
     if not is_chief() or not any(folder.glob("*/config.toml")):
         return folder
-    asked = pages()[page]
-    if asked.each_text:
-        pages()[asked.each_text].write(folder)
-    return asked.write(folder.parent if asked.several_texts else folder)
+    page = recipe.page.changed(name=recipe.page_name)
+    if PAGES[recipe.page_name].several_texts:
+        folder = folder.parent
+    write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
+    return write_page(folder)

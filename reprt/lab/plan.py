@@ -1,14 +1,13 @@
 """What a job has left to do, and what it costs, said before it begins."""
 
-import dataclasses
 from collections.abc import Sequence
 
 from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batch_plan import BatchPlan
-from reprt.jobs.corpus_runs import CorpusRuns
+from reprt.lab.texts import CorpusRuns
 from reprt.progress import Progress
-from reprt.reports.cost import power
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.pages.cost import power
+from reprt.lab.folder import RunFolder
 
 HEAD = (
     "pair | run | state | steps left | parameters | without tables | source tokens | "
@@ -33,7 +32,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
         for run in work.runs:
             files, training = RunFolder(work.folder / run.name), run.training
             done, finished = len(files.log()), files.metrics() is not None
-            plan = BatchPlan(text.train.lengths, **dataclasses.asdict(run.batching))
+            plan = BatchPlan(text.train.lengths, **dict(run.batching))
             steps = training.steps or training.epochs * plan.steps
             left = 0 if finished else max(0, steps - done * plan.steps)
             together += left

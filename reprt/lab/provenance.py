@@ -6,11 +6,12 @@ import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from reprt import __version__
+from reprt.lab.records import Start
 
 PACKAGES = (
     "keras",
@@ -28,24 +29,33 @@ def command() -> str:
     return shlex.join(["reprt", *sys.argv[1:]])
 
 
-def provenance(asked_by: str | None = None) -> dict[str, Any]:
-    """Returns what makes a number traceable: when, how and with what it came about.
+def provenance(
+    asked_by: str | None = None,
+    devices: Sequence[str] = (),
+    accelerators: Sequence[str] = (),
+) -> Start:
+    """Returns when, how and with what something came about.
 
     Args:
         asked_by: the command; None for this process's.
+        devices: one for each replica of a training.
+        accelerators: the names of the GPUs among them.
     """
-    return {
-        "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "command": command() if asked_by is None else asked_by,
-        "commit": _commit(),
-        "hardware": _hardware(),
-        "backend": _backend(),
-        "python": platform.python_version(),
-        "versions": {
+    import keras
+
+    return Start(
+        time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        command=command() if asked_by is None else asked_by,
+        commit=_commit(),
+        hardware=", ".join([_hardware(), *accelerators]),
+        backend=keras.backend.backend(),
+        python=platform.python_version(),
+        versions={
             "reprt": __version__,
             **{name: _version(name) for name in PACKAGES},
         },
-    }
+        devices=list(devices),
+    )
 
 
 def _version(package):
@@ -74,12 +84,6 @@ def _commit():
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit.decode().strip() + ("+" if changed else "")
-
-
-def _backend():
-    import keras
-
-    return keras.backend.backend()
 
 
 def _hardware():

@@ -14,16 +14,17 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.jobs.corpus_runs import CorpusRuns, find_runs
-from reprt.jobs.job import write_page
-from reprt.jobs.plan import make_plan
-from reprt.jobs.train import train_runs
+from reprt.lab.texts import CorpusRuns, find_runs
+from reprt.lab.job import write_pages
+from reprt.lab.plan import make_plan
+from reprt.lab.train import train_runs
 from reprt.loading import load_extra
 from reprt.progress import Progress
-from reprt.runs.provenance import command
-from reprt.runs.recipe import Recipe
-from reprt.runs.run_folder import RunFolder, RunFolderError
-from reprt.runs.run_settings import RunSettings
+from reprt.lab.provenance import command
+from reprt.lab.recipe import Recipe
+from reprt.lab.folder import RunFolder
+from reprt.lab.records import RunFolderError
+from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
 HERE = "here"
@@ -92,7 +93,7 @@ def run_on_ray(
         for each, text in zip(work, texts):
             for run in each.runs:
                 if RunFolder(each.folder / run.name).metrics() is None:
-                    task = train.remote(command(), text, run, recipe.page)
+                    task = train.remote(command(), text, run)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)
     finally:
@@ -103,16 +104,14 @@ def run_on_ray(
             "again, and leaves alone what has finished."
         )
     for each in work:
-        page = write_page(recipe.page, each.folder)
+        page = write_pages(each.recipe, each.folder)
     return page
 
 
 def _environment(cpus) -> dict[str, str]:
     """What workers are to know of this process's settings."""
     environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(PASSED_ON)
+        name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
     }
     # TensorFlow would take all cores for each run.
     environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
@@ -133,9 +132,9 @@ def _gpus(ray, cpus) -> int:
     return gpus
 
 
-def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings, page: str):
+def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings):
     """What a worker does, for the command that asked for it."""
-    write = functools.partial(write_page, page, work.folder)
+    write = functools.partial(write_pages, work.recipe, work.folder)
     part = dataclasses.replace(work, runs=[run])
     for error in train_runs(part, write, asked_by):
         raise error

@@ -144,8 +144,10 @@ class Recipe(OwnTables):
     page: PageSettings = PageSettings()
     fallback: str | None = None
     """The recipe that is run instead where TED is wanted and not there."""
+    overrides: list[str] = []
+    """What `--set` says."""
     by_hand: dict[str, dict[str, Any]] = {}
-    """What `--set` says of the tables above; it holds for every run."""
+    """What it says of tables that models may change; it holds for every run."""
 
     @pydantic.model_validator(mode="after")
     def _about_its_models(self):
@@ -282,7 +284,13 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         (table, *_), _ = keys = _key_and_value(override)
         _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
     recipe = Recipe.read(
-        {**tables, "name": path.stem, "by_hand": by_hand}, str(path)
+        {
+            **tables,
+            "name": path.stem,
+            "overrides": [*overrides],
+            "by_hand": by_hand,
+        },
+        str(path),
     )
     recipe.runs()  # a mistake anywhere in the file is reported before any work is done
     return recipe
@@ -313,7 +321,7 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
 def recipe_schema() -> Mapping[str, Any]:
     """Returns the JSON schema of a recipe's file, by which editors complete its keys."""
     schema = Recipe.model_json_schema()
-    for own in ("name", "by_hand"):
+    for own in ("name", "overrides", "by_hand"):
         del schema["properties"][own]
         schema["required"] = [each for each in schema["required"] if each != own]
     fields = {

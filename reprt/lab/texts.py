@@ -5,15 +5,15 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.search import TextUnavailable, find
 from reprt.files import cache
 from reprt.progress import Progress
-from reprt.reports.registry import page_named
-from reprt.runs.recipe import Recipe
-from reprt.runs.run_folder import RunFolder, RunFolderError
-from reprt.runs.run_settings import RunSettings
+from reprt.lab.pages import PAGES
+from reprt.lab.recipe import Recipe, load_recipe
+from reprt.lab.folder import RunFolder
+from reprt.lab.records import RunFolderError
+from reprt.training.settings import RunSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,11 +21,13 @@ class CorpusRuns:
     """The runs of a recipe on one text.
 
     Attributes:
+        recipe: the recipe, or its fallback.
         corpus: the text.
         runs: their settings.
         folder: where their folders are.
     """
 
+    recipe: Recipe
     corpus: Corpus
     runs: Sequence[RunSettings]
     folder: Path
@@ -48,33 +50,28 @@ def find_runs(
     """Finds the text of each of a recipe's pairs, and says what was found.
 
     Args:
-        recipe: the recipe.
+        recipe: the recipe. Where TED is wanted and missing, its fallback is run.
         only: names of the runs; empty for all.
         out: folder of the results; None for one under `runs`.
         progress: where it is said.
 
     Raises:
         TextUnavailable: if no pair has one.
-        ValueError: if the recipe asks for a page that is not there.
     """
-    page = page_named(recipe.page, f"the recipe {recipe.name!r}")
-    # A page on many texts gathers the folders of all, and of no built-in text.
-    many = page.several_texts or len(recipe.pairs) > 1
-    source = recipe.text.source
-    if source == "embedded" and len(recipe.pairs) > 1:
-        raise ValueError(
-            "Expected one pair with the embedded corpus, which has one. Received: "
-            f"{', '.join(recipe.pairs)}. Choose by --pair."
-        )
-    if many and source == "auto":
-        source = "ted"
-    work, missing = [], []
+    # A page on many texts gathers the folders of all.
+    many = PAGES[recipe.page_name].several_texts or len(recipe.pairs) > 1
+    source, work, missing = recipe.text.source, [], []
     for pair in recipe.pairs:
         try:
-            corpus = find(source, pair)
+            corpus = find("ted" if source == "auto" else source, pair)
         except TextUnavailable as error:
-            if not recipe.pairs[1:]:
-                raise
+            if recipe.fallback and source == "auto":
+                progress.say(
+                    f"{error}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT "
+                    "IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
+                )
+                instead = load_recipe(Path(recipe.fallback), recipe.overrides)
+                return find_runs(instead, only, out, progress)
             missing.append(error)
             # The search for TED tells at length where it looked.
             reason = str(error).splitlines()[0]
@@ -84,11 +81,10 @@ def find_runs(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
             f"{len(corpus.test):,} pairs, from {corpus.origin}"
         )
-        runs = recipe.runs(corpus.name == embedded.NAME, only, pair)
         folder = out or Path("runs") / recipe.name
         if many or out is None:
             folder /= _slug(corpus)
-        work.append(CorpusRuns(corpus, runs, folder))
+        work.append(CorpusRuns(recipe, corpus, recipe.runs(only, pair), folder))
     if not work:
         raise missing[0]
     return work
@@ -105,12 +101,12 @@ def text_of_run(folder: RunFolder, source: str | None = None) -> Corpus:
         RunFolderError: if another text is there.
         TextUnavailable: if none is.
     """
-    settings, manifest = folder.run().text, folder.manifest()
+    settings, manifest = folder.settings().text, folder.manifest()
     corpus = find(source or settings.source, settings.pair)
-    if corpus.digest() != manifest["text_sha256"]:
+    if corpus.digest() != manifest.text_sha256:
         raise RunFolderError(
-            f"Expected the text of the run, {manifest['text']} with sha256 "
-            f"{manifest['text_sha256'][:16]}. Received: {corpus.name} from "
+            f"Expected the text of the run, {manifest.text} with sha256 "
+            f"{manifest.text_sha256[:16]}. Received: {corpus.name} from "
             f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
         )
     return corpus

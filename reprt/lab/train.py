@@ -6,11 +6,13 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from reprt.analysis.cost import training_cost
-from reprt.jobs.corpus_runs import CorpusRuns
+from reprt.lab.texts import CorpusRuns
 from reprt.progress import Progress, duration
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.lab.folder import RunFolder
+from reprt.lab.records import Metrics, RunFolderError
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
@@ -108,7 +110,8 @@ def _train(runs, text, progress, after_epoch):
         if trainer.finished and trainer.folder.writable:
             try:
                 memory = {"peak_memory_bytes": _peak_memory()} if alone else {}
-                trainer.folder.write_metrics(memory | _results(trainer, progress))
+                results = memory | _results(trainer, progress)
+                trainer.folder.write_metrics(Metrics.read(results, trainer.name))
             except ArithmeticError as error:
                 errors.append(error)
     return errors
@@ -120,15 +123,15 @@ def _peak_memory() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _results(trainer, progress: Progress):
+def _results(trainer, progress: Progress) -> dict[str, Any]:
     """What is reported of a trained model, beyond its log."""
+    from reprt.models.saving import load_model
+
     state, text, run = trainer.state, trainer.text, trainer.settings
-    metrics = {
+    metrics: dict[str, Any] = {
         **training_cost(trainer.model, text.train, trainer.epochs_done).results,
         "epochs": state.epoch,
         "out_of_time": state.out_of_time,
-        "total_train_seconds": sum(row["train_seconds"] for row in state.rows),
-        "last_epoch": state.rows[-1] if state.rows else {},
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     # A training that ran out of time ended within an epoch, which does not count.
@@ -145,7 +148,7 @@ def _results(trainer, progress: Progress):
     def show(done):
         progress.show(f"{trainer.name}: {done}")
 
-    model = trainer.folder.load_model()
+    model = load_model(trainer.folder.model)
     begun = time.monotonic()
     prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
     middle = time.monotonic()
@@ -161,8 +164,7 @@ def _results(trainer, progress: Progress):
         f"BLEU {bleu.value:.1f} on the test split"
     )
     examples = zip(text.corpus.test.source, text.test_words, found.translations)
-    return {
-        **metrics,
+    return metrics | {
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
         "val_prefix_seconds": middle - begun,
@@ -181,13 +183,15 @@ def _results(trainer, progress: Progress):
 def _averaged(trainer, progress: Progress):
     """Makes the mean of the last models the trained one, and measures its loss."""
     from reprt.analysis.evaluation import teacher_forced_loss
-    from reprt.runs.average import average_last
+    from reprt.models.saving import load_model
 
-    folder, run = trainer.folder, trainer.settings
-    names = average_last(folder, run.training.average, trainer.steps_of_epochs)
+    folder = trainer.folder
+    if names := trainer.average():
+        folder.save_model(trainer.model)
     # In the batches of the log's validation losses, which pages put it in place of.
     batches = trainer.validation_batches
-    loss = teacher_forced_loss(folder.load_model(), trainer.text.dev, batches=batches)
+    model = load_model(folder.model)
+    loss = teacher_forced_loss(model, trainer.text.dev, batches=batches)
     progress.say(
         f"{trainer.name}: the mean of {', '.join(names) or 'no model but the last'}, "
         f"validation loss {loss.mean_of_batches:.3f}"

@@ -1,48 +1,60 @@
-"""The mean of several models of one run, often a better one than the last."""
+"""The mean of the last models of a run, often a better one than the last."""
 
 from pathlib import Path
 
 import numpy as np
 
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.files import whole_file
+from reprt.models.saving import load_model
 
 
-def average_last(folder: RunFolder, last: int, steps: int) -> list[str]:
-    """Makes the mean of a run's last models its `model.keras`.
+def keep_model(folder: Path, model, step: int, most: int):
+    """Saves the model of a step, and drops all but the newest.
+
+    Those of later steps are dropped too: they were kept before a kill, and will be made
+    again.
+
+    Args:
+        folder: where models are kept.
+        model: the model.
+        step: the steps that it was trained for.
+        most: how many models are kept.
+    """
+    with whole_file(_kept(folder, step)) as file:
+        model.save(file.name)
+    for path in set(folder.glob("step-*.keras")) - set(_newest(folder, step, most)):
+        path.unlink()
+
+
+def average_last(folder: Path, model, step: int, most: int) -> list[str]:
+    """Gives a model the mean of the kept models' weights.
 
         w = (w_1 + ... + w_n) / n    for each weight, added up in float64
 
     It depends on the kept models alone, so that it may be made again after a kill.
 
     Args:
-        folder: the run's folder.
-        last: how many models, if so many were kept.
-        steps: those of the finished epochs; later models do not count.
+        folder: where they are kept.
+        model: the model; it stays as it is if there are none.
+        step: those of the finished epochs; later models do not count.
+        most: how many models, if that many were kept.
 
     Returns:
-        The names of the models. If there are none, `model.keras` stays as it is.
-
-    Raises:
-        RunFolderError: if a model is damaged, or of another run.
+        The names of the models.
     """
-    paths = folder.kept_until(steps, last)
-    if paths:
-        folder.save_model(_mean(folder, paths))
+    paths = _newest(folder, step, most)
+    weights = [load_model(path).get_weights() for path in paths]
+    if weights:
+        model.set_weights(
+            [np.mean(each, axis=0, dtype="float64") for each in zip(*weights)]
+        )
     return [path.name for path in paths]
 
 
-def _mean(folder: RunFolder, paths: list[Path]):
-    model = folder.load_model(paths[0])
-    shapes = [weight.shape for weight in model.weights]
-    totals = [np.asarray(weight, "float64") for weight in model.get_weights()]
-    for path in paths[1:]:
-        other = folder.load_model(path)
-        if [weight.shape for weight in other.weights] != shapes:
-            raise RunFolderError(
-                f"Expected {path} to be of one run with {paths[0]}. Received: a model "
-                "whose weights have other shapes."
-            )
-        for total, weight in zip(totals, other.get_weights(), strict=True):
-            total += weight
-    model.set_weights([total / len(paths) for total in totals])
-    return model
+def _newest(folder: Path, step: int, most: int) -> list[Path]:
+    kept = sorted(folder.glob("step-*.keras"))
+    return [path for path in kept if path <= _kept(folder, step)][-most:]
+
+
+def _kept(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:08d}.keras"

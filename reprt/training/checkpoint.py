@@ -10,7 +10,6 @@ import numpy as np
 
 from reprt.arrays import read_arrays
 from reprt.files import whole_file
-from reprt.reading import parse_json
 
 KEPT = 2
 _STATE = "state"
@@ -103,7 +102,7 @@ def restore_checkpoint(
         arrays = read_arrays(newest)
         if _STATE not in arrays:
             raise ValueError(f"it has no {_STATE!r}")
-        state = parse_json(str(arrays.pop(_STATE)), dict, f"its {_STATE!r}")
+        state = json.loads(str(arrays.pop(_STATE)))
     except (OSError, ValueError) as error:
         older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
         raise CheckpointError(

@@ -54,7 +54,6 @@ class OnJax:
 
     @property
     def accelerators(self) -> list[str]:
-        """Returns the names of the GPUs or TPUs that are used."""
         devices = [device for device in jax.devices() if device.platform != "cpu"]
         return [device.device_kind for device in devices]
 
@@ -66,11 +65,9 @@ class OnJax:
         """Passes, because there are no other workers."""
 
     def scope(self) -> contextlib.AbstractContextManager:
-        """Returns the context in which model and optimizer are to be made."""
         return contextlib.nullcontext()
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
-        """Makes the steps of an objective and a built optimizer."""
         self._objective, self._optimizer = objective, optimizer
         self._model = model = objective.model
         self._longest = min(model.longest_source, model.longest_target)
@@ -81,7 +78,6 @@ class OnJax:
         self._evaluate = jax.jit(self._validate)
 
     def load(self):
-        """Takes the variables as they are now."""
         # Copies, because a step overwrites its arguments.
         self._state = [
             [
@@ -92,7 +88,6 @@ class OnJax:
         ]
 
     def store(self):
-        """Sets the variables to what training has made of them."""
         for variables, values in zip(self._variables, self._state, strict=True):
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(jnp.copy(value))
@@ -104,26 +99,13 @@ class OnJax:
         epoch: int | None = None,
         skip: int = 0,
     ) -> Iterator[tuple[int, tuple]]:
-        """Yields what `train` and `evaluate` take, all but the first few of an epoch.
-
-        Rows of padding fill up batches that could have more.
-
-        Args:
-            split: the sentences.
-            plan: of the split.
-            epoch: as `BatchPlan.batches` takes it.
-            skip: number of batches to leave out at the start.
-        """
+        # Rows of padding fill up batches that could have more.
         for chosen in plan.batches(epoch, skip):
             rows = self._rows(plan, plan.lengths[chosen].max())
             inputs, labels = arrays(split, chosen, rows, self._length)
             yield len(chosen), self._shared((*inputs, labels))
 
     def warm_up(self, plan: BatchPlan):
-        """Compiles a step for each shape there is, before the clock runs.
-
-        It takes steps; `load` undoes them.
-        """
         lengths = np.unique(plan.lengths)
         for shape in sorted({(self._rows(plan, n), self._length(n)) for n in lengths}):
             side = np.zeros(shape, "int32")
@@ -138,18 +120,15 @@ class OnJax:
         return -(-rows // jax.device_count()) * jax.device_count()
 
     def train(self, batch):
-        """Takes a step; returns what `read` makes numbers of."""
         rows, sides = batch
         self._state, sums = self._train(self._state, *sides)
         return rows, sums
 
     def evaluate(self, batch):
-        """Returns the same sums without a step, and without dropout."""
         rows, sides = batch
         return rows, self._evaluate(self._state, *sides)
 
     def read(self, sums) -> list[tuple[int, float, int, int]]:
-        """Waits for steps; returns each one's rows, loss, tokens and correct tokens."""
         return [
             (rows, float(loss), int(tokens), int(correct))
             for rows, (loss, tokens, correct) in jax.device_get(sums)

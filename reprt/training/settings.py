@@ -1,6 +1,7 @@
 """Everything that decides one training, as tables that can grow."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -8,7 +9,8 @@ from pydantic import Field
 
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.presets import PRESETS, preset
+from reprt.presets import PRESETS
+from reprt.reading import read_toml
 from reprt.settings import Positive, Settings, Share, Size, one_of
 
 Rate = Annotated[float, Field(gt=0, le=1)]
@@ -316,3 +318,25 @@ NO_DEPARTURES = {
     "training.seed",
     "training.tensorboard",
 }
+
+
+def settings_of(folder: Path) -> RunSettings:
+    """Returns what was asked of the run in a folder, as `reprt train` makes it.
+
+    Raises:
+        ValueError: if it is no run folder, or its settings cannot be read.
+    """
+    path = folder / "config.toml"
+    if path.is_file():
+        return RunSettings.read(read_toml(path), str(path))
+    received = "a file" if folder.exists() else "a path that does not exist"
+    if folder.is_dir():
+        inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
+        received = "a folder without a config.toml"
+        if inside:
+            names = ", ".join(inside)
+            received = f"a folder that holds the run folders {names}: name one"
+    raise ValueError(
+        f"Expected {folder} to be a run folder. `reprt train` makes one for each model. "
+        f"Received {received}."
+    )

@@ -85,20 +85,11 @@ class OnTensorFlow:
         return devices * workers
 
     def agreed(self, number: float) -> float:
-        """Returns the mean of all workers' numbers, so that all decide alike."""
         if not several_workers():
             return number
         return float(self._mean(tf.constant(number, tf.float64)))
 
     def check_same(self, what: str):
-        """Checks that all workers are about to do the same.
-
-        Args:
-            what: what they will do, in any words.
-
-        Raises:
-            ValueError: on every worker, if they differ.
-        """
         own = zlib.crc32(what.encode()) % 2**20
         mean, of_squares = self.agreed(own), self.agreed(own**2)
         if of_squares != mean**2:  # unless all are equal, it is larger
@@ -117,13 +108,11 @@ class OnTensorFlow:
 
     @property
     def accelerators(self) -> list[str]:
-        """Returns the names of the GPUs that are used."""
         details = tf.config.experimental.get_device_details
         gpus = tf.config.list_physical_devices("GPU")
         return [details(gpu).get("device_name", "GPU") for gpu in gpus]
 
     def scope(self) -> contextlib.AbstractContextManager:
-        """Returns the context in which model and optimizer are to be made."""
         return self._strategy.scope()
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
@@ -144,27 +133,16 @@ class OnTensorFlow:
         epoch: int | None = None,
         skip: int = 0,
     ):
-        """Returns what `train` and `evaluate` take, all but the first few of an epoch.
-
-        Args:
-            split: the sentences.
-            plan: of the split.
-            epoch: as `BatchPlan.batches` takes it.
-            skip: number of batches to leave out at the start.
-        """
         left = plan.batches(epoch, skip)
         return shared(planned_batches(split, left), self._strategy)
 
     def train(self, batch):
-        """Takes a step; returns what `read` makes numbers of."""
         return self._steps.train(batch)
 
     def evaluate(self, batch):
-        """Returns the same sums without a step, and without dropout."""
         return self._steps.evaluate(batch)
 
     def read(self, sums) -> list[tuple[int, float, int, int]]:
-        """Waits for steps; returns each one's rows, loss, tokens and correct tokens."""
         return [
             (int(rows), float(loss), int(tokens), int(correct))
             for rows, loss, tokens, correct in sums

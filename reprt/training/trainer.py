@@ -6,8 +6,11 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import keras
+import pydantic
 
 from reprt import termination
 from reprt.data.batch_plan import BatchPlan
@@ -22,12 +25,12 @@ from reprt.training.checkpoint import (
     restore_checkpoint,
     save_checkpoint,
 )
-from reprt.runs.run_folder import RunFolder
 from reprt.training.settings import RunSettings
-from reprt.schema import check, check_range
-from reprt.settings import from_settings
+from reprt.settings import in_one_line
 from reprt.termination import Terminated
 from reprt.training import EVALUATION_COST
+from reprt.training.average import average_last, keep_model
+from reprt.training.backend import backend
 from reprt.training.objective import OBJECTIVES
 from reprt.training.workers import several_workers
 
@@ -80,50 +83,12 @@ class State:
     out_of_time: bool = False
 
     @classmethod
-    def from_json(cls, saved, where: str, steps_per_epoch: int) -> "State":
-        """Returns what `dataclasses.asdict` made a table of.
-
-        Args:
-            saved: the table.
-            where: how it is called in messages.
-            steps_per_epoch: gives the step of an older table, which has none.
-
-        Raises:
-            ValueError: if it is not a state.
-        """
-        check(saved, dict, where)
-        tally = saved.get("tally", {})
-        check(tally, dict, f"'tally' in {where}")
-        tally = from_settings(Tally, tally, f"'tally' in {where}")
-        state = from_settings(cls, {**saved, "tally": tally}, where)
-        if "step" not in saved:
-            state.step = state.epoch * steps_per_epoch + state.step_in_epoch
-        check_range(where, len(state.rows), len(state.rows), epoch=state.epoch)
-        check_range(where, state.step_in_epoch, math.inf, step=state.step)
-        check_range(where, 0, math.inf, seconds_in_epoch=state.seconds_in_epoch)
-        return state
-
-
-def backend(deterministic: bool):
-    """Returns where and how steps are taken on Keras' present backend.
-
-    Raises:
-        ValueError: for a backend on which there is no training yet.
-    """
-    match keras.backend.backend():
-        case "tensorflow":
-            from reprt.training.tensorflow_backend import OnTensorFlow
-
-            return OnTensorFlow(deterministic)
-        case "jax":
-            from reprt.training.jax_backend import OnJax
-
-            return OnJax()
-        case other:
-            raise ValueError(
-                "Training runs on the backends tensorflow and jax. Received: "
-                f"KERAS_BACKEND={other}. The layers and models work with model.fit."
-            )
+    def read(cls, saved, where: str) -> "State":
+        """Returns what `dataclasses.asdict` made a table of; a `ValueError` says no."""
+        try:
+            return pydantic.TypeAdapter(cls).validate_python(saved)
+        except pydantic.ValidationError as error:
+            raise ValueError(in_one_line(error, where)) from None
 
 
 class Trainer:
@@ -132,7 +97,7 @@ class Trainer:
     Args:
         settings: the run's settings.
         text: the encoded text.
-        folder: the run's folder, already opened.
+        folder: the run's folder, such as the laboratory's `RunFolder`, already opened.
         progress: where the state of the work is shown.
 
     Raises:
@@ -145,7 +110,7 @@ class Trainer:
         self,
         settings: RunSettings,
         text: EncodedCorpus,
-        folder: RunFolder,
+        folder: Any,
         progress: Progress,
     ):
         self.settings = settings
@@ -157,7 +122,7 @@ class Trainer:
             BatchPlan(
                 split.lengths,
                 seed=settings.training.seed,
-                **dataclasses.asdict(settings.batching),
+                **dict(settings.batching),
             )
             for split in (text.train, text.dev)
         )
@@ -180,12 +145,10 @@ class Trainer:
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
-        where = f"the state of the newest checkpoint in {folder.checkpoints}"
         self.state = State()
         if saved is not None:
-            self.state = State.from_json(saved, where, self._plan.steps)
-        last, done = self._plan.steps - 1, self.state.step_in_epoch
-        check_range(where, 0, last, step_in_epoch=done)
+            where = f"the newest checkpoint in {folder.checkpoints}"
+            self.state = State.read(saved, where)
         self._backend.check_same(
             f"step {self.state.step}, text {text.digest()}, {settings.identity}"
         )
@@ -249,6 +212,16 @@ class Trainer:
         return self.state.step - self.state.step_in_epoch
 
     @property
+    def _kept(self) -> Path:
+        """Where the models of a mean are kept."""
+        return self.folder.path / "models"
+
+    def average(self) -> list[str]:
+        """Gives the model the mean of the last models; returns their names."""
+        most = self.settings.training.average
+        return average_last(self._kept, self.model, self.steps_of_epochs, most)
+
+    @property
     def validation_batches(self) -> Rows:
         """Returns the indices of each batch of the validation split."""
         return self._validation.batches()
@@ -307,10 +280,10 @@ class Trainer:
                 continue
             self._read(unread, begun)
             self._show(seconds_left_elsewhere())
-            if kept:
+            if kept and self.folder.writable:
                 self._backend.store()
                 keep = self.settings.training.average
-                self.folder.keep_model(self.model, self.state.step, keep)
+                keep_model(self._kept, self.model, self.state.step, keep)
             if done:
                 break  # an epoch that is done counts, whatever time is left
             # Where there are several workers, all of them have met here.

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from reprt.analysis.cost import COUNTED
 from reprt.files import write_text
-from reprt.reports.cost import cost_section
-from reprt.reports.escaping import in_markdown
-from reprt.reports.files import new_figure, notes, save_figure
-from reprt.reports.provenance import left_out_lines, out_of_time_lines, starts_lines
-from reprt.reports.registry import register
-from reprt.reports.runs import Run, read_runs
-from reprt.reports.series import Series, by_schedule, drawn, rate_names, with_spread
-from reprt.reports.tables import csv_text, markdown
+from reprt.lab.pages.cost import cost_section
+from reprt.lab.pages.escaping import in_markdown
+from reprt.lab.pages.files import new_figure, notes, save_figure
+from reprt.lab.pages.provenance import left_out_lines, out_of_time_lines, starts_lines
+from reprt.lab.pages.registry import register
+from reprt.lab.pages.runs import Run, read_runs
+from reprt.lab.pages.series import Series, by_schedule, drawn, rate_names, with_spread
+from reprt.lab.pages.tables import csv_text, markdown
 
 HEAD = (
     "model | looks ahead | seeds | parameters | teacher-forced | prefix | prefix − "
@@ -68,7 +68,7 @@ def write_comparison(folder: Path, out: Path | None = None) -> Path:
         The path of the page.
 
     Raises:
-        RunFolderError: as `reprt.reports.runs.read_runs`.
+        RunFolderError: as `reprt.lab.pages.runs.read_runs`.
     """
     runs, out = read_runs(folder), out or folder
     finished = [run for run in runs if run.metrics is not None and run.log]
@@ -134,10 +134,14 @@ def _table_of_runs(runs) -> str:
 def _page(runs, finished, series, notes) -> str:
     manifest = runs[0].manifest
     name, official = in_markdown(manifest["text"]), manifest["official_text"]
-    warning = [] if official else [
-        f"> Every number on this page is on the {name}, none on TED-HRLR.",
-        "",
-    ]
+    warning = (
+        []
+        if official
+        else [
+            f"> Every number on this page is on the {name}, none on TED-HRLR.",
+            "",
+        ]
+    )
     unfinished = [run for run in runs if run not in finished]
     rates = rate_names(series)
     return "\n".join(
@@ -219,17 +223,13 @@ def _draw(series: Sequence[Series], run: Run, path: Path):
         losses.plot(
             ends, [place] * len(ends), "-", color=colour, alpha=0.5, linewidth=3
         )
-        losses.plot(
-            forced, [place] * len(forced), "o", color=colour, fillstyle="none"
-        )
+        losses.plot(forced, [place] * len(forced), "o", color=colour, fillstyle="none")
         losses.plot(prefix, [place] * len(prefix), "o", color=colour)
         values = each.values("test_bleu")
         bleu.barh(place, _mean(each, "test_bleu", 0.0), color=colour, alpha=0.5)
         bleu.plot(values, [place] * len(values), ".", color=colour)
     rates, title = rate_names(series), run.manifest["text"]
-    names = [
-        f"{each.label}, {rates[each.model, each.schedule]}" for each in series
-    ]
+    names = [f"{each.label}, {rates[each.model, each.schedule]}" for each in series]
     if len(set(rates.values())) == 1:
         names = [each.label for each in series]
         title = f"{title}, {series[0].rate}"

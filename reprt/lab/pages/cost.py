@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from reprt.analysis.cost import Cost
-from reprt.reports.tables import markdown
+from reprt.lab.pages.tables import markdown
 
 HEAD = (
     "model | parameters | without tables | source tokens | target tokens | "

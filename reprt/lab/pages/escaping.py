@@ -8,9 +8,7 @@ import re
 
 # What Markdown reads otherwise: anywhere, about words, and where a line begins. A bar
 # is markup only within a table, whose writer escapes it.
-MARKUP = re.compile(
-    r"[\\`*\[\]$~]|(?<![^\W_])_|_(?![^\W_])|^[#+=-]|(?<=^\d)[.)]"
-)
+MARKUP = re.compile(r"[\\`*\[\]$~]|(?<![^\W_])_|_(?![^\W_])|^[#+=-]|(?<=^\d)[.)]")
 # What LaTeX reads otherwise, or does not have.
 LATEX = str.maketrans(
     {

@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.reports.escaping import code, in_markdown
-from reprt.reports.tables import markdown
+from reprt.lab.pages.escaping import code, in_markdown
+from reprt.lab.pages.tables import markdown
 
 
 def evaluation_table(result: Mapping[str, Any]) -> str:
     """Returns what `reprt evaluate` found as a table."""
     search, seconds = result["search"], result["seconds"]
     forced, prefix = result["teacher_forced"], result["prefix"]
-    how = "greedy search" if search["beam_size"] == 1 else (
-        f"beam search, {search['beam_size']} hypotheses, length penalty "
-        f"{search['length_penalty']}"
+    how = (
+        "greedy search"
+        if search["beam_size"] == 1
+        else (
+            f"beam search, {search['beam_size']} hypotheses, length penalty "
+            f"{search['length_penalty']}"
+        )
     )
     if search["dtype"] != "float32":
         how += f", {search['dtype']}"

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.files import write_text
-from reprt.reports.cost import cost_section, power
-from reprt.reports.escaping import in_markdown
-from reprt.reports.files import label_points, new_figure, notes, save_figure
-from reprt.reports.provenance import left_out_lines, out_of_time_lines, starts_lines
-from reprt.reports.registry import register
-from reprt.reports.runs import Run, read_texts
-from reprt.reports.series import (
+from reprt.lab.pages.cost import cost_section, power
+from reprt.lab.pages.escaping import in_markdown
+from reprt.lab.pages.files import label_points, new_figure, notes, save_figure
+from reprt.lab.pages.provenance import left_out_lines, out_of_time_lines, starts_lines
+from reprt.lab.pages.registry import register
+from reprt.lab.pages.runs import Run, read_texts
+from reprt.lab.pages.series import (
     NOT_RUN,
     Series,
     by_schedule,
@@ -20,8 +20,8 @@ from reprt.reports.series import (
     rate_names,
     with_spread,
 )
-from reprt.reports.tables import markdown
-from reprt.runs.records import RunFolderError
+from reprt.lab.pages.tables import markdown
+from reprt.lab.records import RunFolderError
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"

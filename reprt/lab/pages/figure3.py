@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from reprt import paper
+from reprt.lab import paper
 from reprt.files import write_text
-from reprt.reports.escaping import in_markdown
-from reprt.reports.files import new_figure, notes, save_figure
-from reprt.reports.provenance import provenance_lines
-from reprt.reports.registry import register
-from reprt.reports.runs import Run, read_runs
-from reprt.reports.series import NOT_RUN, by_settings
-from reprt.reports.tables import csv_text, epochs_table, markdown
+from reprt.lab.pages.escaping import in_markdown
+from reprt.lab.pages.files import new_figure, notes, save_figure
+from reprt.lab.pages.provenance import provenance_lines
+from reprt.lab.pages.registry import register
+from reprt.lab.pages.runs import Run, read_runs
+from reprt.lab.pages.series import NOT_RUN, by_settings
+from reprt.lab.pages.tables import csv_text, epochs_table, markdown
 
 MODELS = {
     "baseline": (paper.LABELS["baseline"], "#000000"),
@@ -153,11 +153,15 @@ def _counts(trials: Trials) -> list[str]:
 
 def _page(trials: Trials, notes: Sequence[str]) -> str:
     text = in_markdown(trials.manifest["text"])
-    warning = [] if trials.like_the_papers else [
-        f"> **Not comparable with the paper.** Ours are on {text}. The paper's are on "
-        "TED-HRLR pt_to_en and stand here for orientation alone.",
-        "",
-    ]
+    warning = (
+        []
+        if trials.like_the_papers
+        else [
+            f"> **Not comparable with the paper.** Ours are on {text}. The paper's are on "
+            "TED-HRLR pt_to_en and stand here for orientation alone.",
+            "",
+        ]
+    )
     lines = [
         f"# Figure 3 on {text}",
         "",

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, write_text
-from reprt.reports.files import NOTES
-from reprt.reports.frozen import is_frozen, write_frozen
-from reprt.reports.registry import page_on, pages
-from reprt.reports.runs import SELECTION, own_runs, read_texts
-from reprt.runs.records import RunFolderError
-from reprt.runs.run_settings import INDIFFERENT, differing, flat
+from reprt.lab.pages.files import NOTES
+from reprt.lab.pages.frozen import is_frozen, write_frozen
+from reprt.lab.pages.registry import page_on, pages
+from reprt.lab.pages.runs import SELECTION, own_runs, read_texts
+from reprt.lab.records import RunFolderError
+from reprt.training.settings import INDIFFERENT, differing, flat
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:

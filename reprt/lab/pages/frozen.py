@@ -22,9 +22,9 @@ from typing import Any, TypedDict
 from reprt.data.corpora import embedded
 from reprt.files import write_text
 from reprt.reading import read_csv, read_json, read_toml
-from reprt.reports.tables import csv_text
-from reprt.runs.records import Manifest, Metrics, epoch_of
-from reprt.runs.run_settings import SHOWN_AS, flat
+from reprt.lab.pages.tables import csv_text
+from reprt.lab.records import Manifest, Metrics, epoch_of
+from reprt.training.settings import SHOWN_AS, flat
 from reprt.schema import check, shown
 
 RECIPE, RUNS, EPOCHS = "recipe.toml", "runs.csv", "epochs.csv"

@@ -4,8 +4,8 @@ import collections
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reprt.reports.escaping import code
-from reprt.reports.runs import Run
+from reprt.lab.pages.escaping import code
+from reprt.lab.pages.runs import Run
 
 
 def provenance_lines(run: Run) -> list[str]:

@@ -4,16 +4,16 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt import paper
+from reprt.lab import paper
 from reprt.files import write_text
-from reprt.reports.escaping import code, in_markdown
-from reprt.reports.files import notes
-from reprt.reports.provenance import left_out_lines, provenance_lines
-from reprt.reports.registry import register
-from reprt.reports.runs import read_texts
-from reprt.reports.series import Series, by_settings
-from reprt.reports.tables import markdown
-from reprt.runs.records import RunFolderError
+from reprt.lab.pages.escaping import code, in_markdown
+from reprt.lab.pages.files import notes
+from reprt.lab.pages.provenance import left_out_lines, provenance_lines
+from reprt.lab.pages.registry import register
+from reprt.lab.pages.runs import read_texts
+from reprt.lab.pages.series import Series, by_settings
+from reprt.lab.pages.tables import markdown
+from reprt.lab.records import RunFolderError
 
 LOSSES = ("train_loss", "val_loss")
 HEAD = (
@@ -86,9 +86,7 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
 
 def distance(series: Series, result: paper.Result) -> float:
     """Returns how far the mean losses are from the paper's."""
-    return math.hypot(
-        *(series.mean(name) - getattr(result, name) for name in LOSSES)
-    )
+    return math.hypot(*(series.mean(name) - getattr(result, name) for name in LOSSES))
 
 
 def _table(model, result, series: Sequence[Series]) -> list[str]:

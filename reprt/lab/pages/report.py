@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt import paper
+from reprt.lab import paper
 from reprt.files import write_text
-from reprt.reports.cost import cost_section
-from reprt.reports.escaping import code, in_markdown
-from reprt.reports.files import label_points, new_figure, notes, save_figure
-from reprt.reports.provenance import provenance_lines
-from reprt.reports.registry import register
-from reprt.reports.runs import Run, read_runs
-from reprt.reports.series import NOT_RUN, Series, drawn
-from reprt.reports.tables import epochs_table, markdown
-from reprt.runs.run_settings import table_settings
+from reprt.lab.pages.cost import cost_section
+from reprt.lab.pages.escaping import code, in_markdown
+from reprt.lab.pages.files import label_points, new_figure, notes, save_figure
+from reprt.lab.pages.provenance import provenance_lines
+from reprt.lab.pages.registry import register
+from reprt.lab.pages.runs import Run, read_runs
+from reprt.lab.pages.series import NOT_RUN, Series, drawn
+from reprt.lab.pages.tables import epochs_table, markdown
+from reprt.training.settings import table_settings
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | seconds an "
@@ -60,13 +60,19 @@ def _page(runs: Sequence[Run], notes: Sequence[str]) -> str:
         theirs = (
             f"the paper's are on TED-HRLR {pair} and stand here for orientation alone."
         )
-    warning = [] if official else [
-        f"> **Not comparable with the paper.** Every number of ours on this page is on "
-        f"the {name}; {theirs}",
-        "",
-    ]
-    title = f"# RePE and its baseline on the {name}" if not official else (
-        f"# RePE and its baseline on {name}"
+    warning = (
+        []
+        if official
+        else [
+            f"> **Not comparable with the paper.** Every number of ours on this page is on "
+            f"the {name}; {theirs}",
+            "",
+        ]
+    )
+    title = (
+        f"# RePE and its baseline on the {name}"
+        if not official
+        else (f"# RePE and its baseline on {name}")
     )
     return "\n".join(
         [

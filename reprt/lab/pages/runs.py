@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reprt import paper
+from reprt.lab import paper
 from reprt.analysis.cost import Cost
 from reprt.files import is_unfinished
 from reprt.presets import PRESETS
 from reprt.reading import read_toml
-from reprt.reports.frozen import RUNS, Record, is_frozen, read_frozen
-from reprt.runs.recipe import named
-from reprt.runs.records import RunFolderError
-from reprt.runs.run_settings import RunSettings, flat, usual_settings
+from reprt.lab.pages.frozen import RUNS, Record, is_frozen, read_frozen
+from reprt.lab.recipe import named
+from reprt.lab.records import RunFolderError
+from reprt.training.settings import RunSettings, flat, usual_settings
 from reprt.schema import check
 
 SELECTION = "selection.toml"
@@ -258,7 +258,7 @@ def own_runs(folder: Path, *configs: str) -> list[Run]:
     Raises:
         RunFolderError: if the log of one has not the epochs that its results say.
     """
-    from reprt.runs.run_folder import RunFolder  # which needs tomli-w
+    from reprt.lab.folder import RunFolder  # which needs tomli-w
 
     runs = []
     found = [path for each in configs for path in folder.glob(each)]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from reprt.analysis.cost import Cost
-from reprt.reports.runs import NO_DEPARTURES, Run
-from reprt.runs.records import RunFolderError
-from reprt.runs.run_settings import SHOWN_AS, differing, flat
+from reprt.lab.pages.runs import NO_DEPARTURES, Run
+from reprt.lab.records import RunFolderError
+from reprt.training.settings import SHOWN_AS, differing, flat
 
 NOT_RUN = "not run"
 # Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
@@ -130,9 +130,9 @@ def rate_names(series: Sequence[Series]) -> dict[tuple[str, str], str]:
     models = collections.Counter((each.model, each.rate) for each in series)
     alike = {rate for (_, rate), count in models.items() if count > 1}
     return {
-        (each.model, each.schedule): f"{each.rate}, {each.schedule}"
-        if each.rate in alike
-        else each.rate
+        (each.model, each.schedule): (
+            f"{each.rate}, {each.schedule}" if each.rate in alike else each.rate
+        )
         for each in series
     }
 

@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reprt import paper
+from reprt.lab import paper
 from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
-from reprt.reports.escaping import in_latex, in_markdown
-from reprt.reports.files import notes
-from reprt.reports.provenance import provenance_lines
-from reprt.reports.registry import register
-from reprt.reports.runs import Run, read_texts
-from reprt.reports.series import NOT_RUN, Series, by_settings
-from reprt.reports.tables import csv_text, latex, markdown
+from reprt.lab.pages.escaping import in_latex, in_markdown
+from reprt.lab.pages.files import notes
+from reprt.lab.pages.provenance import provenance_lines
+from reprt.lab.pages.registry import register
+from reprt.lab.pages.runs import Run, read_texts
+from reprt.lab.pages.series import NOT_RUN, Series, by_settings
+from reprt.lab.pages.tables import csv_text, latex, markdown
 
 MODELS = paper.LABELS
 # What the paper prints of each model, and with how many digits.

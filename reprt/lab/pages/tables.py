@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reprt.reports.escaping import in_latex
+from reprt.lab.pages.escaping import in_latex
 
 
 def markdown(
