@@ -41,9 +41,11 @@ FAMILIES = (TransformerConfig, DecoderOnlyConfig, RecurrentConfig)
 def _keys_of(kind: Any) -> Any:
     """The type of some keys of a table, whose values are checked once they are joined."""
     schema = pydantic.TypeAdapter(kind).json_schema()
-    for each in (schema, *schema.get("$defs", {}).values()):
-        each.pop("required", None)
-    return Annotated[dict[str, Any], pydantic.WithJsonSchema(schema)]
+    members = [schema, *schema.get("$defs", {}).values()]
+    keys = {n: key for each in members for n, key in each.get("properties", {}).items()}
+    keys = {n: {k: v for k, v in key.items() if k != "const"} for n, key in keys.items()}
+    of_table = {"type": "object", "properties": keys, "additionalProperties": False}
+    return Annotated[dict[str, Any], pydantic.WithJsonSchema(of_table)]
 
 
 class OwnTables(Settings):
