@@ -1,44 +1,90 @@
+import io
 import pickle
 
 import pytest
 
+from reprt.constants import RESERVED
 from reprt.data.corpora import lines
-from reprt.data.corpora.lines import Lines
-from reprt.files import read_text
+from reprt.data.corpora.lines import Lines, decoded
+from reprt.data.tokenizers.wordpiece import WordPiece
 
-TEXT = "um\n\ndois três\r\nquatro\x0b\x85cinco\rseis\n\rsete"
+# Signs that end no line, though `str.splitlines` takes them for the end of one.
+WITHIN = "quatro\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029cinco"
+TEXT = f"um\n\ndois três\r\n{WITHIN}\rseis\n\rsete"
+LINES = ["um", "", "dois três", f"{WITHIN}\rseis", "\rsete"]
+TEXTS = [
+    ("", []),
+    ("um", ["um"]),
+    ("\n", [""]),
+    ("\r", [""]),
+    ("\r\n", [""]),
+    ("um\n\n", ["um", ""]),
+    ("um\n\ndois", ["um", "", "dois"]),
+    ("um\r\ndois\r\n", ["um", "dois"]),
+    # Without any LF, CR ends a line.
+    ("um\rdois", ["um", "dois"]),
+    ("um\r\rdois\r", ["um", "", "dois"]),
+    (f"{WITHIN}\r{WITHIN}\r", [WITHIN, WITHIN]),
+    # With one it does not, wherever the two stand.
+    ("um\rdois\n", ["um\rdois"]),
+    ("um\ndois\rtrês", ["um", "dois\rtrês"]),
+    ("um\r\ndois\rtrês\r\n", ["um", "dois\rtrês"]),
+    ("um\rdois\ntrês", ["um\rdois", "três"]),
+    (TEXT, LINES),
+    (f"{TEXT}\r\n", LINES),
+]
 
 
 @pytest.fixture(params=[1, 2**26], ids=["mapped", "read"])
 def path(request, tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "LARGE", request.param)
-    monkeypatch.setattr(lines, "_CHUNK", 3)
     return tmp_path / "text"
 
 
-@pytest.mark.parametrize("text", ["", "\n", "\r", "um", TEXT, f"{TEXT}\r\n"])
-def test_lines_end_at_any_line_break_and_at_nothing_else(path, text):
+@pytest.mark.parametrize("text, expected", TEXTS)
+def test_where_lines_end(path, text, expected):
     path.write_bytes(text.encode())
-    found, expected = Lines.read(path), read_text(path).split("\n")
+    found = Lines.read(path)
     assert list(found) == expected == [found[i] for i in range(len(found))]
-    assert found[1:-1] == expected[1:-1] and found[-1] == expected[-1]
+    assert found[1:-1] == expected[1:-1] and found[-1:] == expected[-1:]
     assert list(pickle.loads(pickle.dumps(found))) == expected
+
+
+@pytest.mark.parametrize("text, expected", TEXTS)
+def test_lines_of_a_stream_and_of_a_vocabulary_end_there_too(text, expected):
+    assert list(decoded(io.BytesIO(text.encode()), "a stream")) == expected
+    if len(set(expected)) == len(expected):  # the pieces of a vocabulary differ
+        ending = "\n" if "\n" in text else "\r"
+        data = "".join(f"{piece}{ending}" for piece in RESERVED) + text
+        assert WordPiece.from_bytes(data.encode()).vocabulary == [*RESERVED, *expected]
+
+
+def test_a_stream_is_read_line_by_line():
+    def stream():
+        yield b"um\n"
+        raise OSError("it has broken off")
+
+    found = decoded(stream(), "a stream")
+    assert next(found) == "um"
+    with pytest.raises(OSError, match="broken off"):
+        next(found)
 
 
 def test_some_of_the_lines(path):
     path.write_bytes(TEXT.encode())
-    few = Lines.read(path).chosen([True, False, True, False, True, False, True])
-    assert list(few) == ["um", "dois três", "seis", "sete"] and len(few) == 4
-    assert list(few.chosen([False, True, True, False])) == ["dois três", "seis"]
+    few = Lines.read(path).chosen([True, False, True, False, True])
+    assert list(few) == ["um", "dois três", "\rsete"] and len(few) == 3
+    assert list(few.chosen([False, True, True])) == ["dois três", "\rsete"]
 
 
-@pytest.mark.parametrize("at", range(7))
-def test_what_is_not_utf8_is_told_by_its_line(path, at):
-    parts = TEXT.encode().replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("at", range(5))
+def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):
+    content = ["um", "", "dois três", WITHIN, "sete"]
+    parts = [part.encode() for part in content]
     parts[at] += b"\xea"
-    path.write_bytes(b"\n".join(parts))
-    with pytest.raises(ValueError, match=f"byte 0xea at .*, in line {at + 1}") as told:
+    path.write_bytes(ending.join(parts))
+    message = f"Expected {path} to be UTF-8. Received: the byte 0xea in line {at + 1}."
+    with pytest.raises(ValueError) as told:
         Lines.read(path)
-    with pytest.raises(ValueError) as expected:
-        read_text(path)
-    assert str(told.value) == str(expected.value)
+    assert str(told.value) == message

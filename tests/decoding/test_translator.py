@@ -315,7 +315,7 @@ def beginning(content):
         (
             "source.vocab",
             lambda content: content + b"\xff\n",
-            "source.vocab cannot be used: expected it to be UTF-8",
+            "source.vocab cannot be used: Expected it to be UTF-8",
         ),
         (
             "target.vocab",

@@ -286,10 +286,9 @@ def _read_split(source: Path, target: Path) -> Split:
     lines = _read_lines(source), _read_lines(target)
     if len(lines[0]) != len(lines[1]):
         raise ValueError(
-            "Both sides need the same number of lines; what follows the last line "
-            f"break counts as one. Received: {len(lines[0])} in {source} and "
-            f"{len(lines[1])} in {target}. Line i of one translates line i of the "
-            "other, so one of them has lost or gained a line."
+            f"Both sides need the same number of lines. Received: {len(lines[0])} in "
+            f"{source} and {len(lines[1])} in {target}. Line i of one translates line "
+            "i of the other, so one of them has lost or gained a line."
         )
     return Split.of(*lines, f"{source} and {target}")
 
