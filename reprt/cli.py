@@ -660,36 +660,38 @@ def _translate(options) -> int:
             f"{options.n_best} and {options.beam}."
         )
     search = _faster_search(options)
-    # Opened before the model is loaded, which takes time.
-    with _given(options) as lines:
-        load_keras()
-        from reprt.decoding.translator import AHEAD, Translator
+    lines = _given(options)  # before the model is loaded, which takes time
+    load_keras()
+    from reprt.decoding.translator import AHEAD, Translator
 
-        translator = Translator.load(options.run, **search)
-        typed = not (options.sentences or options.file) and sys.stdin.isatty()
-        # A user who types gets an answer to each line.
-        found = translator.stream(map(_decoded, lines), 1 if typed else AHEAD)
-        for number, each in enumerate(found, 1):
-            for note in each.notes if not options.json else ():
-                print(f"reprt: line {number}: {note}", file=sys.stderr)
-            print(_line(number, each, options), flush=typed)
+    translator = Translator.load(options.run, **search)
+    typed = not (options.sentences or options.file) and sys.stdin.isatty()
+    # A user who types gets an answer to each line.
+    found = translator.stream(lines, 1 if typed else AHEAD)
+    for number, each in enumerate(found, 1):
+        for note in each.notes if not options.json else ():
+            print(f"reprt: line {number}: {note}", file=sys.stderr)
+        print(_line(number, each, options), flush=typed)
     return 0
 
 
 def _given(options):
-    """The lines to be translated, as bytes, in a context that closes them."""
+    """The sentences to be translated; those of a file are all checked first."""
+    from reprt.data.corpora.lines import Lines, decoded
+
     if options.sentences:
-        return contextlib.nullcontext(map(os.fsencode, options.sentences))
+        return map(_in_utf8, options.sentences)
     if options.file:
-        return open(options.file, "rb")
+        with open(options.file, "rb") as file:
+            return Lines.of(file)
     if sys.stdin is None:
         raise ValueError("Expected sentences, --file or an open standard input.")
-    return sys.stdin.buffer
+    return decoded(sys.stdin.buffer, "standard input")
 
 
-def _decoded(line: bytes) -> str:
-    """A line's text. What is not UTF-8 becomes a sign that no vocabulary knows."""
-    return line.decode("utf-8", errors="replace").rstrip("\r\n")
+def _in_utf8(argument: str) -> str:
+    """An argument; bytes that are not UTF-8 become a sign that no vocabulary knows."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def _is_option(argument):
@@ -750,7 +752,7 @@ def _attention(options) -> int:
     from reprt.decoding.translator import Translator
 
     translator = Translator.load(options.run, **search)
-    maps = translator.attention(_decoded(os.fsencode(options.sentence)))
+    maps = translator.attention(_in_utf8(options.sentence))
     folder = options.out or options.run
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / "attention.png", folder / "attention.html"

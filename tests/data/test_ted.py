@@ -1,4 +1,5 @@
 import dataclasses
+import gzip
 import importlib.resources.abc
 import os
 import sys
@@ -164,6 +165,16 @@ def test_a_stray_break_and_a_last_line_without_one_misalign_nothing(ours):
         ("três\u2028\x85", "fo\rur"),
         ("catro", "five"),
     ]
+
+
+@pytest.mark.parametrize("names", [["gl.train"], ["gl.train", "en.train", "en.dev"]])
+def test_gzip_stands_in_for_a_file_that_is_not_there(ours, names):
+    before = ted.read(ours.parent, "gl_to_en").digest()
+    for name in names:
+        (ours / f"{name}.gz").write_bytes(gzip.compress((ours / name).read_bytes()))
+        (ours / name).unlink()
+    (ours / "gl.test.gz").write_bytes(b"not read, as gl.test is there")
+    assert ted.read(ours.parent, "gl_to_en").digest() == before
 
 
 def test_misaligned(ours):

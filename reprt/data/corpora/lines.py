@@ -1,10 +1,13 @@
 """The lines of texts: where they end, and the text of each."""
 
+import gzip
 import io
 import itertools
 import mmap
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +28,8 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
         name: its name in messages.
 
     Raises:
-        ValueError: if it is not UTF-8, naming the line.
+        ValueError: if it is not UTF-8, or has NUL bytes beside others as UTF-16 has,
+            naming the line.
 
     Example:
 
@@ -44,6 +48,8 @@ def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
             bare.decode()
         except UnicodeDecodeError as error:
             raise not_utf8(name, bare[error.start], number) from None
+        if b"\0" in bare and bare.strip(b"\0"):
+            raise not_utf8(name, 0, number)
         yield bare, len(line)
 
 
@@ -67,23 +73,30 @@ class Lines(Sequence[str]):
 
     @classmethod
     def read(cls, path: Path) -> "Lines":
-        """Finds the lines of a file, which end as those of `decoded`.
-
-        A large file is mapped into memory, and has to stay as it is.
+        """Finds the lines of a file, as `of` does.
 
         Raises:
             OSError: as `reprt.files.opened` does.
-            ValueError: as `decoded` does.
+            ValueError: as `of` does.
         """
         with opened(path) as file:
-            data = (
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                if os.fstat(file.fileno()).st_size >= LARGE
-                else file.read()
-            )
+            return cls.of(file)
+
+    @classmethod
+    def of(cls, file: BufferedReader) -> "Lines":
+        """Finds the lines of an open file, which end as those of `decoded`.
+
+        A file whose name ends with `.gz` is decompressed in memory. Another large
+        file is mapped into memory, and has to stay as it is.
+
+        Raises:
+            ValueError: as `decoded` does, or if it cannot be decompressed.
+        """
+        data = _content(file)
         stream = io.BytesIO(data) if isinstance(data, bytes) else data
+        pieces = iter(stream.readline, b"")
         sizes = itertools.chain.from_iterable(
-            (len(line), size) for line, size in _split(iter(stream.readline, b""), path)
+            (len(line), size) for line, size in _split(pieces, file.name)
         )
         bare, whole = np.fromiter(sizes, "int64").reshape(-1, 2).T
         starts = np.cumsum(whole) - whole
@@ -112,3 +125,16 @@ class Lines(Sequence[str]):
 
     def _line(self, start, end) -> str:
         return self._data[start:end].decode()
+
+
+def _content(file: BufferedReader) -> bytes | mmap.mmap:
+    if file.name.endswith(".gz"):
+        try:
+            return gzip.decompress(file.read())
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"Expected {file.name} to be a whole gzip file. Received: {error}."
+            ) from error
+    if os.fstat(file.fileno()).st_size >= LARGE:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return file.read()

@@ -175,9 +175,10 @@ def any_pair(name: str) -> Pair:
 def read(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from files laid out as in the official archive.
 
-    Line by line, the files of both sides make the sentence pairs. A pair with an empty
-    side is dropped, as TFDS does. A pair is also dropped if a side has no words:
-    nothing but spaces, or accents without letters.
+    Line by line, the files of both sides make the sentence pairs. `pt.train.gz` is read
+    where there is no `pt.train`. A pair with an empty side is dropped, as TFDS does. A
+    pair is also dropped if a side has no words: nothing but spaces, or accents without
+    letters.
 
     Args:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
@@ -294,6 +295,9 @@ def _read_split(source: Path, target: Path) -> Split:
 
 
 def _read_lines(path: Path) -> Lines:
+    packed = path.with_name(f"{path.name}.gz")
+    if packed.exists() and not path.exists():
+        path = packed
     try:
         return Lines.read(path)
     except FileNotFoundError:
