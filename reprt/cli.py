@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib.util
+import io
 import json
 import math
 import os
@@ -27,6 +28,7 @@ from reprt.termination import Terminated
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
 MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
 BACKENDS = ("tensorflow", "jax", "torch", "numpy", "openvino")  # Keras has them
+AFTER_DASHES = ". Put -- before sentences that begin with a dash."
 NO_READER = 141  # the shell's, of a command whose output nobody reads any more
 
 
@@ -38,6 +40,10 @@ class _CommandParser(argparse.ArgumentParser):
     """Reads the arguments of a command; tells a wrong value in one line."""
 
     def error(self, message):
+        # A sentence is missing, or "-hallo" was taken for -h with a value.
+        about_one = "SENTENCE" in message or message.startswith("argument -h")
+        if about_one and "SENTENCE" in self.format_usage():
+            message += AFTER_DASHES
         if message.startswith("argument "):
             raise WrongValue(message)
         super().error(message)
@@ -89,6 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if sys.stderr is None:  # print would write to standard output in its place
         sys.stderr = open(os.devnull, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
     if sys.stdout is None:
         return _failed("Expected an open standard output. Received a closed one.")
     try:
@@ -112,10 +121,12 @@ def _run(arguments) -> int:
     except WrongValue as error:
         return _failed(str(error))
     # argparse ends a list of arguments at the first option.
-    if rest and (options.command is not _translate or any(map(_is_option, rest))):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    end = rest.index("--") if "--" in rest else len(rest)
+    if rest and (options.command is not _translate or any(map(_is_option, rest[:end]))):
+        hint = AFTER_DASHES if options.command in (_translate, _attention) else ""
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     if rest:
-        options.sentences += rest
+        options.sentences += rest[:end] + rest[end + 1 :]
     try:
         if options.command not in (_page, _freeze):  # which load no Keras
             _check_backend()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import types
 
 import keras
 import pytest
@@ -16,6 +17,7 @@ from tiny_run import RECIPE, arguments
 
 import reprt
 from reprt.cli import main
+from reprt.decoding.translator import Translation, Translator
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -288,6 +290,51 @@ def test_options_may_stand_before_the_sentences(runs, translations, capsys):
     assert main(command) == 0
     assert main(["translate", str(runs / "repe"), *SEARCH, *SENTENCES[:1]]) == 0
     assert capsys.readouterr().out == f"{translations[0].text}\n" * 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["translate RUN -hallo", "translate RUN -uma", "translate RUN a -uma b"]
+    + ["translate RUN --beam 2 -uma", "translate RUN --uma", "attention RUN -uma"]
+    + ["attention RUN -hallo", "attention RUN a -uma"],
+)
+def test_a_sentence_taken_for_an_option_is_told_how_it_is_none(command, capsys):
+    try:
+        status = main(command.split())
+    except SystemExit as stopped:
+        status = stopped.code
+    output = capsys.readouterr()
+    assert (status, output.out) == (2, "")
+    assert "Put -- before sentences that begin with a dash.\n" in output.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["RUN -- -uma --casa b", "RUN --json -- -uma --casa b", "--json RUN -- -uma --casa b"]
+    + ["-- RUN -uma --casa b"],
+)
+def test_after_dashes_every_argument_is_a_sentence(command, monkeypatch):
+    def translate(options):
+        assert options.sentences == ["-uma", "--casa", "b"]
+        return 7
+
+    monkeypatch.setattr("reprt.cli._translate", translate)
+    assert main(["translate", *command.split()]) == 7
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_output_is_utf8_whatever_the_system_writes(encoding, monkeypatch, tmp_path):
+    streams = {name: io.BytesIO() for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        wrapper = io.TextIOWrapper(stream, encoding, write_through=True)
+        monkeypatch.setattr(sys, name, wrapper)
+    note = Translation("olá 😀", (), ("漢字",))
+    fake = types.SimpleNamespace(stream=lambda *_: [note])
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: fake)
+    for more in ([], ["--json"]):
+        assert main(["translate", str(tmp_path), "olá 😀", *more]) == 0
+    assert '"source": "olá 😀"' in streams["stdout"].getvalue().decode()
+    assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
 
 
 def test_nothing_on_standard_input_is_no_line(runs, capsys, monkeypatch):
