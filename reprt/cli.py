@@ -505,7 +505,7 @@ def _add_recipe(parser, other="", *, metavar="RECIPE", pairs="+"):
         default=[],
         metavar="PAIR",
         help=f"{'these pairs, one after the other' if several else 'this pair'}: of "
-        "the 14, e.g. az_to_en, or with the same layout",
+        "the 14, e.g. az_to_en, or of your own text, e.g. zh-CN_to_en",
     )
     parser.add_argument(
         "--text",

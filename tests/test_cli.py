@@ -310,8 +310,8 @@ def test_a_sentence_taken_for_an_option_is_told_how_it_is_none(command, capsys):
 
 @pytest.mark.parametrize(
     "command",
-    ["RUN -- -uma --casa b", "RUN --json -- -uma --casa b", "--json RUN -- -uma --casa b"]
-    + ["-- RUN -uma --casa b"],
+    ["RUN -- -uma --casa b", "RUN --json -- -uma --casa b"]
+    + ["--json RUN -- -uma --casa b", "-- RUN -uma --casa b"],
 )
 def test_after_dashes_every_argument_is_a_sentence(command, monkeypatch):
     def translate(options):

@@ -97,8 +97,70 @@ def test_unknown_pair(name):
 
 
 def test_unknown_pair_names_the_nearest():
-    with pytest.raises(ValueError, match="Did you mean 'pt_to_en'?"):
+    with pytest.raises(ValueError, match="Did you mean 'pt_to_en'\\? .* --text FOLDER"):
         ted.find_pair("pt-en")
+
+
+@pytest.mark.parametrize(
+    "source, target",
+    [
+        ("de", "en"),
+        ("deu", "eng"),
+        ("zh-CN", "en"),
+        ("zh_CN", "en"),
+        ("pt_br", "en"),
+        ("en", "pt-BR"),
+        ("zh-Hant-TW", "sr_Latn"),
+        ("es-419", "de-CH-1996"),
+        ("sr@latin", "cmn_Hans"),
+        ("en", "to"),  # Tongan
+        ("to", "en"),
+    ],
+)
+def test_a_text_of_any_languages(tmp_path, source, target):
+    name = f"{source}_to_{target}"
+    place = tmp_path / "mine" / "datasets" / name
+    place.mkdir(parents=True)
+    for split in ted.SPLITS:
+        (place / f"{source}.{split}").write_text("eins\nzwei\n")
+        (place / f"{target}.{split}").write_text("one\ntwo\n")
+    corpus = find(str(tmp_path / "mine"), name)
+    assert pairs(corpus.test) == [("eins", "one"), ("zwei", "two")]
+    assert corpus.pair == name and corpus.name.startswith(f"{name} from mine (not ")
+
+
+@pytest.mark.parametrize(
+    "name, near",
+    [
+        ("de-en", "de_to_en"),
+        ("de_en", "de_to_en"),
+        ("deu2eng", "deu_to_eng"),
+        ("de->en", "de_to_en"),
+        ("de to en", "de_to_en"),
+        ("de-to-en", "de_to_en"),
+        ("pt-en", "pt_to_en"),
+        ("zh-CN-en", None),
+        ("german_to_english", None),
+        ("de_to_en_to_fr", None),
+        ("../de_to_en", None),
+        ("de_to_", None),
+        ("de", None),
+    ],
+)
+def test_another_way_to_write_a_pair_is_told_the_right_one(tmp_path, name, near):
+    for text in (str(tmp_path), "auto", "ted"):
+        with pytest.raises(ValueError) as told:
+            find(text, name)
+        assert str(told.value) == (
+            "Expected a pair of languages, written SRC_to_TGT, such as pt_to_en or "
+            f"zh-CN_to_en. Received: {name!r}."
+            + (f" Did you mean {near!r}?" if near else "")
+        )
+
+
+def test_a_folder_of_ted_is_told_the_name_of_its_pair(tmp_path):
+    with pytest.raises(ValueError, match="Did you mean 'aztr_to_en'?"):
+        find(str(tmp_path), "az_tr_to_en")
 
 
 @pytest.mark.parametrize("at", [".", "datasets", ".."])
