@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib.util
+import io
 import json
 import math
 import os
@@ -27,6 +28,7 @@ from reprt.termination import Terminated
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
 MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
 BACKENDS = ("tensorflow", "jax", "torch", "numpy", "openvino")  # Keras has them
+AFTER_DASHES = ". Put -- before sentences that begin with a dash."
 NO_READER = 141  # the shell's, of a command whose output nobody reads any more
 
 
@@ -38,6 +40,10 @@ class _CommandParser(argparse.ArgumentParser):
     """Reads the arguments of a command; tells a wrong value in one line."""
 
     def error(self, message):
+        # A sentence is missing, or "-hallo" was taken for -h with a value.
+        about_one = "SENTENCE" in message or message.startswith("argument -h")
+        if about_one and "SENTENCE" in self.format_usage():
+            message += AFTER_DASHES
         if message.startswith("argument "):
             raise WrongValue(message)
         super().error(message)
@@ -89,6 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if sys.stderr is None:  # print would write to standard output in its place
         sys.stderr = open(os.devnull, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
     if sys.stdout is None:
         return _failed("Expected an open standard output. Received a closed one.")
     try:
@@ -112,10 +121,12 @@ def _run(arguments) -> int:
     except WrongValue as error:
         return _failed(str(error))
     # argparse ends a list of arguments at the first option.
-    if rest and (options.command is not _translate or any(map(_is_option, rest))):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    end = rest.index("--") if "--" in rest else len(rest)
+    if rest and (options.command is not _translate or any(map(_is_option, rest[:end]))):
+        hint = AFTER_DASHES if options.command in (_translate, _attention) else ""
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     if rest:
-        options.sentences += rest
+        options.sentences += rest[:end] + rest[end + 1 :]
     try:
         if options.command not in (_page, _freeze):  # which load no Keras
             _check_backend()
@@ -494,7 +505,7 @@ def _add_recipe(parser, other="", *, metavar="RECIPE", pairs="+"):
         default=[],
         metavar="PAIR",
         help=f"{'these pairs, one after the other' if several else 'this pair'}: of "
-        "the 14, e.g. az_to_en, or with the same layout",
+        "the 14, e.g. az_to_en, or of your own text, e.g. zh-CN_to_en",
     )
     parser.add_argument(
         "--text",
@@ -660,36 +671,38 @@ def _translate(options) -> int:
             f"{options.n_best} and {options.beam}."
         )
     search = _faster_search(options)
-    # Opened before the model is loaded, which takes time.
-    with _given(options) as lines:
-        load_keras()
-        from reprt.decoding.translator import AHEAD, Translator
+    lines = _given(options)  # before the model is loaded, which takes time
+    load_keras()
+    from reprt.decoding.translator import AHEAD, Translator
 
-        translator = Translator.load(options.run, **search)
-        typed = not (options.sentences or options.file) and sys.stdin.isatty()
-        # A user who types gets an answer to each line.
-        found = translator.stream(map(_decoded, lines), 1 if typed else AHEAD)
-        for number, each in enumerate(found, 1):
-            for note in each.notes if not options.json else ():
-                print(f"reprt: line {number}: {note}", file=sys.stderr)
-            print(_line(number, each, options), flush=typed)
+    translator = Translator.load(options.run, **search)
+    typed = not (options.sentences or options.file) and sys.stdin.isatty()
+    # A user who types gets an answer to each line.
+    found = translator.stream(lines, 1 if typed else AHEAD)
+    for number, each in enumerate(found, 1):
+        for note in each.notes if not options.json else ():
+            print(f"reprt: line {number}: {note}", file=sys.stderr)
+        print(_line(number, each, options), flush=typed)
     return 0
 
 
 def _given(options):
-    """The lines to be translated, as bytes, in a context that closes them."""
+    """The sentences to be translated; those of a file are all checked first."""
+    from reprt.data.corpora.lines import Lines, decoded
+
     if options.sentences:
-        return contextlib.nullcontext(map(os.fsencode, options.sentences))
+        return map(_in_utf8, options.sentences)
     if options.file:
-        return open(options.file, "rb")
+        with open(options.file, "rb") as file:
+            return Lines.of(file)
     if sys.stdin is None:
         raise ValueError("Expected sentences, --file or an open standard input.")
-    return sys.stdin.buffer
+    return decoded(sys.stdin.buffer, "standard input")
 
 
-def _decoded(line: bytes) -> str:
-    """A line's text. What is not UTF-8 becomes a sign that no vocabulary knows."""
-    return line.decode("utf-8", errors="replace").rstrip("\r\n")
+def _in_utf8(argument: str) -> str:
+    """An argument; bytes that are not UTF-8 become a sign that no vocabulary knows."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def _is_option(argument):
@@ -750,7 +763,7 @@ def _attention(options) -> int:
     from reprt.decoding.translator import Translator
 
     translator = Translator.load(options.run, **search)
-    maps = translator.attention(_decoded(os.fsencode(options.sentence)))
+    maps = translator.attention(_in_utf8(options.sentence))
     folder = options.out or options.run
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / "attention.png", folder / "attention.html"

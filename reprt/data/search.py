@@ -41,7 +41,7 @@ def find(text: str, pair: str) -> Corpus:
             archive laid out as the official one, or of a file that `reprt prepare`
             made.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
-            archive may hold other pairs, named alike. The built-in text is
+            archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.
 
     Returns:

@@ -61,7 +61,7 @@ def edited(array, place, value):
         ("about", lambda _: about(vocabulary={"name": "bpe"}), "model of sentencepie"),
         ("about", lambda _: about(max_tokens=0), "'max_tokens' in its label to be"),
         ("about", lambda _: about(max_tokens=10**400), "to have 64 bits"),
-        ("about", lambda _: about(pair="x"), "Expected one of the pairs"),
+        ("about", lambda _: about(pair="x"), "Expected a pair of languages"),
         ("about", lambda _: about(max_tokens=3), "lengths' to be from 1 to 3"),
         ("about", lambda _: of_bytes(FORMAT), "it begins with"),
         ("about", lambda _: of_bytes(f"{FORMAT}\n[]"), "its label to be a table"),
