@@ -144,18 +144,17 @@ def read_text(path: str | os.PathLike, universal_newlines: bool = True) -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise not_utf8(path, data, error.start) from None
+        line = data[: error.start].count(b"\n") + 1
+        raise not_utf8(path, data[error.start], line) from None
     if universal_newlines:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
 
 
-def not_utf8(path: str | os.PathLike, data, offset: int) -> ValueError:
-    """Returns the error that names the first byte of a file that is not UTF-8."""
-    line = data[:offset].count(b"\n") + 1
+def not_utf8(name: object, byte: int, line: int) -> ValueError:
+    """Returns the error that names the first byte of a text that is not UTF-8."""
     return ValueError(
-        f"Expected {path} to be UTF-8. Received: the byte 0x{data[offset]:02x} at "
-        f"offset {offset}, in line {line}."
+        f"Expected {name} to be UTF-8. Received: the byte 0x{byte:02x} in line {line}."
     )
 
 

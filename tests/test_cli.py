@@ -1,11 +1,14 @@
-import contextlib
+import gzip
 import io
 import json
+import os
 import re
 import runpy
 import shutil
 import subprocess
 import sys
+import threading
+import types
 
 import keras
 import pytest
@@ -14,6 +17,7 @@ from tiny_run import RECIPE, arguments
 
 import reprt
 from reprt.cli import main
+from reprt.decoding.translator import Translation, Translator
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -205,12 +209,12 @@ def test_an_interruption_is_status_130_and_told_what_goes_on(
 LINES = (
     b"o homem sabe\r\n"
     b"\n"
-    b"a \xff casa\n"  # no UTF-8
+    b"a \xef\xbf\xbd\rcasa\n"  # a stray CR, which ends no line
     b" \t \r\n"
     b"ol\xc3\xa1 \xf0\x9f\x98\x80\n"
     b"e"  # and no end of the line
 )
-SENTENCES = ["o homem sabe", "", "a \ufffd casa", " \t ", "ol\xe1 \U0001f600", "e"]
+SENTENCES = ["o homem sabe", "", "a \ufffd\rcasa", " \t ", "ol\xe1 \U0001f600", "e"]
 SEARCH = ["--beam", "2", "--max-tokens", "12"]
 
 
@@ -237,13 +241,19 @@ def remarks(translations):
     ]
 
 
-@pytest.mark.parametrize("how", ["arguments", "file", "standard input"])
+@pytest.mark.parametrize("how", ["arguments", "file", "gzip", "pipe", "standard input"])
 def test_sentences_are_translated_one_a_line(
     runs, translations, how, capsys, tmp_path, monkeypatch
 ):
     given(monkeypatch, LINES if how == "standard input" else b"not this")
-    (tmp_path / "lines.txt").write_bytes(LINES)
-    more = {"arguments": SENTENCES, "file": ["--file", str(tmp_path / "lines.txt")]}
+    path = tmp_path / ("lines.txt.gz" if how == "gzip" else "lines.txt")
+    if how == "pipe":
+        os.mkfifo(path)
+        threading.Thread(target=path.write_bytes, args=[LINES], daemon=True).start()
+    else:
+        path.write_bytes(gzip.compress(LINES) if how == "gzip" else LINES)
+    files = dict.fromkeys(("file", "gzip", "pipe"), ["--file", str(path)])
+    more = {"arguments": SENTENCES, **files}
     command = ["translate", str(runs / "repe"), *more.get(how, []), *SEARCH]
     assert main(command) == 0
     output = capsys.readouterr()
@@ -252,9 +262,25 @@ def test_sentences_are_translated_one_a_line(
     assert "reprt: line 3: the vocabulary lacks 1 words or signs" in output.err
 
 
+@pytest.mark.parametrize("how", ["file", "standard input"])
+@pytest.mark.parametrize("sentence", ["olá".encode("latin-1"), "a".encode("utf-16")])
+def test_lines_that_are_not_utf8_are_told_and_nothing_is_translated(
+    runs, how, sentence, capsys, tmp_path, monkeypatch
+):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"o homem sabe\n" + sentence)
+    given(monkeypatch, path.read_bytes())
+    more = ["--file", str(path)] if how == "file" else []
+    assert main(["translate", str(runs / "repe"), *more, *SEARCH]) == 2
+    output = capsys.readouterr()
+    name = path if how == "file" else how
+    assert output.out == "" and f"Expected {name} to be UTF-8. Rec" in output.err
+    assert output.err.endswith(" in line 2.\n") and output.err.count("\n") == 1
+
+
 def test_arguments_that_are_not_utf8_are_translated_too(runs, translations, capsys):
     """Python hands such bytes over as lone surrogates."""
-    argument = b"a \xff casa".decode("utf-8", "surrogateescape")
+    argument = b"a \xff\rcasa".decode("utf-8", "surrogateescape")
     assert main(["translate", str(runs / "repe"), argument, *SEARCH]) == 0
     assert capsys.readouterr().out == f"{translations[2].text}\n"
 
@@ -264,6 +290,51 @@ def test_options_may_stand_before_the_sentences(runs, translations, capsys):
     assert main(command) == 0
     assert main(["translate", str(runs / "repe"), *SEARCH, *SENTENCES[:1]]) == 0
     assert capsys.readouterr().out == f"{translations[0].text}\n" * 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["translate RUN -hallo", "translate RUN -uma", "translate RUN a -uma b"]
+    + ["translate RUN --beam 2 -uma", "translate RUN --uma", "attention RUN -uma"]
+    + ["attention RUN -hallo", "attention RUN a -uma"],
+)
+def test_a_sentence_taken_for_an_option_is_told_how_it_is_none(command, capsys):
+    try:
+        status = main(command.split())
+    except SystemExit as stopped:
+        status = stopped.code
+    output = capsys.readouterr()
+    assert (status, output.out) == (2, "")
+    assert "Put -- before sentences that begin with a dash.\n" in output.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["RUN -- -uma --casa b", "RUN --json -- -uma --casa b"]
+    + ["--json RUN -- -uma --casa b", "-- RUN -uma --casa b"],
+)
+def test_after_dashes_every_argument_is_a_sentence(command, monkeypatch):
+    def translate(options):
+        assert options.sentences == ["-uma", "--casa", "b"]
+        return 7
+
+    monkeypatch.setattr("reprt.cli._translate", translate)
+    assert main(["translate", *command.split()]) == 7
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_output_is_utf8_whatever_the_system_writes(encoding, monkeypatch, tmp_path):
+    streams = {name: io.BytesIO() for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        wrapper = io.TextIOWrapper(stream, encoding, write_through=True)
+        monkeypatch.setattr(sys, name, wrapper)
+    note = Translation("olá 😀", (), ("漢字",))
+    fake = types.SimpleNamespace(stream=lambda *_: [note])
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: fake)
+    for more in ([], ["--json"]):
+        assert main(["translate", str(tmp_path), "olá 😀", *more]) == 0
+    assert '"source": "olá 😀"' in streams["stdout"].getvalue().decode()
+    assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
 
 
 def test_nothing_on_standard_input_is_no_line(runs, capsys, monkeypatch):
@@ -276,12 +347,12 @@ def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypa
     answers = []
 
     def typed():
-        for line in LINES.splitlines(keepends=True)[:3]:
+        for line in io.BytesIO(LINES).readlines()[:3]:
             yield line
             answers.append(capsys.readouterr().out)
 
     class Terminal:
-        buffer = contextlib.nullcontext(typed())
+        buffer = typed()
 
         def isatty(self):
             return True

@@ -40,7 +40,7 @@ def find(text: str, pair: str) -> Corpus:
             WMT'14, downloaded if it is not in the cache; else the path of a folder or
             archive laid out as the official one.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
-            archive may hold other pairs, named alike. The built-in text is
+            archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.
 
     Returns:

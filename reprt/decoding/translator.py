@@ -1,7 +1,9 @@
 """From sentences to sentences: a trained model with its vocabularies and its search."""
 
+import contextlib
 import dataclasses
 import itertools
+import reprlib
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -144,22 +146,33 @@ class Translator:
         model = load_model(run / "model.keras")
         return cls(model, *sides, settings.text.max_tokens, search)
 
-    def __call__(self, sentences: str | Sequence[str]):
-        """Returns the `Translation` of a sentence, or a list of those of several."""
-        if isinstance(sentences, str):
-            return next(self.stream([sentences]))
-        return list(self.stream(sentences))
+    def __call__(self, sentences):
+        """Returns the `Translation` of a sentence, or a list of those of several.
 
-    def stream(
-        self, sentences: Iterable[str], ahead: int = AHEAD
-    ) -> Iterator[Translation]:
+        Args:
+            sentences: a string or several: a list, a NumPy array, a tensor of
+                TensorFlow, a column of a table. Bytes are read as UTF-8.
+
+        Raises:
+            ValueError: for anything else, such as an empty cell's NaN, before the
+                first sentence is translated.
+        """
+        sentences = _plain(sentences)
+        if isinstance(sentences, str | bytes):
+            return next(self.stream([sentences]))
+        return list(self.stream(list(_strings(sentences))))
+
+    def stream(self, sentences: Iterable, ahead: int = AHEAD) -> Iterator[Translation]:
         """Yields translations in order, while sentences are still being read.
 
         Args:
-            sentences: the sentences.
+            sentences: the sentences, as a call takes them.
             ahead: how many are read before the first of them is translated.
+
+        Raises:
+            ValueError: as a call, when the sentence is read.
         """
-        rest = iter(sentences)
+        rest = _strings(_plain(sentences))
         while read := list(itertools.islice(rest, ahead)):
             written = [index for index, text in enumerate(read) if text.strip()]
             ids = self.source_tokenizer.encode([read[index] for index in written])
@@ -202,6 +215,7 @@ class Translator:
         Raises:
             ValueError: for an empty sentence.
         """
+        (sentence,) = _strings([sentence])
         if not sentence.strip():
             raise ValueError("Expected a sentence. Received an empty one.")
         ids = self._cut(self.source_tokenizer.encode([sentence])[0])
@@ -260,3 +274,32 @@ class Translator:
 
     def _pieces(self, found):
         return tuple(self.target_tokenizer.vocabulary[index] for index in found.ids)
+
+
+def _plain(values) -> Any:
+    """Lists, strings and numbers of Python, of what an array or a table has."""
+    for name in ("numpy", "tolist"):
+        if hasattr(values, name):
+            values = getattr(values, name)()
+    return values
+
+
+def _strings(values) -> Iterator[str]:
+    """Yields sentences as strings, and refuses what is none by its row."""
+    if not isinstance(values, Iterable):
+        raise ValueError(f"Expected sentences. Received: {_typed(values)}.")
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            value = _plain(value)
+        with contextlib.suppress(UnicodeDecodeError):
+            value = value.decode() if isinstance(value, bytes) else value
+        if not isinstance(value, str):
+            raise ValueError(
+                "Expected sentences, as strings or as bytes in UTF-8. Received: "
+                f"{_typed(value)} in row {row}, counted from 0."
+            )
+        yield value
+
+
+def _typed(value) -> str:
+    return f"{reprlib.repr(value)} of type {type(value).__name__}"

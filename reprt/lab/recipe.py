@@ -1,8 +1,9 @@
 """A recipe: one TOML file that says what is trained on what, and how."""
 
 import itertools
+import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -43,7 +44,9 @@ def _keys_of(kind: Any) -> Any:
     schema = pydantic.TypeAdapter(kind).json_schema()
     members = [schema, *schema.get("$defs", {}).values()]
     keys = {n: key for each in members for n, key in each.get("properties", {}).items()}
-    keys = {n: {k: v for k, v in key.items() if k != "const"} for n, key in keys.items()}
+    keys = {
+        n: {k: v for k, v in key.items() if k != "const"} for n, key in keys.items()
+    }
     of_table = {"type": "object", "properties": keys, "additionalProperties": False}
     return Annotated[dict[str, Any], pydantic.WithJsonSchema(of_table)]
 
@@ -255,13 +258,20 @@ def shipped_recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(
+    path: Path,
+    overrides: Sequence[str] = (),
+    pairs: Sequence[str] = (),
+    source: str | None = None,
+) -> Recipe:
     """Reads a recipe.
 
     Args:
         path: the name of a recipe of the package, or a TOML file. A file comes before a
             name.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
+        pairs: pairs of languages instead of those of the file; empty for these.
+        source: where the text comes from instead; None for what the file says.
 
     Raises:
         ValueError: for an unknown name, a file that is missing or not TOML, a key or
@@ -294,6 +304,12 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Recipe:
         },
         str(path),
     )
+    text, trials = recipe.text, recipe.trials
+    if source:
+        text = text.changed(source=source)
+    if pairs:
+        trials = trials.changed(pairs=list(pairs))
+    recipe = recipe.model_copy(update={"text": text, "trials": trials})
     recipe.runs()  # a mistake anywhere in the file is reported before any work is done
     return recipe
 
@@ -320,7 +336,7 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
     tables[last] = value
 
 
-def recipe_schema() -> Mapping[str, Any]:
+def schema_text() -> str:
     """Returns the JSON schema of a recipe's file, by which editors complete its keys."""
     schema = Recipe.model_json_schema()
     for own in ("name", "overrides", "by_hand"):
@@ -333,4 +349,4 @@ def recipe_schema() -> Mapping[str, Any]:
     }
     schema["properties"]["model"]["properties"] = fields
     schema["$defs"]["ModelTable"]["properties"] |= fields
-    return schema
+    return json.dumps(schema, indent=2)

@@ -1,4 +1,5 @@
 import dataclasses
+import gzip
 import importlib.resources.abc
 import os
 import sys
@@ -12,9 +13,9 @@ from reprt.data.search import find
 from reprt.data.tokenizers.wordpiece import WordPiece
 
 # Line by line: an ordinary pair, empty on either side, blank, with several kinds of
-# space and line break, repeated, and empty on both sides after the last line break.
+# space and line break, and repeated.
 SOURCE = "um .\n\nsó aqui .\n \nespaço\u2028raro\r\nmarca\x0c\x85 .\nrepete\nrepete\n"
-TARGET = "one .\nonly here .\n\nblank\nodd\xa0space\nmark\rrepeats\nrepeats\n"
+TARGET = "one .\nonly here .\n\nblank\nodd\xa0space\nmark\nrepeats\nrepeats\n"
 PAIRS_OF_SPLIT = [
     ("um .", "one ."),
     ("espaço\u2028raro", "odd\xa0space"),
@@ -96,8 +97,70 @@ def test_unknown_pair(name):
 
 
 def test_unknown_pair_names_the_nearest():
-    with pytest.raises(ValueError, match="Did you mean 'pt_to_en'?"):
+    with pytest.raises(ValueError, match="Did you mean 'pt_to_en'\\? .* --text FOLDER"):
         ted.find_pair("pt-en")
+
+
+@pytest.mark.parametrize(
+    "source, target",
+    [
+        ("de", "en"),
+        ("deu", "eng"),
+        ("zh-CN", "en"),
+        ("zh_CN", "en"),
+        ("pt_br", "en"),
+        ("en", "pt-BR"),
+        ("zh-Hant-TW", "sr_Latn"),
+        ("es-419", "de-CH-1996"),
+        ("sr@latin", "cmn_Hans"),
+        ("en", "to"),  # Tongan
+        ("to", "en"),
+    ],
+)
+def test_a_text_of_any_languages(tmp_path, source, target):
+    name = f"{source}_to_{target}"
+    place = tmp_path / "mine" / "datasets" / name
+    place.mkdir(parents=True)
+    for split in ted.SPLITS:
+        (place / f"{source}.{split}").write_text("eins\nzwei\n")
+        (place / f"{target}.{split}").write_text("one\ntwo\n")
+    corpus = find(str(tmp_path / "mine"), name)
+    assert pairs(corpus.test) == [("eins", "one"), ("zwei", "two")]
+    assert corpus.pair == name and corpus.name.startswith(f"{name} from mine (not ")
+
+
+@pytest.mark.parametrize(
+    "name, near",
+    [
+        ("de-en", "de_to_en"),
+        ("de_en", "de_to_en"),
+        ("deu2eng", "deu_to_eng"),
+        ("de->en", "de_to_en"),
+        ("de to en", "de_to_en"),
+        ("de-to-en", "de_to_en"),
+        ("pt-en", "pt_to_en"),
+        ("zh-CN-en", None),
+        ("german_to_english", None),
+        ("de_to_en_to_fr", None),
+        ("../de_to_en", None),
+        ("de_to_", None),
+        ("de", None),
+    ],
+)
+def test_another_way_to_write_a_pair_is_told_the_right_one(tmp_path, name, near):
+    for text in (str(tmp_path), "auto", "ted"):
+        with pytest.raises(ValueError) as told:
+            find(text, name)
+        assert str(told.value) == (
+            "Expected a pair of languages, written SRC_to_TGT, such as pt_to_en or "
+            f"zh-CN_to_en. Received: {name!r}."
+            + (f" Did you mean {near!r}?" if near else "")
+        )
+
+
+def test_a_folder_of_ted_is_told_the_name_of_its_pair(tmp_path):
+    with pytest.raises(ValueError, match="Did you mean 'aztr_to_en'?"):
+        find(str(tmp_path), "az_tr_to_en")
 
 
 @pytest.mark.parametrize("at", [".", "datasets", ".."])
@@ -155,11 +218,32 @@ def test_case_and_tokenisation_do_not_change_a_fingerprint():
     assert ted._fingerprint(cased) == ted._fingerprint(official)
 
 
+def test_a_stray_break_and_a_last_line_without_one_misalign_nothing(ours):
+    (ours / "gl.test").write_bytes("un\ndous\ntrês\u2028\x85\ncatro".encode())
+    (ours / "en.test").write_bytes(b"one two\r\nthree\r\nfo\rur\r\nfive\r\n")
+    assert pairs(ted.read(ours.parent, "gl_to_en").test) == [
+        ("un", "one two"),
+        ("dous", "three"),
+        ("três\u2028\x85", "fo\rur"),
+        ("catro", "five"),
+    ]
+
+
+@pytest.mark.parametrize("names", [["gl.train"], ["gl.train", "en.train", "en.dev"]])
+def test_gzip_stands_in_for_a_file_that_is_not_there(ours, names):
+    before = ted.read(ours.parent, "gl_to_en").digest()
+    for name in names:
+        (ours / f"{name}.gz").write_bytes(gzip.compress((ours / name).read_bytes()))
+        (ours / name).unlink()
+    (ours / "gl.test.gz").write_bytes(b"not read, as gl.test is there")
+    assert ted.read(ours.parent, "gl_to_en").digest() == before
+
+
 def test_misaligned(ours):
     with (ours / "en.dev").open("a") as file:
         file.write("one more\n")
 
-    with pytest.raises(ValueError, match="10 in .*gl.dev and 11 in .*en.dev"):
+    with pytest.raises(ValueError, match="9 in .*gl.dev and 10 in .*en.dev"):
         ted.read(ours.parent, "gl_to_en")
 
 
@@ -213,7 +297,7 @@ def test_a_pipe_is_no_sentence_file(ours, name):
 def test_not_utf8(ours):
     (ours / "gl.train").write_bytes("um\ndois\ntrês\n".encode("latin-1"))
 
-    with pytest.raises(ValueError, match="gl.train .*0xea at offset 10, in line 3"):
+    with pytest.raises(ValueError, match="gl.train .*0xea in line 3"):
         ted.read(ours.parent, "gl_to_en")
 
 

@@ -147,8 +147,8 @@ def test_the_whole_text(server, pairs, tmp_path):
 
     assert corpus.name == "WMT14 en_to_fr" and not corpus.official
     assert list(zip(corpus.train.source, corpus.train.target)) == expected(pairs)
-    assert corpus.dev.source == ["dev/newstest2013.en", "last"]
-    assert corpus.dev.target == ["dev/newstest2013.fr", "last"]
+    assert list(corpus.dev.source) == ["dev/newstest2013.en", "last"]
+    assert list(corpus.dev.target) == ["dev/newstest2013.fr", "last"]
     assert corpus.test.source == ["test-full/newstest2014-fren-src.en.sgm &amp; two"]
     assert corpus.test.target == ["test-full/newstest2014-fren-ref.fr.sgm &amp; two"]
     # Each archive was asked for once, and only the archives and the text are kept.

@@ -4,6 +4,7 @@ import shutil
 import naive
 import numpy as np
 import pytest
+import tensorflow as tf
 import tiny_run
 from naive import END, START
 
@@ -86,6 +87,80 @@ def test_one_sentence_or_several(translator, translations):
     assert_same(translator(["a casa"]), [translations[2]])
     assert translator([]) == []
     assert translator(["", " \t\n"]) == [Translation("", ()), Translation(" \t\n", ())]
+
+
+class Column:
+    """A column of a table, as pandas and others have it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def tolist(self):
+        return list(self.values)
+
+
+COLUMNS = {
+    "tuple": tuple,
+    "generator": iter,
+    "array": np.array,
+    "array of objects": lambda values: np.array(values, object),
+    "array of bytes": lambda values: np.char.encode(values, "utf-8"),
+    "bytes": lambda values: [value.encode() for value in values],
+    "tensor": tf.constant,
+    "tensors": lambda values: list(map(tf.constant, values)),
+    "dataset": tf.data.Dataset.from_tensor_slices,
+    "column": Column,
+    "column of pandas": lambda values: pytest.importorskip("pandas").Series(values),
+}
+
+
+@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
+def test_sentences_in_arrays_tensors_and_columns(translator, translations, make):
+    for found in (
+        translator(make(SENTENCES)),
+        list(translator.stream(make(SENTENCES), ahead=2)),
+    ):
+        assert_same(found, translations)
+        assert {type(each.source) for each in found} <= {str, np.str_}
+
+
+@pytest.mark.parametrize("make", [np.array, np.str_, str.encode, tf.constant])
+def test_one_sentence_of_another_kind(translator, translations, make):
+    assert_same([translator(make(SENTENCES[3]))], [translations[3]])
+    maps = translator.attention(make(SENTENCES[3]))
+    assert maps.sentence == SENTENCES[3]
+
+
+NO_SENTENCES = {
+    "NaN": ([*SENTENCES, float("nan")], "nan of type float in row 5"),
+    "None": (["a casa", None], "None of type NoneType in row 1"),
+    "a number": ([3, "a casa"], "3 of type int in row 0"),
+    "NumPy's number": (["a", np.float32(2.5)], "2.5 of type float in row 1"),
+    "numbers": (np.arange(2), "0 of type int in row 0"),
+    "numbers of TensorFlow": (tf.constant([1.5]), "1.5 of type float in row 0"),
+    "a list": ([["a casa"]], r"\['a casa'\] of type list in row 0"),
+    "a matrix": (tf.constant([["a casa"]]), r"\[b'a casa'\] of type list in row 0"),
+    "a column": (Column(["a", float("nan")]), "nan of type float in row 1"),
+    "Latin-1": (["a", "olá".encode("latin-1")], r"b'ol\\xe1' of type bytes in row 1"),
+    "no sequence": (None, "None of type NoneType"),
+    "one number": (np.float64("nan"), "nan of type float"),
+}
+
+
+@pytest.mark.parametrize("values, told", NO_SENTENCES.values(), ids=NO_SENTENCES)
+def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
+    translator, monkeypatch, values, told
+):
+    monkeypatch.setattr(translator, "search_all", None)  # it is not called
+    for translate in (translator, lambda given: list(translator.stream(given))):
+        with pytest.raises(ValueError, match=f"Expected sentences.* Received: {told}"):
+            translate(values)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), 3])
+def test_attention_to_what_is_no_sentence_is_refused(translator, value):
+    with pytest.raises(ValueError, match="Expected sentences"):
+        translator.attention(value)
 
 
 def test_neither_order_nor_portions_matter(translator, translations):
@@ -315,7 +390,7 @@ def beginning(content):
         (
             "source.vocab",
             lambda content: content + b"\xff\n",
-            "source.vocab cannot be used: expected it to be UTF-8",
+            "source.vocab cannot be used: Expected it to be UTF-8",
         ),
         (
             "target.vocab",

@@ -1,10 +1,13 @@
-"""The lines of a text file, decoded when they are asked for."""
+"""The lines of texts: where they end, and the text of each."""
 
+import gzip
+import io
 import itertools
 import mmap
 import os
-import re
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +15,49 @@ import numpy as np
 from reprt.files import not_utf8, opened
 
 LARGE = 2**26  # bytes; smaller files are read, so that nobody changes them meanwhile
-_CHUNK = 2**16  # lines that are decoded at a time
-_BREAK = re.compile(rb"\r\n?|\n")
+
+
+def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
+    """Yields the lines of a text without their breaks, as they come.
+
+    LF ends a line, with or without a CR before it. CR alone ends a line only where
+    there is no LF at all. What follows the last break is a line unless it is empty.
+
+    Args:
+        file: what yields bytes up to each LF, such as a binary file.
+        name: its name in messages.
+
+    Raises:
+        ValueError: if it is not UTF-8, or has NUL bytes beside others as UTF-16 has,
+            naming the line.
+
+    Example:
+
+    >>> list(decoded(io.BytesIO(b"one\\rtwo\\r\\nthree"), "text"))
+    ['one\\rtwo', 'three']
+    """
+    for line, _ in _split(file, name):
+        yield line.decode()
+
+
+def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
+    """Yields each line without its break, and its size with it."""
+    for number, line in enumerate(_with_breaks(file), 1):
+        bare = line.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            bare.decode()
+        except UnicodeDecodeError as error:
+            raise not_utf8(name, bare[error.start], number) from None
+        if b"\0" in bare and bare.strip(b"\0"):
+            raise not_utf8(name, 0, number)
+        yield bare, len(line)
+
+
+def _with_breaks(file: Iterable[bytes]) -> Iterator[bytes]:
+    lines = iter(file)
+    for first in itertools.islice(lines, 1):
+        yield from [first] if first.endswith(b"\n") else first.splitlines(keepends=True)
+    yield from lines
 
 
 class Lines(Sequence[str]):
@@ -29,32 +73,34 @@ class Lines(Sequence[str]):
 
     @classmethod
     def read(cls, path: Path) -> "Lines":
-        """Finds the lines of a file; what follows the last line break is one, too.
-
-        A large file is mapped into memory, and has to stay as it is.
+        """Finds the lines of a file, as `of` does.
 
         Raises:
             OSError: as `reprt.files.opened` does.
-            ValueError: if it is not UTF-8, naming the line.
+            ValueError: as `of` does.
         """
         with opened(path) as file:
-            large = os.fstat(file.fileno()).st_size >= LARGE
-            data = (
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                if large
-                else file.read()
-            )
-        # Not as `splitlines`, which also breaks at signs that occur within sentences.
-        breaks = (found.span() for found in _BREAK.finditer(data))
-        spans = np.fromiter(itertools.chain.from_iterable(breaks), "int64")
-        starts, ends = np.append(0, spans[1::2]), np.append(spans[::2], len(data))
-        for first in range(0, len(starts), _CHUNK):
-            start, end = starts[first], ends[first : first + _CHUNK][-1]
-            try:
-                data[start:end].decode()
-            except UnicodeDecodeError as error:
-                raise not_utf8(path, data, start + error.start) from None
-        return cls(data, starts, ends)
+            return cls.of(file)
+
+    @classmethod
+    def of(cls, file: BufferedReader) -> "Lines":
+        """Finds the lines of an open file, which end as those of `decoded`.
+
+        A file whose name ends with `.gz` is decompressed in memory. Another large
+        file is mapped into memory, and has to stay as it is.
+
+        Raises:
+            ValueError: as `decoded` does, or if it cannot be decompressed.
+        """
+        data = _content(file)
+        stream = io.BytesIO(data) if isinstance(data, bytes) else data
+        pieces = iter(stream.readline, b"")
+        sizes = itertools.chain.from_iterable(
+            (len(line), size) for line, size in _split(pieces, file.name)
+        )
+        bare, whole = np.fromiter(sizes, "int64").reshape(-1, 2).T
+        starts = np.cumsum(whole) - whole
+        return cls(data, starts, starts + bare)
 
     def chosen(self, kept: Sequence[bool]) -> "Lines":
         """Returns the lines that are kept, which are still to be decoded."""
@@ -79,3 +125,16 @@ class Lines(Sequence[str]):
 
     def _line(self, start, end) -> str:
         return self._data[start:end].decode()
+
+
+def _content(file: BufferedReader) -> bytes | mmap.mmap:
+    if file.name.endswith(".gz"):
+        try:
+            return gzip.decompress(file.read())
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"Expected {file.name} to be a whole gzip file. Received: {error}."
+            ) from error
+    if os.fstat(file.fileno()).st_size >= LARGE:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return file.read()

@@ -14,6 +14,8 @@ from reprt.files import read_text
 SPLITS = ("train", "dev", "test")
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
+_LANGUAGE = "[A-Za-z]{2,3}"
+_TAG = re.compile(rf"{_LANGUAGE}([-_@][A-Za-z0-9]{{1,8}})*")  # "@" in OPUS alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +152,8 @@ def find_pair(name: str) -> Pair:
     near = difflib.get_close_matches(name, PAIRS, n=1, cutoff=0.0)[0]
     raise ValueError(
         f"Expected one of the pairs of TED-HRLR: {', '.join(PAIRS)}. "
-        f"Received: {name!r}. Did you mean {near!r}?"
+        f"Received: {name!r}. Did you mean {near!r}? Another pair needs a text of your "
+        "own: --text FOLDER."
     )
 
 
@@ -158,26 +161,39 @@ def any_pair(name: str) -> Pair:
     """Returns the pair of that name, even if TED-HRLR does not have it.
 
     Args:
-        name: as TFDS would name it: `"de_to_en"`, or `"deda_to_en"` for a training text
-            of two source languages.
+        name: `SRC_to_TGT`, two tags of languages as BCP 47 or OPUS writes them:
+            `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`; or `"deda_to_en"` for a
+            training text of two source languages.
 
     Raises:
         ValueError: if the name is not of that form.
     """
-    form = r"([a-z]{2})([a-z]{2})_to_([a-z]{2})|([a-z]{2,3})_to_([a-z]{2,3})"
-    parts = re.fullmatch(form, name)
-    if name in PAIRS or not parts:
-        return find_pair(name)
-    *source, target = filter(None, parts.groups())
-    return Pair(tuple(source), target)
+    if name in PAIRS:
+        return PAIRS[name]
+    if name in {pair.folder for pair in PAIRS.values()}:
+        return find_pair(name)  # which says how TFDS writes it
+    tags = name.split("_to_")
+    if len(tags) == 2 and all(map(_TAG.fullmatch, tags)):
+        return Pair((tags[0],), tags[1])
+    if two := re.fullmatch("([a-z]{2})([a-z]{2})_to_([a-z]{2})", name):
+        return Pair(two.groups()[:2], two[3])
+    # As in "de-en", "de_en", "de2en", "de->en" or "de to en".
+    between = r"[\W_2]+(?:to[\W_]+)?"
+    found = re.fullmatch(f"({_LANGUAGE}){between}({_LANGUAGE})", name)
+    near = f" Did you mean {'_to_'.join(found.groups())!r}?" if found else ""
+    raise ValueError(
+        "Expected a pair of languages, written SRC_to_TGT, such as pt_to_en or "
+        f"zh-CN_to_en. Received: {name!r}.{near}"
+    )
 
 
 def read(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from files laid out as in the official archive.
 
-    Line by line, the files of both sides make the sentence pairs. A pair with an empty
-    side is dropped, as TFDS does. A pair is also dropped if a side has no words:
-    nothing but spaces, or accents without letters.
+    Line by line, the files of both sides make the sentence pairs. `pt.train.gz` is read
+    where there is no `pt.train`. A pair with an empty side is dropped, as TFDS does. A
+    pair is also dropped if a side has no words: nothing but spaces, or accents without
+    letters.
 
     Args:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
@@ -286,15 +302,17 @@ def _read_split(source: Path, target: Path) -> Split:
     lines = _read_lines(source), _read_lines(target)
     if len(lines[0]) != len(lines[1]):
         raise ValueError(
-            "Both sides need the same number of lines; what follows the last line "
-            f"break counts as one. Received: {len(lines[0])} in {source} and "
-            f"{len(lines[1])} in {target}. Line i of one translates line i of the "
-            "other, so one of them has lost or gained a line."
+            f"Both sides need the same number of lines. Received: {len(lines[0])} in "
+            f"{source} and {len(lines[1])} in {target}. Line i of one translates line "
+            "i of the other, so one of them has lost or gained a line."
         )
     return Split.of(*lines, f"{source} and {target}")
 
 
 def _read_lines(path: Path) -> Lines:
+    packed = path.with_name(f"{path.name}.gz")
+    if packed.exists() and not path.exists():
+        path = packed
     try:
         return Lines.read(path)
     except FileNotFoundError:

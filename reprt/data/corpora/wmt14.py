@@ -164,7 +164,7 @@ def load(pair: str) -> Corpus:
         official=False,
         origin=str(folder),
         train=Split(*(Lines.read(folder / f"train.{side}") for side in sides)),
-        dev=Split(*(_lines(dev / VALIDATION.format(side)) for side in sides)),
+        dev=Split(*(Lines.read(dev / VALIDATION.format(side)) for side in sides)),
         test=Split(
             _segments(test / SOURCE.format(source)),
             _segments(test / REFERENCE.format(target)),
@@ -332,10 +332,6 @@ def _pairs(part: Part, folder: Path) -> Iterator[tuple[bytes, bytes]]:
                 f"Both files of {part.name} need the same number of lines, {paths[0]} "
                 f"and {paths[1]}. Received: {error}."
             ) from error
-
-
-def _lines(path: Path) -> list[str]:
-    return read_text(path).removesuffix("\n").split("\n")
 
 
 def _segments(path: Path) -> list[str]:

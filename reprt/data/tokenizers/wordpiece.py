@@ -3,12 +3,14 @@
 import collections
 import functools
 import hashlib
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.base import (
     Tokenizer,
@@ -67,12 +69,7 @@ class WordPiece(Tokenizer):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "WordPiece":
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"expected it to be UTF-8, received {error}") from error
-        # An editor may have written the line breaks of its own system.
-        return cls(text.replace("\r\n", "\n").removesuffix("\n").split("\n"))
+        return cls(list(decoded(io.BytesIO(data), "it")))
 
     def to_bytes(self) -> bytes:
         """One piece a line."""

@@ -1,0 +1,93 @@
+"""Sentences from the command line, a file or standard input, translated and printed."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprt.data.corpora.lines import Lines, decoded
+from reprt.decoding.attention_maps import draw, write_page
+from reprt.decoding.translator import AHEAD, Translation, Translator
+
+
+def translate(
+    run: Path,
+    sentences: Sequence[str],
+    file: Path | None,
+    n_best: int,
+    as_json: bool,
+    search: Mapping[str, Any],
+):
+    """Prints translations in order; remarks go to standard error.
+
+    Args:
+        run: the run folder.
+        sentences: the sentences. If there are none, those of the file or of standard
+            input are read.
+        file: a file of sentences, all of which are checked first.
+        n_best: how many translations of each are printed.
+        as_json: whether a line is a JSON object.
+        search: arguments of `reprt.decoding.BeamSearch`.
+    """
+    typed = not (sentences or file) and sys.stdin.isatty()
+    if sentences:
+        lines = map(_in_utf8, sentences)
+    elif file:
+        lines = Lines.read(file)
+    else:
+        lines = decoded(sys.stdin.buffer, "standard input")
+    translator = Translator.load(run, **search)
+    # A user who types gets an answer to each line.
+    found = translator.stream(lines, 1 if typed else AHEAD)
+    for number, each in enumerate(found, 1):
+        for note in () if as_json else each.notes:
+            print(f"reprt: line {number}: {note}", file=sys.stderr)
+        line = _json(each, n_best) if as_json else _line(number, each, n_best)
+        print(line, flush=typed)
+
+
+def draw_attention(
+    run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
+):
+    """Draws what the heads attend to; prints the translation and the files.
+
+    Args:
+        run: the run folder.
+        sentence: the source.
+        out: the folder of the files; None for the run's.
+        search: arguments of `reprt.decoding.BeamSearch`.
+    """
+    maps = Translator.load(run, **search).attention(_in_utf8(sentence))
+    folder = out or run
+    folder.mkdir(parents=True, exist_ok=True)
+    picture, page = folder / "attention.png", folder / "attention.html"
+    draw(maps, picture)
+    write_page(maps, page)
+    print(maps.translation, picture, page, sep="\n")
+
+
+def _in_utf8(argument: str) -> str:
+    """An argument; bytes that are not UTF-8 become a sign that no vocabulary knows."""
+    return os.fsencode(argument).decode("utf-8", errors="replace")
+
+
+def _line(number: int, found: Translation, n_best: int) -> str:
+    if n_best == 1:
+        return found.text
+    best = found.alternatives[:n_best]
+    return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
+
+
+def _json(found: Translation, n_best: int) -> str:
+    entry = {
+        "source": found.source,
+        "translation": found.text,
+        "alternatives": [
+            dataclasses.asdict(each) for each in found.alternatives[:n_best]
+        ],
+        "notes": found.notes,
+    }
+    return json.dumps(entry, ensure_ascii=False)

@@ -1,0 +1,354 @@
+"""The console command `reprt`: its options, and which part of `reprt` does the work.
+
+It stands outside the package, whose import loads Keras, so that `reprt --help` and a
+mistyped option are answered at once.
+"""
+
+import importlib
+import io
+import operator
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+FAILED = 2  # click's own; 1 is left to `reprt audit`, for a model that looks ahead
+INTERRUPTED, TERMINATED = 130, 143  # the shell's
+EXTRAS = "The commands need the packages of `pip install '.[train]'`."
+MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+PATH = click.Path(path_type=Path)
+COUNT = click.IntRange(min=1)
+
+
+class _Sentences(click.Command):
+    """A command whose arguments may begin with a dash, and then need `--` before them."""
+
+    def parse_args(self, ctx, args):
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            error.message += " Put -- before sentences that begin with a dash."
+            raise
+
+
+def _do(work: str, *arguments: Any, **options: Any):
+    """Calls `"module:function"` of the package, which is loaded only now."""
+    module, function = work.split(":")
+    found = operator.attrgetter(function)(importlib.import_module(f"reprt.{module}"))
+    return found(*arguments, **options)
+
+
+def _split(context, parameter, values):
+    """Values of an option that may be given more than once, or joined by commas."""
+    return [each for value in values for each in value.split(",")]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="reprt", prog_name="reprt")
+def command():
+    """Reinforced position embedding (RePE) against its baseline: train both, compare
+    them with the paper."""
+
+
+run = click.argument("run", type=PATH)
+text_of_run = click.option(
+    "--text", metavar="SOURCE", help="Where the text is now, if not where it was found."
+)
+out = click.option("--out", type=FOLDER, help="Where the files go.")
+
+
+def search(beam: int):
+    """The options of a search, with the default of `--beam`."""
+    options = (
+        click.option(
+            "--beam",
+            type=click.IntRange(1, 1000),
+            default=beam,
+            show_default=True,
+            help="Hypotheses of each sentence; 1 is greedy search.",
+        ),
+        click.option(
+            "--length-penalty",
+            type=click.FloatRange(0, 10),
+            default=0.6,
+            show_default=True,
+            help="Of several hypotheses; 0 ranks by probability only.",
+        ),
+        click.option(
+            "--max-tokens",
+            type=COUNT,
+            help="Longest translation; by default the sentence's length plus 50.",
+        ),
+    )
+
+    def add(function):
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _search(beam, length_penalty, max_tokens):
+    return {
+        "beam_size": beam,
+        "length_penalty": length_penalty,
+        "max_tokens": max_tokens,
+    }
+
+
+@command.command()
+@click.argument("recipe", type=PATH)
+@click.option(
+    "--pair",
+    multiple=True,
+    callback=_split,
+    metavar="PAIR",
+    help="This pair instead, or these one after the other: az_to_en,gl_to_en.",
+)
+@click.option(
+    "--text",
+    metavar="SOURCE",
+    help="auto, ted, embedded, wmt14, or the path of a folder or archive.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting for every run, e.g. training.epochs=2.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    callback=_split,
+    metavar="MODEL",
+    help="Train these models only: repe,baseline.",
+)
+@click.option("--out", type=FOLDER, help="Of the results; default runs/RECIPE/TEXT.")
+@click.option("--plan", is_flag=True, help="Only say what is left to do and its cost.")
+@click.option(
+    "--ray",
+    metavar="ADDRESS",
+    is_flag=False,
+    flag_value="here",
+    help="Several runs at once, one a device, handed out by Ray: on this machine, or on "
+    "the cluster with this address, whose machines share --out.",
+)
+@click.option("--cpus", type=COUNT, default=1, help="With --ray, cores of each run.")
+def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
+    """Train a recipe's models, or go on where that was interrupted, and write its page.
+
+    RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
+    """
+    if plan and ray:
+        raise click.UsageError("Expected --plan or --ray. Received both.")
+    _do("termination:listen")
+    recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text)
+    if ray:
+        click.echo(_do("lab.ray_executor:run_on_ray", recipe, only, out, ray, cpus))
+    else:
+        click.echo(_do("lab.job:run_job", recipe, only, out, plan_only=plan))
+
+
+@command.command()
+def schema():
+    """Print the JSON schema of a recipe, by which editors complete its keys."""
+    click.echo(_do("lab.recipe:schema_text"))
+
+
+@command.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+@click.option("--name", help="Another page than the folder's own, e.g. families.")
+def page(folder, name):
+    """Write the page on the runs in FOLDER, live or frozen. It trains nothing."""
+    click.echo(_do("lab.pages:write_page", folder, name))
+
+
+@command.command()
+@click.argument("runs", type=click.Path(path_type=Path, exists=True))
+@click.option("--out", type=FOLDER, help="Default RUNS-frozen.")
+def freeze(runs, out):
+    """Put the runs in a folder into one file, with their notes and page.
+
+    Checkpoints, models and vocabularies stay where they are.
+    """
+    place, unfinished = _do("lab.pages.freeze:freeze", runs, out)
+    if unfinished:
+        names = ", ".join(unfinished)
+        click.echo(f"reprt: frozen before they had finished: {names}", err=True)
+    click.echo(place)
+
+
+@command.command(cls=_Sentences)
+@run
+@click.argument("sentences", nargs=-1, metavar="[SENTENCE]...")
+@click.option("--file", type=FILE, help="Translate the lines of a file.")
+@search(beam=4)
+@click.option(
+    "--n-best",
+    type=COUNT,
+    default=1,
+    help="Lines for each sentence, from the best: its number, score and text.",
+)
+@click.option("--json", is_flag=True, help="One JSON object a line, with everything.")
+def translate(run, sentences, file, n_best, json, **options):
+    """Translate sentences, a file or standard input, one a line and in order.
+
+    Remarks on a line go to standard error.
+    """
+    if sentences and file:
+        raise click.UsageError("Expected sentences or --file. Received both.")
+    if n_best > options["beam"]:
+        raise click.UsageError(
+            f"Expected --n-best to be at most --beam. Received: {n_best} and "
+            f"{options['beam']}."
+        )
+    _do(
+        "lab.translate:translate",
+        run,
+        sentences,
+        file,
+        n_best,
+        json,
+        _search(**options),
+    )
+
+
+@command.command()
+@run
+@click.option("--split", type=click.Choice(["dev", "test"]), default="test")
+@text_of_run
+@search(beam=1)
+def evaluate(run, split, text, **options):
+    """Measure losses, BLEU and chrF of a trained model on a split of its text.
+
+    The prefix loss gives the decoder only the tokens before each position, as search
+    does. evaluation-SPLIT.json and .md go into the run's folder.
+    """
+    click.echo(_do("lab.evaluate:evaluate_run", run, split, text, _search(**options)))
+
+
+@command.command(cls=_Sentences)
+@run
+@click.argument("sentence")
+@search(beam=1)
+@out
+def attention(run, sentence, out, **options):
+    """Translate a sentence and draw every head's attention.
+
+    The page attention.html and the picture attention.png go into the run's folder.
+    """
+    _do("lab.translate:draw_attention", run, sentence, out, _search(**options))
+
+
+@command.command()
+@run
+@click.option(
+    "--to", type=click.Choice(["tensorflow", "ctranslate2"]), default="tensorflow"
+)
+@click.option(
+    "--quantization",
+    type=click.Choice(["float32", "int8"]),
+    default="float32",
+    help="With --to ctranslate2, how matrices are kept.",
+)
+@search(beam=1)
+@out
+def export(run, to, quantization, out, **options):
+    """Write a SavedModel from strings to strings, or a model for CTranslate2.
+
+    The files go into RUN/export by default.
+    """
+    if quantization != "float32" and to == "tensorflow":
+        raise click.UsageError("Expected --to ctranslate2 with --quantization.")
+    out = out or run / "export"
+    translator = _do("decoding.translator:Translator.load", run, **_search(**options))
+    if to == "tensorflow":
+        click.echo("\n".join(map(str, _do("decoding.export:export", translator, out))))
+    else:
+        work = "decoding.ctranslate2_export:export_ctranslate2"
+        click.echo(_do(work, translator, out, quantization))
+
+
+@command.command()
+@click.argument("model", type=PATH, metavar="MODEL_OR_RUN")
+@click.option("--source-vocab", type=click.IntRange(1, MOST_IDS), help="Source ids.")
+@click.option("--target-vocab", type=click.IntRange(1, MOST_IDS), help="Target ids.")
+@click.option(
+    "--length",
+    type=click.IntRange(3, LONGEST_AUDIT),
+    help="Tokens of the target; the source has two more.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0)
+@click.option(
+    "--module",
+    type=FILE,
+    multiple=True,
+    help="A Python file that registers the model's own classes with Keras.",
+)
+def audit(model, source_vocab, target_vocab, length, seed, module):
+    """Does position t of a decoder depend on tokens after t?
+
+    MODEL_OR_RUN is a run folder, or a .keras file of a model called on the pair of
+    source and target ids. Exit status: 0 if it does not depend, 1 if it does, 2 if it
+    could not be found out.
+    """
+    try:
+        found = _do(
+            "lab.audit:audit_file",
+            model,
+            module,
+            source_vocab,
+            target_vocab,
+            length=length,
+            seed=seed,
+        )
+    except SystemExit as error:  # someone's model would be taken for a verdict
+        raise ValueError(
+            f"The audit of {model} failed: it ended with {error}."
+        ) from None
+    click.echo(found)
+    sys.exit(int(found.looks_ahead))
+
+
+def main(arguments=None) -> int:
+    """Runs one command and returns its exit status.
+
+    Args:
+        arguments: the command line; None for the process's own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
+    try:
+        return command.main(arguments, prog_name="reprt", standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        print(
+            "\nInterrupted. `reprt train` goes on from its checkpoint.", file=sys.stderr
+        )
+        return INTERRUPTED
+    except SystemExit as error:
+        if error.code == TERMINATED:
+            print(
+                "Terminated. `reprt train` goes on from its checkpoint.",
+                file=sys.stderr,
+            )
+        return error.code if isinstance(error.code, int) else FAILED
+    except ImportError as error:
+        extras = "" if "pip install" in str(error) else f" {EXTRAS}"
+        print(f"reprt: {error}.{extras}", file=sys.stderr)
+    except (ValueError, ArithmeticError, OSError) as error:
+        print(f"reprt: {error}", file=sys.stderr)
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
