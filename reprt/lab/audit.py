@@ -4,13 +4,13 @@ import runpy
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.analysis.audit import AuditResult, audit
+from reprt.analysis.audit import Audit, audit
 from reprt.models.saving import load_model
 
 
 def audit_file(
     path: Path, modules: Sequence[Path], *arguments, **options
-) -> AuditResult:
+) -> Audit:
     """Audits a model.
 
     Args:
