@@ -23,13 +23,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
-from reprt.presets import preset  # noqa: E402
-from reprt.runs.run_folder import RunFolder  # noqa: E402
-from reprt.runs.run_settings import (  # noqa: E402
-    TABLES,
-    RunSettings,
-    table_settings,
-)
+from reprt.lab.folder import RunFolder  # noqa: E402
+from reprt.lab.records import Metrics  # noqa: E402
+from reprt.training.settings import RunSettings  # noqa: E402
 
 # Files of a few long tests; begun last, they would keep one process busy alone.
 FIRST = (
@@ -125,10 +121,11 @@ def add(tmp_path, text, papers_settings):
         files = RunFolder(tmp_path / under / name)
         run = papers_settings(name, **changes)
         files.open(run, dataclasses.replace(text, corpus=corpus))
-        files.add_start(["CPU:0"])
+        files.add_start(["CPU:0"], [], run.preset == "repe")
         files.write_log(rows)
         if metrics is not None:
-            files.write_metrics({"parameters": 1234567, **metrics})
+            usual = {"parameters": 1234567, "epochs": len(rows), "finished": "now"}
+            files.write_metrics(Metrics.read({**usual, **metrics}, name))
         return tmp_path
 
     return add
@@ -138,17 +135,10 @@ def add(tmp_path, text, papers_settings):
 def papers_settings():
     """A function that returns the paper's settings, with changes by table."""
 
-    def build(name, model=None, label=None, colour=None, reference=None, **tables):
+    def build(name, model=None, **tables):
         of_paper = re.split("[-.]", name)[0]
-        return RunSettings(
-            name=name,
-            preset=of_paper,
-            label=label,
-            colour=colour,
-            reference=reference,
-            model=preset(of_paper, **(model or {})),
-            **{table: table_settings(table, tables.get(table, {})) for table in TABLES},
-        )
+        run = {"name": name, "preset": of_paper, "model": model or {}, **tables}
+        return RunSettings.read(run, name)
 
     return build
 
@@ -160,7 +150,7 @@ def in_process(monkeypatch):
     What goes to one, and comes back, is pickled all the same. test_processes.py starts
     some.
     """
-    from reprt.jobs import job
+    from reprt.lab import job
 
     def call(*work):
         function, *arguments = pickle.loads(pickle.dumps(work))

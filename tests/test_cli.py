@@ -16,7 +16,7 @@ import tiny_run
 from tiny_run import RECIPE, arguments
 
 import reprt
-from reprt.cli import main
+from reprt_command import main
 from reprt.decoding.translator import Translation, Translator
 
 
@@ -198,7 +198,7 @@ def test_an_interruption_is_status_130_and_told_what_goes_on(
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reprt.runs.recipe.load_recipe", interrupt)
+    monkeypatch.setattr("reprt.lab.recipe.load_recipe", interrupt)
     monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
     assert main([command, str(tmp_path)]) == 130
     told = capsys.readouterr().err

@@ -10,7 +10,7 @@ from tiny_run import REPOSITORY, lively
 
 import reprt
 from reprt.cli import _parser, main
-from reprt.runs.recipe import shipped_recipes
+from reprt.lab.recipe import shipped_recipes
 
 DOCS = sorted((REPOSITORY / "docs").glob("**/*.md"))
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))

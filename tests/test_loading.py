@@ -14,7 +14,7 @@ from reprt.loading import uncollected
 TRANSLATION = """
 import gc, sys
 sys.argv[0] = "reprt"
-from reprt.cli import main
+from reprt_command import main
 assert main(sys.argv[1:]) == 0
 for name in ("matplotlib", "IPython", "tensorflow_datasets", "sacrebleu"):
     assert name not in sys.modules, name
@@ -32,7 +32,7 @@ def test_a_translation_loads_no_more_than_it_needs(tmp_path_factory):
 PAGE = """
 import sys
 sys.argv[0] = "reprt"
-from reprt.cli import main
+from reprt_command import main
 assert main(sys.argv[1:]) == 0
 assert not {"keras", "tensorflow"} & sys.modules.keys()
 """

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tiny_run
 import toy_family
 
-from reprt.cli import main
+from reprt_command import main
 
 RECIPE = tiny_run.TABLES + """
 [models.bag]

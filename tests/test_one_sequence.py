@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.decoding import beam_search
 
 TAGGED = """

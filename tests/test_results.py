@@ -9,11 +9,11 @@ import statistics
 import pytest
 
 from reprt.presets import preset
-from reprt.reports.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.reports.runs import read_runs, read_texts
-from reprt.reports.series import NOT_RUN, by_schedule, with_spread
-from reprt.reports.table1 import read_rows
-from reprt.runs.recipe import load_recipe
+from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt.lab.pages.runs import read_runs, read_texts
+from reprt.lab.pages.series import NOT_RUN, by_schedule, with_spread
+from reprt.lab.pages.table1 import read_rows
+from reprt.lab.recipe import load_recipe
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 RESULTS = REPOSITORY / "experiments" / "results"

@@ -11,7 +11,7 @@ import pytest
 from tiny_run import REPOSITORY, arguments, cache, trained, write_corpus
 
 import reprt
-from reprt.cli import main
+from reprt_command import main
 
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"^### `(.+)`$", PAGE, re.M)  # `…` is left open
@@ -126,7 +126,7 @@ def test_without_the_extras():
     script = f"""
 import sys
 sys.modules.update(dict.fromkeys("tensorflow_text matplotlib tomli_w".split()))
-from reprt.cli import main
+from reprt_command import main
 sys.exit(main(["train", {RECIPE!r}, "--text", "embedded"]))
 """
     finished = subprocess.run(

@@ -6,8 +6,7 @@ import numpy as np
 
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.presets import preset
-from reprt.runs.run_settings import RunSettings, TextSettings, table_settings
+from reprt.training.settings import RunSettings
 
 TINY = {
     "num_blocks": 1,
@@ -70,10 +69,10 @@ def settings(name="repe", model=None, **changes):
     }
     sizes = RECURRENT if name == "recurrent" else TINY
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
-    return RunSettings(
-        name=name,
-        preset=name,
-        model=preset(name, **{**sizes, **(model or {})}),
-        text=TextSettings(),
-        **{table: table_settings(table, tables[table]) for table in tables},
-    )
+    run = {
+        "name": name,
+        "preset": name,
+        "model": {**sizes, **(model or {})},
+        **tables,
+    }
+    return RunSettings.read(run, name)

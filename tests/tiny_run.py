@@ -10,7 +10,7 @@ import eager
 import naive
 import pytest
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.data.corpora import embedded
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
@@ -101,7 +101,7 @@ def _train(base, folder):
 @functools.cache
 def lively(base, name):
     """A copy of a run whose translations differ from sentence to sentence."""
-    from reprt.runs.run_folder import RunFolder
+    from reprt.lab.folder import RunFolder
 
     run = base / "lively-run" / name
     shutil.copytree(trained(base) / "out" / name, run)

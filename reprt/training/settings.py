@@ -285,16 +285,18 @@ class RunSettings(Settings):
     @property
     def departures(self) -> list[str]:
         """The settings that are not those of the preset and of the paper."""
+        usual = {"model": PRESETS[self.preset]}
+        usual |= {table: type(self).model_fields[table].default for table in TABLES}
+        # The paper's m is the width of the model's own embedding.
+        if self.schedule_dim is not None:
+            dim = self.schedule.dim and self.model.embedding_dim
+            usual["schedule"] = usual["schedule"].changed(dim=dim)
         return [
-            f"{table}.{name} = {getattr(found, name)}"
-            for table, usual in (
-                ("model", PRESETS[self.preset]),
-                *((table, type(self).model_fields[table].default) for table in TABLES),
-            )
-            for found in [getattr(self.identity, table)]
-            for name in type(found).model_fields
+            f"{table}.{name} = {value}"
+            for table, others in usual.items()
+            for name, value in getattr(self, table)
             if f"{table}.{name}" not in NO_DEPARTURES
-            and getattr(found, name) != getattr(usual, name, None)
+            and value != getattr(others, name, None)
         ]
 
 

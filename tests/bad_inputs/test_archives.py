@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.data.corpora.archive import MOST_MEMBERS, SMALL, ArchiveError, unpack
 
 RECIPE = str(pathlib.Path(__file__).parents[2] / "experiments" / "pt_to_en.toml")

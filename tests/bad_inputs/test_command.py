@@ -5,7 +5,7 @@ import types
 import pytest
 from tiny_run import RECIPE
 
-from reprt.cli import main
+from reprt_command import main
 
 # Stand for what the fixture makes; {missing} is made by nobody.
 SEARCHING = {

@@ -19,7 +19,7 @@ import sys
 sys.path[:0] = {path!r}
 import called
 from reprt import termination
-from reprt.jobs.processes import in_own_process
+from reprt.lab.processes import in_own_process
 
 if __name__ == "__main__":
     termination.listen()

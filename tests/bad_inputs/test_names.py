@@ -11,10 +11,10 @@ import pytest
 from fake_runs import row
 
 from reprt.decoding.attention_maps import AttentionMaps, draw, write_page
-from reprt.reports.escaping import code, in_latex, in_markdown
-from reprt.reports.registry import pages
-from reprt.reports.report import write_report
-from reprt.reports.tables import csv_text
+from reprt.lab.pages.escaping import code, in_latex, in_markdown
+from reprt.lab.pages.registry import pages
+from reprt.lab.pages.report import write_report
+from reprt.lab.pages.tables import csv_text
 
 NAMES = [
     r"a$\frac$b",

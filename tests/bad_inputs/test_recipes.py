@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reprt.cli import main
-from reprt.runs.recipe import load_recipe
+from reprt_command import main
+from reprt.lab.recipe import load_recipe
 
 MODEL = "[models.repe]\npreset = 'repe'\n"
 LONG, DEEP = "9" * 400, f"{'[' * 60_000}{']' * 60_000}"

@@ -9,11 +9,11 @@ from fake_runs import row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.models.registry import make
-from reprt.reports.freeze import freeze
-from reprt.reports.runs import own_runs, read_runs
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.lab.pages.freeze import freeze
+from reprt.lab.pages.runs import own_runs, read_runs
+from reprt.lab.folder import RunFolder, RunFolderError
 
 DEEP = "[" * 60_000 + "]" * 60_000
 METRICS = {

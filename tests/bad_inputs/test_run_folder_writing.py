@@ -18,8 +18,8 @@ from fake_runs import row
 
 from reprt import files
 from reprt.decoding import export as exporting
-from reprt.runs.checkpoint import save_checkpoint
-from reprt.runs.run_folder import RunFolder
+from reprt.training.checkpoint import save_checkpoint
+from reprt.lab.folder import RunFolder
 
 OURS = ".reprt-0123456789ab"
 

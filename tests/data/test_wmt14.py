@@ -14,14 +14,14 @@ import threading
 import pytest
 import tiny_run
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.data.corpora import download, embedded, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
 from reprt.data.tokenizers.bpe import BPESettings
 from reprt.presets import preset
-from reprt.runs.recipe import load_recipe
-from reprt.runs.run_settings import (
+from reprt.lab.recipe import load_recipe
+from reprt.training.settings import (
     AdamSettings,
     AdamWSettings,
     CosineSettings,

@@ -12,7 +12,7 @@ import tiny
 import variants
 
 from reprt import models
-from reprt.cli import main
+from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
@@ -20,8 +20,8 @@ from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.ctranslate2_export import export_ctranslate2
 from reprt.decoding.ctranslate2_translator import CTranslate2Translator
 from reprt.decoding.translator import Translator
-from reprt.runs.run_folder import RunFolder
-from reprt.runs.run_settings import TextSettings
+from reprt.lab.folder import RunFolder
+from reprt.training.settings import TextSettings
 
 PAD, UNKNOWN, START, END = range(4)
 NEVER = [PAD, START]

@@ -9,7 +9,7 @@ from tiny import SOURCE, TARGET
 
 from reprt import models
 from reprt.analysis.audit import audit
-from reprt.runs.run_settings import TranslationAndSourceSettings
+from reprt.training.settings import TranslationAndSourceSettings
 from reprt.training.objective import Objective, TranslationAndSource
 
 LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")

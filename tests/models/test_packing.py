@@ -18,7 +18,7 @@ from reprt.data import pack
 from reprt.data.packing import GROUPS
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
-from reprt.runs.run_settings import TranslationAndSourceSettings
+from reprt.training.settings import TranslationAndSourceSettings
 from reprt.training.objective import TranslationAndSource
 
 SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")

@@ -12,7 +12,7 @@ from variants import ALL, GRID, sees_ahead
 
 from reprt import models
 from reprt.layers import padding_mask
-from reprt.paper import PARAMETERS
+from reprt.lab.paper import PARAMETERS
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 

@@ -10,11 +10,11 @@ import pytest
 from fake_runs import row
 
 from reprt.presets import preset
-from reprt.reports import comparison
-from reprt.reports.comparison import is_comparison, write_comparison
-from reprt.reports.runs import Run
-from reprt.runs.recipe import load_recipe
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.pages import comparison
+from reprt.lab.pages.comparison import is_comparison, write_comparison
+from reprt.lab.pages.runs import Run
+from reprt.lab.recipe import load_recipe
+from reprt.lab.folder import RunFolder
 
 EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
 RECIPE = """
@@ -221,7 +221,7 @@ def test_a_run_belongs_to_whoever_claims_it_first(tmp_path):
     folder = RunFolder(tmp_path / "out" / "repe")
     script = f"""
 from pathlib import Path
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.folder import RunFolder
 with RunFolder(Path({str(folder.path)!r})).claimed() as mine:
     print(mine)
 """

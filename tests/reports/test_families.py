@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 from fake_runs import OFFICIAL, row
 
-from reprt.reports import families
-from reprt.reports.families import choose, write_families
-from reprt.reports.files import label_points, new_figure
-from reprt.reports.freeze import freeze
-from reprt.reports.runs import read_runs
-from reprt.runs.recipe import load_recipe
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.lab.pages import families
+from reprt.lab.pages.families import choose, write_families
+from reprt.lab.pages.files import label_points, new_figure
+from reprt.lab.pages.freeze import freeze
+from reprt.lab.pages.runs import read_runs
+from reprt.lab.recipe import load_recipe
+from reprt.lab.folder import RunFolder, RunFolderError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import csv
 import numpy as np
 from fake_runs import row
 
-from reprt import paper
-from reprt.reports import figure3
-from reprt.reports.figure3 import bootstrap_interval, write_figure3
+from reprt.lab import paper
+from reprt.lab.pages import figure3
+from reprt.lab.pages.figure3 import bootstrap_interval, write_figure3
 
 
 def points(folder, **wanted):

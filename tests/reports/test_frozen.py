@@ -9,13 +9,13 @@ import sys
 import pytest
 from fake_runs import row
 
-from reprt.cli import main
-from reprt.reports.freeze import freeze
-from reprt.reports.frozen import is_frozen, write_frozen
-from reprt.reports.registry import page_on, pages
-from reprt.reports.runs import read_runs, read_texts
-from reprt.runs.recipe import load_recipe
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt_command import main
+from reprt.lab.pages.freeze import freeze
+from reprt.lab.pages.frozen import is_frozen, write_frozen
+from reprt.lab.pages.registry import page_on, pages
+from reprt.lab.pages.runs import read_runs, read_texts
+from reprt.lab.recipe import load_recipe
+from reprt.lab.folder import RunFolder, RunFolderError
 from reprt.settings import as_table
 
 RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"

@@ -5,9 +5,9 @@ import pathlib
 import pytest
 from fake_runs import row
 
-from reprt.reports.readings import write_readings
-from reprt.runs.recipe import load_recipe
-from reprt.runs.run_folder import RunFolderError
+from reprt.lab.pages.readings import write_readings
+from reprt.lab.recipe import load_recipe
+from reprt.lab.folder import RunFolderError
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 HEAD = (

@@ -6,10 +6,10 @@ import sys
 import pytest
 from fake_runs import row
 
-from reprt.cli import main
-from reprt.jobs import job
-from reprt.reports import registry
-from reprt.reports.registry import page_named, page_on, pages, register
+from reprt_command import main
+from reprt.lab import job
+from reprt.lab.pages import registry
+from reprt.lab.pages.registry import page_named, page_on, pages, register
 
 PAGES = {"comparison", "families", "figure3", "readings", "report", "table1"}
 
@@ -67,7 +67,7 @@ def test_pages_load_without_what_draws_and_computes():
     script = """
 import sys
 sys.argv = ["reprt"]
-from reprt.reports.registry import pages
+from reprt.lab.pages.registry import pages
 assert len(pages()) > 4
 heavy = {"keras", "tensorflow", "matplotlib", "jax"} & set(sys.modules)
 assert not heavy, heavy

@@ -3,10 +3,10 @@ import re
 import pytest
 from fake_runs import OFFICIAL, row
 
-from reprt import paper
-from reprt.reports.report import write_report
-from reprt.reports.runs import read_runs
-from reprt.runs.run_folder import RunFolder, RunFolderError
+from reprt.lab import paper
+from reprt.lab.pages.report import write_report
+from reprt.lab.pages.runs import read_runs
+from reprt.lab.folder import RunFolder, RunFolderError
 
 EMBEDDED = "embedded corpus (generated, not TED)"
 

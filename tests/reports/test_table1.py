@@ -7,9 +7,9 @@ import re
 import pytest
 from fake_runs import row
 
-from reprt import paper
-from reprt.reports.table1 import write_table1
-from reprt.runs.run_folder import RunFolderError
+from reprt.lab import paper
+from reprt.lab.pages.table1 import write_table1
+from reprt.lab.folder import RunFolderError
 
 AZ = {"official": True, "name": "TED-HRLR az_to_en", "pair": "az_to_en"}
 CHRF = {"metric": "chrF", "form": "corpus tokens", "value": 33.25, "signature": "s"}

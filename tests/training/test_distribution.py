@@ -21,8 +21,8 @@ from reprt.data import pack
 from reprt.data.encoding import encode
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
-from reprt.runs.checkpoint import restore_checkpoint
-from reprt.runs.run_folder import RunFolder
+from reprt.training.checkpoint import restore_checkpoint
+from reprt.lab.folder import RunFolder
 from reprt.training.objective import Objective
 from reprt.training.tensorflow_backend import mirrored_strategy
 from reprt.training.trainer import State, Trainer

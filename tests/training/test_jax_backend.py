@@ -31,10 +31,10 @@ sys.modules.update({"tensorflow": None, "tensorflow_text": None})
 import keras
 import numpy as np
 import tiny_run
-from reprt.cli import main
+from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer
 from tiny import VOCABULARY, Lines, one_vocabulary, settings
 from variants import COMPARED
@@ -118,7 +118,7 @@ def expected(tmp_path_factory, text, settings):
     """TensorFlow's logs, and the initial weights that they came from."""
     from tiny import Lines
 
-    from reprt.runs.run_folder import RunFolder
+    from reprt.lab.folder import RunFolder
     from reprt.training.trainer import Trainer
 
     folder, logs = tmp_path_factory.mktemp("tensorflow"), {}

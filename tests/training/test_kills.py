@@ -13,7 +13,7 @@ import pytest
 import tiny
 
 from reprt.files import is_unfinished
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.folder import RunFolder
 from reprt.training import trainer
 
 CHANGING = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}

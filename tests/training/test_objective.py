@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 from tiny import Lines, losses, one_vocabulary, to_the_end
 
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.folder import RunFolder
 from reprt.training import trainer as loop
 from reprt.training.objective import OBJECTIVES, Objective, Term
 from reprt.training.trainer import Trainer, TrainingDiverged

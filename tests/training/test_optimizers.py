@@ -9,7 +9,7 @@ from tiny import losses, to_the_end
 
 from reprt.layers import PMHA, RMSNorm
 from reprt.optimizers import make_optimizer
-from reprt.runs.run_settings import (
+from reprt.training.settings import (
     AdamSettings,
     AdamWSettings,
     CosineSettings,

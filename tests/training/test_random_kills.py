@@ -17,7 +17,7 @@ import tiny_run
 from test_resume import RECIPE
 from tiny import losses
 
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.folder import RunFolder
 
 KILLS = 100
 SCRIPT = """
@@ -29,9 +29,9 @@ sys.path[:0] = sys.argv[3:]
 import matplotlib.figure, matplotlib.backends.backend_agg
 import tensorflow as tf
 import tensorflow_text
-import reprt.jobs.train, reprt.reports.report, reprt.training.tensorflow_backend
+import reprt.lab.train, reprt.lab.pages.report, reprt.training.tensorflow_backend
 from reprt.training import trainer
-from reprt.cli import main
+from reprt_command import main
 from reprt.models import Transformer
 
 trainer.CALIBRATION_STEPS, Transformer.packed_layout = 1, None

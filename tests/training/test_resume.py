@@ -15,9 +15,9 @@ import tiny_run
 from tiny import losses, to_the_end
 
 from reprt import termination
-from reprt.cli import main
-from reprt.runs.checkpoint import CheckpointError
-from reprt.runs.run_folder import RunFolder
+from reprt_command import main
+from reprt.training.checkpoint import CheckpointError
+from reprt.lab.folder import RunFolder
 from reprt.termination import Terminated
 from reprt.training import trainer as training
 

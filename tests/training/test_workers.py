@@ -13,7 +13,7 @@ import time
 import pytest
 import tiny_run
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.training.workers import is_chief, several_workers
 
 EPOCHS = 10

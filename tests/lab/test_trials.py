@@ -7,9 +7,9 @@ import pytest
 import tiny_run
 import toy_family
 
-from reprt.cli import main
-from reprt.jobs import train
-from reprt.runs.run_folder import RunFolder
+from reprt_command import main
+from reprt.lab import train
+from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer, TrainingDiverged
 
 RECIPE = """

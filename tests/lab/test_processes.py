@@ -9,14 +9,14 @@ from pathlib import Path
 import called
 import pytest
 
-from reprt.jobs.processes import in_own_process
+from reprt.lab.processes import in_own_process
 
 # As the console script is: a file that may be loaded again, and does nothing then.
 CALLER = """
 import sys
 sys.path[:0] = {path!r}
 import called
-from reprt.jobs.processes import in_own_process
+from reprt.lab.processes import in_own_process
 
 if __name__ == "__main__":
     in_own_process(called.note_and_wait, {note!r})

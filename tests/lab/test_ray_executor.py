@@ -98,8 +98,8 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
 
 
 def test_runs_of_ray_are_no_workers_of_one_run(monkeypatch, tmp_path):
-    from reprt.jobs.ray_executor import run_on_ray
-    from reprt.runs.recipe import load_recipe
+    from reprt.lab.ray_executor import run_on_ray
+    from reprt.lab.recipe import load_recipe
 
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(tiny_run.RECIPE)
@@ -111,8 +111,8 @@ def test_runs_of_ray_are_no_workers_of_one_run(monkeypatch, tmp_path):
 
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch, tmp_path):
-    from reprt.jobs.ray_executor import run_on_ray
-    from reprt.runs.recipe import load_recipe
+    from reprt.lab.ray_executor import run_on_ray
+    from reprt.lab.recipe import load_recipe
 
     monkeypatch.setitem(sys.modules, "ray", None)
     recipe = tmp_path / "tiny.toml"
@@ -139,7 +139,7 @@ class FakeRay:
 
 
 def test_runs_that_failed_are_named_with_the_reason():
-    from reprt.jobs.ray_executor import _results
+    from reprt.lab.ray_executor import _results
 
     class Progress:
         said: list = []

@@ -8,14 +8,14 @@ import tiny_run
 import toy_family
 from fake_runs import row
 
-from reprt.cli import main
+from reprt_command import main
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.corpora import ted
-from reprt.jobs.corpus_runs import find_runs
-from reprt.jobs.plan import make_plan
+from reprt.lab.texts import find_runs
+from reprt.lab.plan import make_plan
 from reprt.progress import Progress
-from reprt.runs.recipe import load_recipe
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.recipe import load_recipe
+from reprt.lab.folder import RunFolder
 
 # Of a family whose arithmetic takes no time.
 RECIPE = tiny_run.TABLES.replace("epochs = 2", "epochs = 1") + """
@@ -166,7 +166,7 @@ def test_mistakes_in_pairs_are_named(train, capsys, more, message):
 
 
 def test_the_recipes_are_the_papers():
-    from reprt import paper
+    from reprt.lab import paper
 
     experiments = tiny_run.REPOSITORY / "experiments"
     table1 = load_recipe(experiments / "table1.toml")

@@ -1,0 +1,267 @@
+"""From a recipe's file to the settings of its runs."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from reprt.lab.recipe import Recipe, load_recipe, schema_text
+from reprt.presets import PRESETS, preset
+from reprt.training.settings import (
+    AdamSettings,
+    InverseSqrtSettings,
+    RunSettings,
+    SentencesSettings,
+    TextSettings,
+    TrainingSettings,
+    WordPieceSettings,
+)
+
+RECIPE = """
+[vocabulary]
+size = 500
+
+[training]
+epochs = 3
+seed = 7
+
+[models.baseline]
+preset = "baseline"
+
+[models.variant]
+preset = "repe"
+num_blocks = 3
+schedule.dim = 128
+"""
+TRIALS = """
+[trials]
+seeds = [0, 1]
+[trials.schedules]
+low.dim = 64
+high.dim = 32
+[models]
+one = { preset = "repe", training.epochs = 3 }
+"""
+SHIPPED = sorted((pathlib.Path(__file__).parents[2] / "experiments").glob("*.toml"))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_shipped_recipe_is_short_commented_and_resolves(path):
+    text = path.read_text()
+    assert text.startswith("# ") and len(text.splitlines()) <= 100
+    recipe = load_recipe(path)
+    assert recipe.runs()
+    if recipe.fallback:
+        assert load_recipe(pathlib.Path(recipe.fallback)).text.source == "embedded"
+
+
+def test_the_shipped_comparison_is_the_papers():
+    runs = {run.name: run for run in load_recipe(pathlib.Path("pt_to_en")).runs()}
+    for name in ("baseline", "repe"):
+        assert runs[name].model == preset(name)
+        assert runs[name].training == TrainingSettings()
+        assert runs[name].text == TextSettings()
+        assert runs[name].vocabulary == WordPieceSettings()
+        assert runs[name].batching == SentencesSettings()
+        assert runs[name].optimizer == AdamSettings()
+        assert not runs[name].departures
+    assert runs["baseline"].schedule_dim == 128
+    assert runs["repe"].schedule_dim == 64
+    assert runs["repe-equal-schedule"].departures == ["schedule.dim = 128"]
+
+
+def test_a_recipe_resolves_into_settings_that_do_not_change(write):
+    recipe = load_recipe(write(RECIPE))
+    assert recipe.name == "mine"
+    baseline, variant = recipe.runs()
+    assert variant == RunSettings(
+        name="variant",
+        preset="repe",
+        model=preset("repe", num_blocks=3),
+        vocabulary=WordPieceSettings(size=500),
+        schedule=InverseSqrtSettings(dim=128),
+        training=TrainingSettings(epochs=3, seed=7),
+    )
+    assert baseline.schedule.dim is None  # one model's setting, not all's
+    for settings in (variant, variant.model, variant.text, variant.training, recipe):
+        with pytest.raises(ValueError, match="frozen"):
+            settings.name = 1
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_run_comes_back_from_its_tables(name):
+    shared = getattr(PRESETS[name], "shared_embedding", False)
+    vocabulary = {"name": "bpe", "shared": True} if shared else {}
+    run = RunSettings.read(
+        {
+            "name": "mine",
+            "preset": name,
+            "model": {},
+            "text": {"max_tokens": 100},
+            "vocabulary": vocabulary,
+        },
+        "mine",
+    )
+    assert run.model == PRESETS[name]
+    assert RunSettings.read(run.as_table(), "config.toml") == run
+    assert RunSettings.model_validate_json(run.model_dump_json()) == run
+
+
+def test_the_last_of_several_values_counts(write):
+    text = RECIPE + '[model]\ndropout = 0.3\n[models.third]\npreset = "repe"\ndropout = 0.2\n'
+    baseline, variant, third = load_recipe(write(text)).runs()
+    assert [run.model.dropout for run in (baseline, variant, third)] == [0.3, 0.3, 0.2]
+    by_hand = ["model.dropout=0.0", "schedule.dim=9", "training.epochs=1"]
+    for run in load_recipe(write(text), by_hand).runs():
+        assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (0, 9, 1)
+
+
+def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
+    names = [run.name for run in load_recipe(write(TRIALS)).runs()]
+    assert names == ["one.low.0", "one.high.0", "one.low.1", "one.high.1"]
+    runs = load_recipe(write(TRIALS), ["trials.schedules.high={}"]).runs()
+    assert [run.name for run in runs] == ["one.low.0", "one.low.1"]  # 64 is RePE's own
+
+
+def test_only_keeps_the_named_models(write):
+    recipe = load_recipe(write(TRIALS))
+    assert [run.name for run in recipe.runs(["one.low"])] == ["one.low.0", "one.low.1"]
+    with pytest.raises(ValueError, match="one.low.0, .*Asked for: on"):
+        recipe.runs(["on"])
+
+
+def test_overrides_are_toml_values_or_bare_words(write):
+    overrides = (
+        "training.epochs=5",
+        "training.hours = 0.5",
+        "text.source=some folder",
+        'text.pair="az_to_en"',
+        "models.baseline.dropout=0.2",
+        "models.variant.training.seed=1",
+    )
+    baseline, variant = load_recipe(write(RECIPE), overrides).runs()
+    assert baseline.training == TrainingSettings(epochs=5, hours=0.5, seed=7)
+    assert baseline.text.source == "some folder" and baseline.text.pair == "az_to_en"
+    assert baseline.model.dropout == 0.2 and variant.model.dropout == 0.1
+    assert variant.training.seed == 1
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        ("[txt]", "mine.toml: Unknown key 'txt'; the nearest .* is 'text'"),
+        ("text = 1", "'text' in .*mine.toml to be a valid dict.*Received: 1"),
+        ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
+        ("[training]\nepochs = 1.5", "'training.epochs' .* valid integer.*: 1.5"),
+        ("[training]\nepochs = true", "'training.epochs' .* valid integer.*: True"),
+        ("[training]\nepochs = 0", "'training.epochs' .* equal to 1. Received: 0"),
+        ("[training]\nhours = nan", "'training.hours' .* finite number. Received: nan"),
+        ("[training]\nprecision = 'half'", "'training.precision' .*'half'"),
+        ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
+        ("[schedule]\nname = 'cosin'", "'name' to be one of .*'cosin'"),
+        ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
+        ("[schedule]\nname = 'cosine'\nfloor = 1e-3", "'floor' to be at most .*0.001"),
+        ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
+        ("[optimizer]\nbeta_2 = 1.0", "'optimizer.beta_2' .* less than 1"),
+        ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
+        ("[objective]\nname = 'translation_and_source'", "scores its source.*'repe'"),
+        ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
+        ("[text]\npair = 1", "'text.pair' in .*mine.toml to be a valid string"),
+        ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
+        ("[trials]\nschedules.a = {}", "'trials' .*'seeds' where there are 'schedules'"),
+        ("[trials]\nseeds = [1, 1]", "'seeds' to differ"),
+        ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
+        ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe'.*'rope'"),
+        ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
+        ("[models.x]\npreset = 'repe'\nnum_blocks = '1'", "valid integer.*'1'"),
+        ("[models.x]\npreset = 'repe'\ntraining = 1", "'models.x.training' .*dict"),
+        ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
+        ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
+        ("[page]\nreference = 'rope'", "Unknown key 'rope'"),
+        ("[page.models.repe]\ncolour = 'red'", "'page.models.repe.colour'.*'red'"),
+        (
+            "[models]\na = { preset = 'repe', training.deterministic = false }\n"
+            "b.preset = 'repe'",
+            "'deterministic' to be the same for all",
+        ),
+        ("[training", "mine.toml is not valid TOML"),
+    ],
+)
+def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
+    base = "" if "[models" in lines else "\n[models.repe]\npreset = 'repe'\n"
+    with pytest.raises(ValueError, match=message) as error:
+        load_recipe(write(f"{lines}\n{base}"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("epochs=2", "Expected an override such as training.epochs=2"),
+        ("training.epochs", "Expected an override such as training.epochs=2"),
+        ("training.=2", "Expected an override such as training.epochs=2"),
+        ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
+        ("trainin.epochs=2", "nearest known one is 'training'"),
+        ("training.epochs=many", "'training.epochs' in [models.one] of"),
+        ("training.seed=1", "Expected trials.seeds instead of training.seed"),
+        ("models.other.num_blocks=2", "'models.other.preset'"),
+    ],
+)
+def test_a_mistake_in_an_override_is_told(write, override, message):
+    text = TRIALS + '[text]\npair = "pt_to_en"\n'
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load_recipe(write(text), [override])
+
+
+def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):
+    with pytest.raises(ValueError, match="Missing in .*'models'"):
+        load_recipe(write("[training]\n"))
+    for path in (tmp_path / "absent.toml", tmp_path):
+        with pytest.raises(ValueError, match="one of the package's recipes: ablation"):
+            load_recipe(path)
+    (tmp_path / "latin.toml").write_bytes("# é".encode("latin-1"))
+    with pytest.raises(ValueError, match="latin.toml to be UTF-8"):
+        load_recipe(tmp_path / "latin.toml")
+
+
+def test_a_mistake_is_told_before_anything_of_the_training_is_loaded(write):
+    script = (
+        "import sys\n"
+        "from reprt_command import main\n"
+        f"assert main(['train', {str(write('[txt]'))!r}]) == 2\n"
+        "print({'tensorflow_text', 'reprt.training.trainer'} & set(sys.modules))"
+    )
+    output = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert output == "set()\n"
+
+
+def test_recipes_can_be_made_without_a_file():
+    (run,) = Recipe(name="mine", models={"repe": {"preset": "repe"}}).runs()
+    assert run.model == preset("repe") and run.text == TextSettings()
+
+
+def test_the_schema_knows_every_key_and_what_it_means():
+    schema = json.loads(schema_text())
+    of_training = schema["properties"]["training"]["properties"]
+    assert set(of_training) == set(TrainingSettings.model_fields)
+    assert "section" not in of_training["epochs"]["description"]
+    assert of_training["epochs"]["description"].startswith("Passes over")
+    assert {"name", "warmup_steps", "dim", "floor"} <= set(
+        schema["properties"]["schedule"]["properties"]
+    )
+    of_model = schema["$defs"]["ModelTable"]["properties"]
+    assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(of_model)
+    assert "by_hand" not in schema["properties"]
