@@ -337,8 +337,9 @@ def _attention_parser(commands):
     parser = commands.add_parser(
         "attention",
         help="draw what a model attends to",
-        description="Translates a sentence and draws every head's attention: as a "
-        "picture, attention.png, and as a page to explore, attention.html.",
+        description="Translates a sentence and draws attention: every head of the last "
+        "layer as a picture, attention.png, and all of them as a page to explore, "
+        "attention.html.",
     )
     _add_run(parser)
     parser.add_argument("sentence", metavar="SENTENCE")
