@@ -62,7 +62,6 @@ OF_BLOCKS = (
     "activation",
 )
 EPSILONS = ("epsilon", "layer_norm_epsilon")
-RENAMED = {"normalize": 'embedding_norm, which is "token_norm" or "none"'}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -348,21 +347,6 @@ def _check_weights(weights: int, sizes: Mapping[str, int]):
         )
 
 
-def migrated_model(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a model's settings, perhaps of an older file, as they are called today.
-
-    Example:
-
-    >>> from reprt.settings import migrated_model
-    >>> migrated_model({"num_blocks": 2, "normalize": False})
-    {'num_blocks': 2, 'embedding_norm': 'none'}
-    """
-    table = dict(table)
-    if "normalize" in table:
-        table["embedding_norm"] = "token_norm" if table.pop("normalize") else "none"
-    return table
-
-
 def as_table(settings) -> dict[str, Any]:
     """Returns a configuration dataclass as tables that TOML and JSON give back alike.
 
@@ -414,10 +398,6 @@ def from_settings(config_class, settings: Mapping[str, Any], where: str):
     known = {f.name: f for f in dataclasses.fields(config_class)}
     values = {}
     for name, value in settings.items():
-        if name not in known and name in RENAMED:
-            raise ValueError(
-                f"Unknown key {name!r} in {where}: it is now {RENAMED[name]}."
-            )
         check_known(name, known, where)
         expected = known[name].type
         check(value, expected, f"{name!r} in {where}")

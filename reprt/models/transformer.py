@@ -17,7 +17,7 @@ from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.packing import PackedHeads, Packing
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
-from reprt.settings import TransformerConfig, from_settings, migrated_model
+from reprt.settings import TransformerConfig, from_settings
 
 
 class Memory(NamedTuple):
@@ -119,8 +119,7 @@ class Transformer(TranslationModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, TransformerConfig):
-            table = migrated_model(config)
-            config = from_settings(TransformerConfig, table, "the model's config")
+            config = from_settings(TransformerConfig, config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
         stack = config.of_blocks | policy

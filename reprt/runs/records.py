@@ -1,10 +1,10 @@
 """What the files of a run say: the keys of each, and the types of their values."""
 
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-from reprt.reading import read_csv, read_json
-from reprt.schema import FiniteNumber, check, shown
+from reprt.reading import read_csv
+from reprt.schema import FiniteNumber, shown
 
 # Columns of the log that pages ask for; there are more.
 OF_EPOCH = (
@@ -92,22 +92,6 @@ class Metrics(TypedDict):
     test_scores: NotRequired[list[Score]]
     test_seconds: NotRequired[FiniteNumber]
     examples: NotRequired[list[dict[str, str]]]
-
-
-def read_metrics(path: Path) -> dict[str, Any]:
-    """Returns a run's results. Those of older runs call the form of a score its text.
-
-    Raises:
-        OSError: if the file cannot be read.
-        ValueError: if it is no JSON of a `Metrics`.
-    """
-    metrics = read_json(path, dict)
-    scores = metrics.get("test_scores")
-    for score in scores if isinstance(scores, list) else ():
-        if isinstance(score, dict) and "text" in score:
-            score["form"] = score.pop("text")
-    check(metrics, Metrics, str(path))
-    return metrics
 
 
 def read_log(path: Path) -> list[dict[str, float]]:

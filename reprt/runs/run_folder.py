@@ -23,7 +23,7 @@ from reprt.files import (
 )
 from reprt.reading import read_json, read_toml
 from reprt.runs.provenance import provenance
-from reprt.runs.records import Manifest, RunFolderError, read_log, read_metrics
+from reprt.runs.records import Manifest, Metrics, RunFolderError, read_log
 from reprt.runs.run_settings import (
     INDIFFERENT,
     SHOWN_AS,
@@ -198,17 +198,12 @@ class RunFolder:
         Raises:
             RunFolderError: if that cannot be read.
         """
-        manifest = self.read(read_json, "manifest.json", Manifest)
-        if "looks_ahead" not in manifest:
-            # Older manifests lack it; their models are the paper's two and variants.
-            model = self.settings()["model"]
-            normed = model.get("embedding_norm") == "token_norm"
-            of_all = model.get("decoder_statistics") == "sequence"
-            manifest["looks_ahead"] = normed and of_all
-        return manifest
+        # The model of a run that has not begun has not said yet.
+        unsaid = {"looks_ahead": False}
+        return unsaid | self.read(read_json, "manifest.json", Manifest)
 
     def run(self) -> RunSettings:
-        """Returns what was asked for, in the present format, defaults filled in.
+        """Returns what was asked for, defaults filled in.
 
         Raises:
             RunFolderError: if this is no run folder, or its settings cannot be read.
@@ -359,7 +354,7 @@ class RunFolder:
         """
         if not (self.path / "metrics.json").exists():
             return None
-        return self.read(read_metrics, "metrics.json")
+        return self.read(read_json, "metrics.json", Metrics)
 
     def read(self, read, name, *arguments):
         """Returns what `read(path, *arguments)` makes of a file of the folder.

@@ -17,7 +17,6 @@ from reprt.settings import (
     TINY,
     as_table,
     member_settings,
-    migrated_model,
 )
 
 FORMAT = 2
@@ -26,17 +25,6 @@ LOSS_SCALINGS = ("none", "dynamic")
 MOST = 10**9
 LARGEST_BATCH = 2**20
 LARGEST_SEED = 2**32 - 1  # NumPy's
-
-# Keys that format 1 had in another table.
-MOVED = {
-    "text.vocab_size": "vocabulary.size",
-    "training.batch_size": "batching.size",
-    "training.bucketing": "batching.by_length",
-    "training.warmup_steps": "schedule.warmup_steps",
-    "training.schedule_dim": "schedule.dim",
-}
-# Parts of a batch, with the same sums; sentences are packed instead.
-DROPPED = ("training.micro_batches",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -319,9 +307,9 @@ INDIFFERENT = ("text.source", *SHOWN_AS)
 
 
 class RunTables(ShownAs):
-    """What a run's file holds, of any format."""
+    """What a run's file holds."""
 
-    format: NotRequired[int]
+    format: int
     name: str
     preset: str
     model: dict
@@ -363,14 +351,7 @@ def table_settings(table: str, settings: Mapping[str, Any], where: str = ""):
     >>> table_settings("schedule", {"dim": 128}).warmup_steps
     4000
     """
-    where = where or f"[{table}]"
-    for key in settings:
-        if moved := MOVED.get(f"{table}.{key}"):
-            into, new = moved.split(".")
-            raise ValueError(
-                f"Unknown key {key!r} in {where}: it is {new!r} in [{into}] now."
-            )
-    return member_settings(TABLES[table], settings, where)
+    return member_settings(TABLES[table], settings, where or f"[{table}]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -454,7 +435,7 @@ class RunSettings:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], where: str) -> "RunSettings":
-        """Reads what `as_tables` returned, now or in an earlier version.
+        """Reads what `as_tables` returned.
 
         A setting that is newer than the tables gets its default, under which a run
         does what it did before there was the setting.
@@ -469,7 +450,11 @@ class RunSettings:
         check(tables, RunTables, where)
         for table in tables:
             check_known(table, tuple(RunTables.__annotations__), where)
-        tables = migrated(tables, where)
+        if tables["format"] != FORMAT:
+            raise ValueError(
+                f"Expected {where} to have format {FORMAT}. Received: "
+                f"{tables['format']}, of another version of this package."
+            )
         shown_as: dict[str, Any] = {key: tables.get(key) for key in SHOWN_AS}
         try:
             for part in tables["name"].split("."):
@@ -486,41 +471,6 @@ class RunSettings:
             )
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-
-
-def migrated(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Returns the tables of a run in the present format.
-
-    Args:
-        tables: of any format up to the present one; without a number, format 1.
-        where: how they are called in messages.
-
-    Raises:
-        ValueError: for a later format.
-    """
-    written = tables.get("format", 1)
-    if type(written) is not int or not 1 <= written <= FORMAT:
-        raise ValueError(
-            f"Expected {where} to have a format from 1 to {FORMAT}. Received: "
-            f"{written!r}, which a later version of this package may read."
-        )
-    new = {
-        name: dict(value) if isinstance(value, dict) else value
-        for name, value in tables.items()
-        if name != "format"
-    }
-    if written < 2:
-        for old, moved in MOVED.items():
-            table, key = old.split(".")
-            if key in new.get(table, {}):
-                into, name = moved.split(".")
-                new.setdefault(into, {})[name] = new[table].pop(key)
-        for old in DROPPED:
-            table, key = old.split(".")
-            new.get(table, {}).pop(key, None)
-        if "model" in new:
-            new["model"] = migrated_model(new["model"])
-    return new
 
 
 def check_name(name: str, what: str):

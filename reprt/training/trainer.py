@@ -80,13 +80,12 @@ class State:
     out_of_time: bool = False
 
     @classmethod
-    def from_json(cls, saved, where: str, steps_per_epoch: int) -> "State":
+    def from_json(cls, saved, where: str) -> "State":
         """Returns what `dataclasses.asdict` made a table of.
 
         Args:
             saved: the table.
             where: how it is called in messages.
-            steps_per_epoch: gives the step of an older table, which has none.
 
         Raises:
             ValueError: if it is not a state.
@@ -96,8 +95,6 @@ class State:
         check(tally, dict, f"'tally' in {where}")
         tally = from_settings(Tally, tally, f"'tally' in {where}")
         state = from_settings(cls, {**saved, "tally": tally}, where)
-        if "step" not in saved:
-            state.step = state.epoch * steps_per_epoch + state.step_in_epoch
         check_range(where, len(state.rows), len(state.rows), epoch=state.epoch)
         check_range(where, state.step_in_epoch, math.inf, step=state.step)
         check_range(where, 0, math.inf, seconds_in_epoch=state.seconds_in_epoch)
@@ -183,7 +180,7 @@ class Trainer:
         where = f"the state of the newest checkpoint in {folder.checkpoints}"
         self.state = State()
         if saved is not None:
-            self.state = State.from_json(saved, where, self._plan.steps)
+            self.state = State.from_json(saved, where)
         last, done = self._plan.steps - 1, self.state.step_in_epoch
         check_range(where, 0, last, step_in_epoch=done)
         self._backend.check_same(

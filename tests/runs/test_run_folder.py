@@ -183,11 +183,3 @@ def test_log_and_metrics_come_back(files, text, settings):
 def test_tables_are_flattened_into_names():
     tables = {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
     assert flat(tables) == {"a.b.c": 1, "a.d": 2, "e": 3}
-
-
-def test_the_form_of_an_older_runs_score_is_its_text(add):
-    score = {"metric": "BLEU", "value": 1.5, "signature": "s"}
-    results = {"epochs": 1, "test_scores": [{**score, "text": "corpus tokens"}]}
-    folder = add("repe", [row(1, 4.0, 3.0)], results)
-    (read,) = RunFolder(folder / "repe").metrics()["test_scores"]
-    assert read == {**score, "form": "corpus tokens"}
