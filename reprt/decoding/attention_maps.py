@@ -201,10 +201,13 @@ def draw(
     kind = kind or maps.kinds[-1]
     weights, (queries, keys) = getattr(maps, kind)[layer], maps.tokens(kind)
     cell = min(0.2, 8 / max(len(queries), len(keys)))  # inches of a token
+    font = min(8, 45 * cell)
+    label_x, label_y = (max(map(len, side)) * font / 100 for side in (keys, queries))
     width, height = (1 + cell * len(side) for side in (keys, queries))
-    figure = Figure((1.5 + len(weights) * width, 1.5 + height), layout="constrained")
+    size = 1.5 + label_y + len(weights) * width, 1.5 + label_x + height
+    figure = Figure(size, layout="constrained")
     row = figure.subplots(1, len(weights), squeeze=False)[0]
-    text = {"fontsize": min(8, 45 * cell), "parse_math": False}  # dollars are dollars
+    text = {"fontsize": font, "parse_math": False}  # dollars are dollars
     for head, axes in enumerate(row):
         image = axes.imshow(weights[head], cmap="magma_r", vmin=0, vmax=1)
         axes.set_title(f"head {head + 1}", fontsize=8)
