@@ -20,12 +20,10 @@ from reprt.constants import (
     QUANTIZATIONS,
     STEEPEST_PENALTY,
 )
-from reprt.loading import load_keras
-from reprt.reports.registry import page_on, pages
+from reprt.reports.registry import PAGES, page_on
 from reprt.termination import Terminated
 
 FAILED = 2  # argparse's own; 1 is left to `reprt audit`, for a model that looks ahead
-MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
 BACKENDS = ("tensorflow", "jax", "torch", "numpy", "openvino")  # Keras has them
 NO_READER = 141  # the shell's, of a command whose output nobody reads any more
 
@@ -87,10 +85,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the command line; None for the process's own.
     """
-    if sys.stderr is None:  # print would write to standard output in its place
-        sys.stderr = open(os.devnull, "w")
-    if sys.stdout is None:
-        return _failed("Expected an open standard output. Received a closed one.")
     try:
         try:
             return _run(arguments)
@@ -251,22 +245,22 @@ def _train_parser(commands):
 
 
 def _page_parsers(commands):
-    for page in pages().values():
-        if page.instead_of:
+    for name, page in PAGES.items():
+        if name == "comparison":  # what `report` is on trials
             continue
-        others = "".join(
-            f" Of {other.help}: {other.files}."
-            for other in pages().values()
-            if other.instead_of == page.name
-        )
         parser = commands.add_parser(
-            page.name,
+            name,
             help=f"{page.help}, from result files",
-            description=f"Writes {page.files} from the runs in a folder.{others} "
+            description=f"Writes {name}.md and its pictures from the runs in a folder. "
             "It trains nothing, and marks what was not run.",
         )
-        parser.add_argument("folder", type=_path, help=page.folder)
-        parser.set_defaults(command=_page, page=page.name)
+        parser.add_argument(
+            "folder",
+            type=_path,
+            help="a folder with run folders in it, or with a folder of them for each "
+            "text",
+        )
+        parser.set_defaults(command=_page, page=name)
 
 
 def _freeze_parser(commands):
@@ -393,13 +387,13 @@ def _audit_parser(commands):
     for side in ("source", "target"):
         parser.add_argument(
             f"--{side}-vocab",
-            type=_number(int, 1, MOST_IDS),
+            type=_number(int, 1),
             metavar="N",
             help=f"{side} ids",
         )
     parser.add_argument(
         "--length",
-        type=_number(int, 3, LONGEST_AUDIT),
+        type=_number(int, 3),
         metavar="N",
         help="tokens of the target; the source has two more; default what the model "
         f"is built for, or else {AUDITED_TOKENS}",
@@ -573,7 +567,6 @@ def _translate(options) -> int:
     search = _search(options)
     # Opened before the model is loaded, which takes time.
     with _given(options) as lines:
-        load_keras()
         from reprt.decoding.translator import AHEAD, Translator
 
         translator = Translator.load(options.run, **search)
@@ -593,8 +586,6 @@ def _given(options):
         return contextlib.nullcontext(map(os.fsencode, options.sentences))
     if options.file:
         return open(options.file, "rb")
-    if sys.stdin is None:
-        raise ValueError("Expected sentences, --file or an open standard input.")
     return sys.stdin.buffer
 
 
@@ -624,7 +615,6 @@ def _line(number, found, options):
 
 def _evaluate(options) -> int:
     search = _search(options)
-    load_keras()
     from reprt.jobs.evaluate_run import evaluate_run
 
     print(evaluate_run(options.run, options.split, options.text, search))
@@ -633,7 +623,6 @@ def _evaluate(options) -> int:
 
 def _attention(options) -> int:
     search = _search(options)
-    load_keras()
     from reprt.decoding.attention_maps import draw, write_page
     from reprt.decoding.translator import Translator
 
@@ -656,7 +645,6 @@ def _export(options) -> int:
             f"{options.quantization} and --to {options.to}."
         )
     search = _search(options)
-    load_keras()
     from reprt.decoding.translator import Translator
 
     translator = Translator.load(options.run, **search)

@@ -12,7 +12,7 @@ from reprt.jobs.plan import make_plan
 from reprt.jobs.processes import in_own_process
 from reprt.jobs.train import train_runs
 from reprt.progress import Progress
-from reprt.reports.registry import pages
+from reprt.reports.registry import PAGES
 from reprt.runs.recipe import Recipe
 from reprt.training.workers import is_chief, several_workers
 
@@ -93,7 +93,7 @@ def write_page(page: str, folder: Path) -> Path:
     """
     if not is_chief() or not any(folder.glob("*/config.toml")):
         return folder
-    asked = pages()[page]
+    asked = PAGES[page]
     if asked.each_text:
-        pages()[asked.each_text].write(folder)
+        PAGES[asked.each_text].write(folder)
     return asked.write(folder.parent if asked.several_texts else folder)

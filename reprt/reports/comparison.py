@@ -11,7 +11,6 @@ from reprt.reports.cost import cost_section
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.provenance import left_out_lines, out_of_time_lines, starts_lines
-from reprt.reports.registry import register
 from reprt.reports.runs import Run, read_runs
 from reprt.reports.series import Series, by_schedule, drawn, rate_names, with_spread
 from reprt.reports.tables import csv_text, markdown
@@ -46,14 +45,6 @@ def is_comparison(folder: Path) -> bool:
     return any("." in run.name for run in read_runs(folder))
 
 
-@register(
-    "comparison",
-    help="trials of many models",
-    files="comparison.md, .csv and .png",
-    folder="a folder with trials on one text",
-    instead_of="report",
-    suits=is_comparison,
-)
 def write_comparison(folder: Path, out: Path | None = None) -> Path:
     """Writes `comparison.md`, `.csv` and `.png` on the trials in a folder.
 

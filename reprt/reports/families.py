@@ -10,7 +10,6 @@ from reprt.reports.cost import cost_section, power
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import label_points, new_figure, notes, save_figure
 from reprt.reports.provenance import left_out_lines, out_of_time_lines, starts_lines
-from reprt.reports.registry import register
 from reprt.reports.runs import Run, read_texts
 from reprt.reports.series import (
     NOT_RUN,
@@ -34,13 +33,6 @@ HEAD = (
 ).split(" | ")
 
 
-@register(
-    "families",
-    help="several systems at equal size: loss and BLEU beside what they cost",
-    files="families.md and families.png",
-    folder="a folder with a folder of trials for each text",
-    several_texts=True,
-)
 def write_families(folder: Path, out: Path | None = None) -> Path:
     """Writes `families.md` and `families.png` from trials on one text or several.
 

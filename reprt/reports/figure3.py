@@ -13,7 +13,6 @@ from reprt.files import write_text
 from reprt.reports.escaping import in_markdown
 from reprt.reports.files import new_figure, notes, save_figure
 from reprt.reports.provenance import provenance_lines
-from reprt.reports.registry import register
 from reprt.reports.runs import Run, read_runs
 from reprt.reports.series import NOT_RUN, by_settings
 from reprt.reports.tables import csv_text, epochs_table, markdown
@@ -103,12 +102,6 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@register(
-    "figure3",
-    help="the paper's Figure 3 with ours beside it",
-    files="figure3.md, .png, .svg and .csv",
-    folder="a folder with trials on one text",
-)
 def write_figure3(folder: Path, out: Path | None = None) -> Path:
     """Writes `figure3.md`, `.png`, `.svg` and `.csv` from the trials in a folder.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from reprt.files import is_unfinished, read_text, write_text
 from reprt.reports.files import NOTES
 from reprt.reports.frozen import is_frozen, write_frozen
-from reprt.reports.registry import page_on, pages
+from reprt.reports.registry import PAGES, page_on
 from reprt.reports.runs import SELECTION, own_runs, read_texts
 from reprt.runs.records import RunFolderError
 from reprt.runs.run_settings import INDIFFERENT, differing, flat
@@ -55,11 +55,12 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             f"experiment with {', '.join(lost)}, which {folder} does not have, or not "
             "finished. Choose another --out."
         )
-    written = [page for page in pages().values() if (folder / page.file).exists()]
-    write_frozen(runs, out, written[0].name if written else None)
+    written = [page for page in PAGES if (folder / f"{page}.md").exists()]
+    write_frozen(runs, out, written[0] if written else None)
     if (folder / NOTES).exists() and folder != out:
         write_text(out / NOTES, read_text(folder / NOTES))
-    for page in written or [page_on("families" if texts[1:] else "report", out)]:
+    usual = page_on("families" if texts[1:] else "report", out)
+    for page in [PAGES[each] for each in written] or [usual]:
         page.write(out)
     return out, [run.name for run in runs if run.metrics is None]
 

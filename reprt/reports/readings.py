@@ -9,7 +9,6 @@ from reprt.files import write_text
 from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import notes
 from reprt.reports.provenance import left_out_lines, provenance_lines
-from reprt.reports.registry import register
 from reprt.reports.runs import read_texts
 from reprt.reports.series import Series, by_settings
 from reprt.reports.tables import markdown
@@ -22,13 +21,6 @@ HEAD = (
 ).split(" | ")
 
 
-@register(
-    "readings",
-    help="which reading of the paper comes nearest to its numbers",
-    files="readings.md",
-    folder="a folder with a folder of runs for each form of the text",
-    several_texts=True,
-)
 def write_readings(folder: Path, out: Path | None = None) -> Path:
     """Writes `readings.md` from runs on one pair, each a reading of the paper.
 

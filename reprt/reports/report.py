@@ -9,7 +9,6 @@ from reprt.reports.cost import cost_section
 from reprt.reports.escaping import code, in_markdown
 from reprt.reports.files import label_points, new_figure, notes, save_figure
 from reprt.reports.provenance import provenance_lines
-from reprt.reports.registry import register
 from reprt.reports.runs import Run, read_runs
 from reprt.reports.series import NOT_RUN, Series, drawn
 from reprt.reports.tables import epochs_table, markdown
@@ -21,12 +20,6 @@ HEAD = (
 ).split(" | ")
 
 
-@register(
-    "report",
-    help="models side by side",
-    files="report.md and report.png",
-    folder="a folder with runs on one text",
-)
 def write_report(folder: Path, out: Path | None = None) -> Path:
     """Writes `report.md` and `report.png` on the runs in a folder.
 

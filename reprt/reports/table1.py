@@ -11,7 +11,6 @@ from reprt.files import write_text
 from reprt.reports.escaping import in_latex, in_markdown
 from reprt.reports.files import notes
 from reprt.reports.provenance import provenance_lines
-from reprt.reports.registry import register
 from reprt.reports.runs import Run, read_texts
 from reprt.reports.series import NOT_RUN, Series, by_settings
 from reprt.reports.tables import csv_text, latex, markdown
@@ -84,14 +83,6 @@ class Row:
         return f"{ours.mean(name) - theirs[name]:+.{PRINTED[name]}f}"
 
 
-@register(
-    "table1",
-    help="the paper's Table 1 with ours beside it",
-    files="table1.md, .tex and .csv",
-    folder="a folder with a folder of runs for each text",
-    several_texts=True,
-    each_text="report",
-)
 def write_table1(folder: Path, out: Path | None = None) -> Path:
     """Writes `table1.md`, `.tex` and `.csv` from the runs in a folder.
 

@@ -2,9 +2,9 @@
 
 import csv
 import dataclasses
+import importlib
 import json
 import pathlib
-import sys
 
 import pytest
 from fake_runs import row
@@ -12,7 +12,7 @@ from fake_runs import row
 from reprt.cli import main
 from reprt.reports.freeze import freeze
 from reprt.reports.frozen import is_frozen, write_frozen
-from reprt.reports.registry import page_on, pages
+from reprt.reports.registry import PAGES, page_on
 from reprt.reports.runs import read_runs, read_texts
 from reprt.runs.recipe import load_recipe
 from reprt.runs.run_folder import RunFolder, RunFolderError
@@ -21,8 +21,8 @@ from reprt.settings import as_table
 RESULTS = pathlib.Path(__file__).parents[2] / "experiments" / "results"
 COMMITTED = [
     (page, path.parent)
-    for page in pages().values()
-    for path in sorted(RESULTS.glob(f"**/{page.file}"))
+    for page in PAGES
+    for path in sorted(RESULTS.glob(f"**/{page}.md"))
 ]
 SCORES = [
     {"metric": metric, "form": form, "value": value, "signature": f"{metric}|{form}"}
@@ -50,21 +50,21 @@ AZ = {"official": True, "name": "TED-HRLR az_to_en", "pair": "az_to_en"}
 
 def name(value):
     """Of a page and its folder."""
-    return value.name if hasattr(value, "help") else str(value.relative_to(RESULTS))
+    return value if isinstance(value, str) else str(value.relative_to(RESULTS))
 
 
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their pictures, which take most of the time."""
-    for page in pages().values():
-        module = sys.modules[page.write.__module__]
+    for page in PAGES:
+        module = importlib.import_module(f"reprt.reports.{page}")
         monkeypatch.setattr(module, "_draw", lambda *_: None, raising=False)
 
 
 def written(page, folder, out):
     """The files of a page by name, pictures left out."""
     out.mkdir(parents=True, exist_ok=True)
-    page.write(folder, out)
+    PAGES[page].write(folder, out)
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
@@ -78,7 +78,7 @@ def test_committed_pages_are_made_again_from_the_files_beside_them(
 
 
 def test_a_committed_picture_is_drawn_again(tmp_path):
-    pages()["figure3"].write(RESULTS / "figure3" / "standin_pt_to_en", tmp_path)
+    PAGES["figure3"].write(RESULTS / "figure3" / "standin_pt_to_en", tmp_path)
     for ending in ("png", "svg"):
         assert (tmp_path / f"figure3.{ending}").stat().st_size > 50_000
 
@@ -168,9 +168,9 @@ def test_results_that_the_log_tells_come_back_too(live, tmp_path):
 def test_a_page_is_the_same_of_live_and_frozen_runs(live, tmp_path, page, undrawn):
     (live / "notes.md").write_text("What a person has to say.\n")
     place, _ = freeze(live, tmp_path / "frozen")
-    of_live = written(pages()[page], live, tmp_path / "a" / "live")
+    of_live = written(page, live, tmp_path / "a" / "live")
     assert of_live and of_live == written(
-        pages()[page], place, tmp_path / "a" / "frozen"
+        page, place, tmp_path / "a" / "frozen"
     )
 
 
@@ -183,11 +183,11 @@ def test_runs_on_several_texts_are_frozen_together(add, tmp_path, page, undrawn)
             add(run, [row(1, len(text), 3.5)], METRICS, under=text, **about)
     padded = {"padding_in_statistics": True}
     live = add("repe-padded", under="az", model=padded, **about)
-    pages()[page].write(live)
+    PAGES[page].write(live)
     place, unfinished = freeze(live, tmp_path / "frozen")
     assert unfinished == ["repe-padded"]
     assert load_recipe(place / "recipe.toml").page == page
-    file = pages()[page].file  # the page that was there is written again
+    file = f"{page}.md"  # the page that was there is written again
     assert (place / file).read_bytes() == (live / file).read_bytes()
     assert [len(text) for text in read_texts(place)] == [3, 2]
 
