@@ -100,7 +100,7 @@ def restore_checkpoint(
     try:
         # Opened here, because NumPy leaves a damaged file open.
         with open(newest, "rb") as file, np.load(file, allow_pickle=False) as saved:
-            arrays = dict(saved)
+            arrays = {name: np.asarray(array) for name, array in saved.items()}
         state = json.loads(str(arrays.pop(_STATE)))
     except Exception as error:  # NumPy, zip and zlib have no common base of errors.
         older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""

@@ -67,7 +67,7 @@ def archive(path, compression=zipfile.ZIP_STORED, **members):
     "members, message",
     [
         ({"kernel": npy(np.array([print], object))}, "damaged"),
-        ({"kernel": b""}, "damaged"),
+        ({"kernel": b"mine"}, "Expected 'kernel' of shape (2, 3) of float32"),
         ({"state": None}, "damaged"),
         ({"state": npy(np.array("{"))}, "damaged"),
         ({"kernel": None}, "Expected 'kernel' of shape (2, 3) of float32"),
