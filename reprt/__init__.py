@@ -9,8 +9,6 @@ import importlib
 import sys
 from pathlib import Path
 
-from reprt.loading import uncollected
-
 __version__ = "0.1.0"
 
 __all__ = [
@@ -47,6 +45,5 @@ def _is_the_command() -> bool:
 # The command answers questions about itself before Keras has loaded, and imports what
 # it needs. Everybody else finds all classes registered.
 if not _is_the_command():
-    with uncollected():
-        for _name in __all__:
-            __getattr__(_name)
+    for _name in __all__:
+        __getattr__(_name)

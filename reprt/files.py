@@ -66,12 +66,9 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str):
-    """Writes a file, whole or not at all.
-
-    Bytes of a path that are no UTF-8 are written as JSON reads them: `\\udcff`.
-    """
+    """Writes a file, whole or not at all."""
     with whole_file(path) as file:
-        file.write(text.encode(errors="backslashreplace"))
+        file.write(text.encode())
 
 
 def is_unfinished(path: Path) -> bool:

@@ -5,15 +5,10 @@ that has to save first puts it off.
 """
 
 import contextlib
-import functools
-import os
 import signal
-import sys
-import threading
 from collections.abc import Iterator
 
 STATUS = 128 + signal.SIGTERM  # the shell's, of a process that ends so
-MOMENT = 0.1  # seconds
 
 
 class Terminated(SystemExit):
@@ -34,22 +29,8 @@ _request = _Request()
 
 
 def listen():
-    """Lets SIGTERM raise `Terminated` in the main thread.
-
-    Python ignores exceptions at some places, such as calls from its garbage collector.
-    SIGTERM and SIGINT are put off there for a moment.
-    """
+    """Lets SIGTERM raise `Terminated` in the main thread."""
     signal.signal(signal.SIGTERM, _note)
-    sys.unraisablehook = functools.partial(_ignored, sys.unraisablehook)
-
-
-def _ignored(usual, unraisable):
-    signals = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}
-    if again := signals.get(unraisable.exc_type):
-        _request.asked = False  # because it raises once more
-        threading.Timer(MOMENT, os.kill, (os.getpid(), again)).start()
-    else:
-        usual(unraisable)
 
 
 def _note(number, frame):

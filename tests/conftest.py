@@ -121,7 +121,9 @@ def add(tmp_path, text, papers_settings):
         files = RunFolder(tmp_path / under / name)
         run = papers_settings(name, **changes)
         files.open(run, dataclasses.replace(text, corpus=corpus))
-        files.add_start(["CPU:0"], [], run.preset == "repe")
+        ahead = run.model.embedding_norm == "token_norm"
+        ahead &= run.model.decoder_statistics == "sequence"
+        files.add_start(["CPU:0"], [], ahead)
         files.write_log(rows)
         if metrics is not None:
             usual = {"parameters": 1234567, "epochs": len(rows), "finished": "now"}

@@ -6,8 +6,8 @@ import fcntl
 import pytest
 
 from reprt.files import held, lock_file, locked
-from reprt.reading import parse_toml, read_csv, read_json, read_toml
-from reprt.lab.folder import RunFolder
+from reprt.reading import read_csv, read_json, read_toml
+from reprt.runs.run_folder import RunFolder
 
 
 def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
@@ -40,8 +40,3 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
     assert read_json(tmp_path / "a") == {"a": 1}
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa,b\n1,2\n")
     assert read_csv(tmp_path / "a") == [{"a": "1", "b": "2"}]
-
-
-def test_a_key_of_many_parts_is_refused_before_it_takes_the_memory():
-    with pytest.raises(ValueError, match="Expected each line of x to have at most"):
-        parse_toml(".".join(["a"] * 100_000) + " = 1", "x")

@@ -1,6 +1,5 @@
 """What a command loads, and what it leaves as it was."""
 
-import gc
 import os
 import shutil
 import subprocess
@@ -9,30 +8,10 @@ import sys
 import pytest
 import tiny_run
 
-from reprt.loading import uncollected
-
-TRANSLATION = """
-import gc, sys
-sys.argv[0] = "reprt"
-from reprt_command import main
-assert main(sys.argv[1:]) == 0
-for name in ("matplotlib", "IPython", "tensorflow_datasets", "sacrebleu"):
-    assert name not in sys.modules, name
-assert gc.isenabled() and gc.get_freeze_count()
-import matplotlib.figure  # as the command itself may
-"""
-
-
-def test_a_translation_loads_no_more_than_it_needs(tmp_path_factory):
-    run = tiny_run.lively(tmp_path_factory.getbasetemp(), "baseline")
-    command = sys.executable, "-c", TRANSLATION
-    subprocess.run([*command, "translate", str(run), "o homem sabe"], check=True)
-
-
 PAGE = """
 import sys
 sys.argv[0] = "reprt"
-from reprt_command import main
+from reprt.cli import main
 assert main(sys.argv[1:]) == 0
 assert not {"keras", "tensorflow"} & sys.modules.keys()
 """
@@ -74,12 +53,3 @@ atexit.register(lambda: print("reprt.models" in sys.modules))
         command, check=True, env=environment, capture_output=True, text=True
     )
     assert done.stdout.splitlines()[-1] == str(registered)
-
-
-def test_garbage_is_collected_again_unless_it_was_not_before():
-    with uncollected():
-        assert not gc.isenabled()
-        with uncollected():
-            pass
-        assert not gc.isenabled()
-    assert gc.isenabled()

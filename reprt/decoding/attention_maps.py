@@ -1,9 +1,10 @@
-"""Attention weights of one translation: a picture of them all, a page to explore."""
+"""Attention weights of one translation: a page to explore, a picture of a layer."""
 
 import dataclasses
 import json
 import os
 import textwrap
+import warnings
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -26,17 +27,6 @@ TITLES = {
     "sequence": "Self-attention of source and target, one sequence",
 }
 TOLERANCE = 1e-3  # by which rounding may take a weight past 1
-
-# The picture's measures, in inches; its fonts are in points.
-LEGIBLE = 40  # tokens along an axis; above these it has numbers
-LONGEST = 14  # characters of a token
-GAP = 0.12
-CELL = 0.1  # at least, where it has a label
-ROOMY = 0.15  # at most, where the maps of all heads are narrower than WIDTH
-WIDTH = 4
-FONT = 6.5
-POINT = 1 / 72
-LETTER = 0.62 * POINT  # width of one, for each point of its font
 
 
 # Arrays have no single truth value, as equality and a hash would need.
@@ -178,16 +168,16 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     return Path(path)
 
 
-def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
-    """Draws every layer and head as a heat map, all in one PNG.
-
-    Colours stand for the weights' square roots, so that a long sentence's small
-    weights do not all look like 0. Characters that the font lacks are written as
-    escapes.
+def draw(
+    maps: AttentionMaps, path: str | os.PathLike, kind: str | None = None, layer=-1
+) -> Path:
+    """Draws the heads of one layer side by side as heat maps, in a PNG.
 
     Args:
         maps: the weights to show.
         path: the file to write.
+        kind: one of `maps.kinds`; the last of them by default.
+        layer: the layer, counted from 0; the last one by default.
 
     Returns:
         The path.
@@ -208,128 +198,28 @@ def draw(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     # Not pyplot: nobody's figures, styles or windows are touched.
     from matplotlib.figure import Figure
 
-    # Places are in inches, down from 0; in the end the file is cut to what is drawn.
-    figure = Figure(figsize=(1, 1), dpi=100)
-    _Grid(maps, figure).draw()
-    with whole_file(Path(path)) as file:
-        figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.2)
+    kind = kind or maps.kinds[-1]
+    weights, (queries, keys) = getattr(maps, kind)[layer], maps.tokens(kind)
+    cell = min(0.2, 8 / max(len(queries), len(keys)))  # inches of a token
+    font = min(8, 45 * cell)
+    label_x, label_y = (max(map(len, side)) * font / 100 for side in (keys, queries))
+    width, height = (1 + cell * len(side) for side in (keys, queries))
+    size = 1.5 + label_y + len(weights) * width, 1.5 + label_x + height
+    figure = Figure(size, layout="constrained")
+    row = figure.subplots(1, len(weights), squeeze=False)[0]
+    text = {"fontsize": font, "parse_math": False}  # dollars are dollars
+    for head, axes in enumerate(row):
+        image = axes.imshow(weights[head], cmap="magma_r", vmin=0, vmax=1)
+        axes.set_title(f"head {head + 1}", fontsize=8)
+        axes.set_xticks(range(len(keys)), keys, rotation=90, **text)
+        axes.set_yticks([])
+    row[0].set_yticks(range(len(queries)), queries, **text)
+    figure.colorbar(image, ax=list(row), label="weight")
+    title = f"{TITLES[kind]}, {maps.model}: {maps.sentence} → {maps.translation}"
+    title = textwrap.fill(title, int(13 * figure.get_figwidth()))
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    with whole_file(Path(path)) as file, warnings.catch_warnings():
+        # The font has not every script; the page shows them all.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        figure.savefig(file, format="png", dpi=100)
     return Path(path)
-
-
-class _Grid:
-    """Draws heat maps, a row for each layer and a column for each head."""
-
-    def __init__(self, maps, figure):
-        from matplotlib.colors import PowerNorm
-        from matplotlib.font_manager import FontProperties, findfont, get_font
-
-        self.maps, self.figure = maps, figure
-        self.norm = PowerNorm(0.5, 0, 1)
-        self.glyphs = get_font(findfont(FontProperties())).get_charmap()
-        longest = max(len(side) for kind in maps.kinds for side in maps.tokens(kind))
-        heads = getattr(maps, maps.kinds[0]).shape[1]
-        roomy = min(ROOMY, WIDTH / (heads * longest))
-        self.cell = min(max(CELL, 1.2 / longest, roomy), CELL * LEGIBLE / longest)
-        self.token_font = FONT * min(max(1, self.cell / CELL), 1.3)
-        # Beside large maps, what is not bound to a token has room to be larger.
-        self.font = FONT * max(1.2, self.cell * longest / 2)
-
-    def draw(self):
-        maps = self.maps
-        heading = f"Attention of {maps.model}: {maps.sentence} → {maps.translation}"
-        down = 0.0
-        for kind in maps.kinds:
-            down -= 3.5 * self.font * POINT
-            self.figure.text(
-                0, down, TITLES[kind], fontsize=1.4 * self.font, weight="bold"
-            )
-            down = self._section(kind, down - 2.5 * self.font * POINT)
-        right = max(axes.get_position().x1 for axes in self.figure.axes)
-        line = max(60, int(right / (LETTER * 1.4 * self.font)))
-        self.figure.text(
-            0,
-            0,
-            textwrap.fill(self._legible(heading), line),
-            fontsize=1.4 * self.font,
-            parse_math=False,
-        )
-        self._colour_bar(right + 2 * GAP)
-
-    def _section(self, kind, top) -> float:
-        """Draws the maps of one kind, from `top` down to what it returns."""
-        weights, sides = getattr(self.maps, kind), self.maps.tokens(kind)
-        queries, keys = ([self._label(token) for token in side] for side in sides)
-        least = 6 * self.font * POINT  # room for the names of heads and layers
-        width = max(least, len(keys) * self.cell)
-        height = max(least, len(queries) * self.cell)
-        layers, heads = weights.shape[:2]
-        bottom = top - layers * (height + GAP)
-        for layer, head in np.ndindex(layers, heads):
-            corner = head * (width + GAP), top - (layer + 1) * (height + GAP)
-            axes = self.figure.add_axes((*corner, width, height))
-            axes.imshow(
-                weights[layer, head],
-                cmap="magma_r",
-                norm=self.norm,
-                aspect="auto",
-                interpolation="nearest",
-                # Tokens count from 1.
-                extent=(0.5, len(keys) + 0.5, len(queries) + 0.5, 0.5),
-            )
-            self._ticks(axes.xaxis, keys, layer == layers - 1, rotation=90)
-            self._ticks(axes.yaxis, queries, head == 0)
-            if kind == "sequence":  # a border between the source and the target
-                border = {"color": "grey", "linewidth": 0.7, "linestyle": ":"}
-                axes.axhline(len(self.maps.source) + 0.5, **border)
-                axes.axvline(len(self.maps.source) + 0.5, **border)
-            if layer == 0 and heads > 1:
-                axes.set_title(f"head {head + 1}", fontsize=self.font, pad=3)
-            if head == 0 and layers > 1:
-                axes.set_ylabel(f"layer {layer + 1}", fontsize=self.font)
-        below = max(map(len, keys)) if len(keys) <= LEGIBLE else 2
-        return bottom - below * LETTER * self.token_font
-
-    def _ticks(self, axis, labels, outer, rotation=0):
-        axis.set_tick_params(labelsize=self.font, length=2, pad=2)
-        if not outer:
-            axis.set_ticks([])
-        elif len(labels) <= LEGIBLE:
-            places = range(1, len(labels) + 1)
-            # Dollars are dollars, not mathematics.
-            axis.set_ticks(
-                places,
-                labels,
-                rotation=rotation,
-                fontsize=self.token_font,
-                parse_math=False,
-            )
-
-    def _colour_bar(self, left):
-        """Draws the scale beside the first kind's maps."""
-        first = self.figure.axes[0]
-        kind = getattr(self.maps, self.maps.kinds[0])
-        last = self.figure.axes[kind[..., 0, 0].size - 1]
-        top, bottom = first.get_position().y1, last.get_position().y0
-        size = self.font * POINT
-        height = min(20 * size, top - bottom)
-        axes = self.figure.add_axes((left, top - height, 1.5 * size, height))
-        bar = self.figure.colorbar(
-            first.images[0], cax=axes, ticks=[0, 0.01, 0.05, 0.2, 0.5, 1]
-        )
-        bar.ax.set_yticklabels(["0", "0.01", "0.05", "0.2", "0.5", "1"])
-        bar.set_label("weight", fontsize=self.font)
-        bar.ax.tick_params(labelsize=self.font)
-
-    def _label(self, token):
-        # The sign of a word's beginning is a block that would touch its neighbours.
-        text = self._legible(token.replace("▁", "_"))
-        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-    def _legible(self, text):
-        """The text, with escapes for what the font has no glyph for."""
-        return "".join(
-            letter
-            if letter.isprintable() and ord(letter) in self.glyphs
-            else letter.encode("unicode_escape").decode()
-            for letter in text
-        )

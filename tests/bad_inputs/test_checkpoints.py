@@ -46,15 +46,11 @@ def newest(folder):
     return folder / "step-00000002.npz"
 
 
-def npy(array, header=None):
-    """A `.npy` file; perhaps with a header that is not true."""
+def npy(array):
+    """The bytes of a `.npy` file."""
     file = io.BytesIO()
     np.lib.format.write_array(file, np.asarray(array), allow_pickle=True)
-    content = file.getvalue()
-    if header is not None:
-        header = f"{header}\n".encode()
-        content = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header
-    return content
+    return file.getvalue()
 
 
 def archive(path, compression=zipfile.ZIP_STORED, **members):
@@ -67,35 +63,17 @@ def archive(path, compression=zipfile.ZIP_STORED, **members):
                 file.writestr(f"{name}.npy", content)
 
 
-HUGE = "{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000,), }"
-
-
 @pytest.mark.parametrize(
     "members, message",
     [
-        ({"kernel": npy(0, HUGE)}, "damaged"),
-        ({"state": npy(0, HUGE)}, "damaged"),
-        ({"kernel": npy(0, HUGE.replace("<f4", "|O"))}, "damaged"),
-        ({"kernel": npy(0, HUGE.replace("1000", "-1"))}, "damaged"),
-        ({"kernel": npy(0, "{'descr': (((((")}, "damaged"),
-        ({"kernel": npy(0, "{'descr'")}, "damaged"),
-        ({"kernel": npy(0, "[" * 5000)}, "damaged"),
-        ({"kernel": npy(0, "'" * 5)}, "damaged"),
-        ({"kernel": npy(0, "")}, "damaged"),
         ({"kernel": npy(np.array([print], object))}, "damaged"),
-        ({"kernel": b"mine"}, "'kernel' in it is no array"),
-        ({"kernel": b""}, "damaged"),
-        ({"state": None}, "it has no 'state'"),
-        ({"state": npy(np.array("[]"))}, "'state' to be a table"),
-        ({"state": npy(np.array("{"))}, "'state' is not valid JSON"),
-        ({"state": npy(np.array("[" * 60_000))}, "damaged"),
-        ({"state": npy(np.zeros(3))}, "damaged"),
+        ({"kernel": b"mine"}, "Expected 'kernel' of shape (2, 3) of float32"),
+        ({"state": None}, "damaged"),
+        ({"state": npy(np.array("{"))}, "damaged"),
         ({"kernel": None}, "Expected 'kernel' of shape (2, 3) of float32"),
         ({"more": npy(1.0)}, "Expected 'more' of shape none"),
         ({"kernel": npy(np.zeros((3, 2), "float32"))}, "Received: (3, 2) of float32"),
         ({"kernel": npy(np.zeros((2, 3), "float64"))}, "Received: (2, 3) of float64"),
-        ({"kernel": npy(np.zeros((2, 3), "int32"))}, "Received: (2, 3) of integers"),
-        ({"kernel": npy(np.full((2, 3), "x"))}, "Received: (2, 3) of <U1"),
         ({"seed": npy(np.float32(1))}, "Expected 'seed' of shape () of integers"),
     ],
 )
@@ -121,13 +99,6 @@ def test_another_file_in_its_place_is_named(folder, newest, content):
         restore_checkpoint(folder, variables())
 
 
-def test_a_folder_in_its_place_is_named(folder, newest):
-    newest.unlink()
-    newest.mkdir()
-    with pytest.raises(CheckpointError, match="damaged"):
-        restore_checkpoint(folder, variables())
-
-
 def test_integers_of_another_backend_are_taken(folder, newest):
     archive(newest, seed=npy(np.uint32(7)))
     present = variables(scale=0)
@@ -139,25 +110,16 @@ def test_integers_of_another_backend_are_taken(folder, newest):
     "change, message",
     [
         ({"epoch": 2}, "'epoch' in the checkpoint's state to be from 1 to 1"),
-        ({"epoch": -1, "rows": []}, "'epoch' in"),
         ({"epoch": "1"}, "'epoch' in .* of type int"),
-        ({"epoch": True}, "'epoch' in .* of type int"),
-        ({"rows": {}}, "'rows' in"),
-        ({"rows": [1]}, "item 0 of 'rows'"),
-        ({"rows": [{"val_loss": "x"}]}, "'val_loss' in item 0 of 'rows'"),
-        ({"tally": 1}, "'tally' in .* to be a table"),
-        ({"tally": {"rows": "1"}}, "'rows' in 'tally'"),
         ({"tally": {"row": 1}}, "nearest known one is 'rows'"),
         ({"epochs": 1}, "nearest known one is 'epoch'"),
-        ({"seconds_in_epoch": float("nan")}, "'seconds_in_epoch' in"),
-        ({"out_of_time": 1}, "'out_of_time' in"),
     ],
 )
 def test_what_is_no_state_is_named(change, message):
     where = "the checkpoint's state"
-    assert State.from_json(STATE, where, 10).epoch == 1
+    assert State.from_json(STATE, where).epoch == 1
     with pytest.raises(ValueError, match=message):
-        State.from_json({**STATE, **change}, where, 10)
+        State.from_json({**STATE, **change}, where)
 
 
 @given(

@@ -6,16 +6,13 @@ import shutil
 import keras
 import pytest
 from fake_runs import row
-from hypothesis import given
-from hypothesis import strategies as st
 
-from reprt_command import main
+from reprt.cli import main
 from reprt.models.registry import make
-from reprt.lab.pages.freeze import freeze
-from reprt.lab.pages.runs import own_runs, read_runs
-from reprt.lab.folder import RunFolder, RunFolderError
+from reprt.reports.freeze import freeze
+from reprt.reports.runs import own_runs
+from reprt.runs.run_folder import RunFolder, RunFolderError
 
-DEEP = "[" * 60_000 + "]" * 60_000
 METRICS = {
     "epochs": 2,
     "test_bleu": 1.5,
@@ -56,55 +53,35 @@ def without(content, column):
 LOG = [
     (lambda text: text.replace(",4.0,", ",four,"), "'train_loss' in line 2 of"),
     (lambda text: text + "1,2\n", "columns of"),
-    (lambda text: text.rstrip("\n") + ",9\n", "columns of"),
-    (lambda text: text.replace("val_loss,", "train_loss,"), "Expected each column"),
-    (lambda text: text.replace("4.0", "4\0"), "NUL bytes"),
-    (lambda text: text.replace("4.0", '"4'), "is not valid CSV"),
     (lambda text: text.replace("4.0", ""), "Missing in line 2 of"),
     (lambda text: without(text, "train_seconds"), "Missing in line 2 of"),
     (lambda text: text.encode("utf-16"), "to be UTF-8"),
-    (lambda text: text + "9" * 200_000, "is not valid CSV"),
     (lambda text: text.splitlines()[0], "to have 2 epochs, as metrics.json says"),
 ]
 JSON = [
     (lambda text: text[:20], "is not valid JSON"),
     (lambda text: "", "is not valid JSON"),
     (lambda text: "[]", "to be a table"),
-    (lambda text: "null", "to be a table"),
-    (lambda text: DEEP, "nested at most 20 deep"),
-    (lambda text: DEEP[59_900:60_100], "nested at most 20 deep"),
     (lambda text: b"\xff" + text.encode(), "to be UTF-8"),
-    (lambda text: changed(text, x="y").replace('"y"', "9" * 5000), "not valid JSON"),
-    (lambda text: changed(text, x="y").replace('"y"', "9" * 400), "64 bits"),
 ]
 MANIFEST = [
     (lambda text: changed(text, text=1), "'text' in"),
     (lambda text: changed(text, text_sha256=None), "Missing in"),
-    (lambda text: changed(text, starts={}), "'starts' in"),
     (lambda text: changed(text, starts=[{}]), "Missing in item 0 of 'starts'"),
-    (lambda text: changed(text, official_text="yes"), "'official_text' in"),
-    (lambda text: changed(text, sentence_pairs={"dev": 1}), "Missing in"),
-    (lambda text: changed(text, looks_ahead=1), "'looks_ahead' in"),
 ]
 RESULTS = [
     (lambda text: changed(text, test_bleu=float("nan")), "'test_bleu' in"),
-    (lambda text: changed(text, test_bleu="1.5"), "'test_bleu' in"),
     (lambda text: changed(text, parameters=None), "Missing in"),
     (lambda text: changed(text, parameters=True), "'parameters' in"),
     (lambda text: changed(text, test_scores=[{}]), "Missing in item 0"),
-    (lambda text: changed(text, examples=[{"source": 1}]), "'source' in item 0"),
-    (lambda text: changed(text, last_epoch=[]), "'last_epoch' in"),
 ]
 CONFIG = [
     (lambda text: text.replace('preset = "repe"', "preset = 1"), "'preset' in"),
-    (lambda text: text.replace("format = 2", "format = 3"), "later version"),
-    (lambda text: text.replace("format = 2", "format = true"), "'format' in"),
+    (lambda text: text.replace("format = 2", "format = 3"), "another version"),
     (lambda text: "extra = 1\n" + text, "Unknown key 'extra' in"),
     (lambda text: text.replace("seed = 0", "seed = -1"), "'seed' in [training]"),
     (lambda text: text.replace('name = "repe"', 'name = "../x"'), "name of a run"),
-    (lambda text: "format = 1\nname='x'\npreset='repe'\ntext=1", "Missing in"),
-    (lambda text: text + "[" * 60_000, "is not valid TOML"),
-    (lambda text: f"x = {DEEP}\n{text}", "nested at most 20 deep"),
+    (lambda text: text + "[", "is not valid TOML"),
 ]
 BROKEN = [
     (file, change, message)
@@ -136,14 +113,6 @@ def test_a_damaged_file_of_a_run_is_named(folder, capsys, file, change, message)
     assert not (folder.parent / f"{folder.name}-frozen").exists()
 
 
-@pytest.mark.parametrize("file", ["log.csv", "metrics.json", "manifest.json"])
-def test_a_folder_in_the_place_of_a_file_is_named(folder, file):
-    (folder / "repe" / file).unlink()
-    (folder / "repe" / file).mkdir()
-    with pytest.raises(RunFolderError, match=file):
-        read_runs(folder)
-
-
 def test_an_empty_log_is_that_of_a_run_without_epochs(folder):
     (folder / "repe" / "log.csv").write_text("")
     assert RunFolder(folder / "repe").log() == []
@@ -158,28 +127,14 @@ def test_a_loss_that_is_no_number_is_still_shown(folder):
 FROZEN = [
     ("runs.csv", lambda text: text.splitlines()[0] + "\nx\n", "columns of"),
     ("runs.csv", lambda text: text + text.splitlines()[1] + "\n", "once. Received it"),
-    ("runs.csv", lambda text: text.replace(",baseline,", ",,"), "to name one of"),
     ("runs.csv", lambda text: text.replace(",baseline,", ",other,"), "to name one of"),
-    ("runs.csv", lambda text: text.replace("TED-HRLR pt", "x"), "to name one of"),
-    ("runs.csv", lambda text: text.replace("[0]", "[7]"), "to name one of"),
-    ("runs.csv", lambda text: text.replace("[0]", "x"), "'starts' of"),
-    ("runs.csv", lambda text: text.replace("[0]", '"[0, 0]"'), "'started' of"),
-    ("runs.csv", lambda text: text.replace(",starts", ",begun"), "'starts' of"),
     ("runs.csv", lambda text: text.replace("1234567", "many"), "'parameters' in"),
-    ("runs.csv", lambda text: text.replace("1234567", DEEP), "runs.csv"),
     ("runs.csv", lambda text: without(text, "run"), "Missing in"),
     ("epochs.csv", lambda text: text.replace(",4,", ",x,"), "'train_loss' in epoch 1"),
-    ("epochs.csv", lambda text: without(text, "val_loss"), "Missing in epoch 1"),
     ("epochs.csv", lambda text: text.splitlines()[0], "to have 2 epochs of the"),
-    ("recipe.toml", lambda text: text.replace("preset", "presett"), "Missing in"),
-    ("recipe.toml", lambda text: "models = 1\n", "'models' in"),
     ("recipe.toml", lambda text: "[", "is not valid TOML"),
-    ("provenance.json", lambda text: changed(text, texts=[]), "'texts' in"),
     ("provenance.json", lambda text: changed(text, starts=None), "Missing in"),
-    ("provenance.json", lambda text: changed(text, starts=[{}]), "Missing in item 0"),
-    ("provenance.json", lambda text: changed(text, signatures=[]), "to name one of"),
-    ("provenance.json", lambda text: text.replace("test_bleu", "test_b"), "Missing in"),
-    *(("provenance.json", *case) for case in JSON),
+    ("provenance.json", lambda text: text[:20], "is not valid JSON"),
 ]
 
 
@@ -214,7 +169,7 @@ def test_a_lacking_file_of_frozen_runs_is_named(frozen, capsys, name):
     assert name in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("content", ["[", "x = 1", "x = [1]", f"x = {DEEP}", "x = {}"])
+@pytest.mark.parametrize("content", ["[", "x = 1", "x = [1]"])
 def test_a_damaged_selection_is_named(folder, capsys, content):
     (folder / "selection.toml").write_text(content)
     assert main(["report", str(folder)]) == 2
@@ -268,38 +223,3 @@ def test_pieces_in_another_order_are_refused(translated, side):
     path.write_text("\n".join([*reserved, other, one, ""]))
     with pytest.raises(RunFolderError, match=f"{side}.vocab.* with the sha256"):
         ours.tokenizer(side, len(reserved) + 2)
-
-
-FILES = st.sampled_from(["log.csv", "manifest.json", "metrics.json", "config.toml"])
-
-
-@given(file=FILES, at=st.floats(0, 1), cut=st.integers(0, 9), new=st.binary(max_size=9))
-def test_any_damage_is_read_or_named(folder, file, at, cut, new):
-    path = folder / "repe" / file
-    whole = path.read_bytes()
-    place = int(at * len(whole))
-    path.write_bytes(whole[:place] + new + whole[place + cut :])
-    try:
-        read_runs(folder)
-    except ValueError as error:
-        assert str(error)
-    finally:
-        path.write_bytes(whole)
-
-
-@given(
-    file=st.sampled_from(["runs.csv", "epochs.csv", "provenance.json", "recipe.toml"]),
-    at=st.floats(0, 1),
-    cut=st.integers(0, 9),
-    new=st.binary(max_size=9),
-)
-def test_any_damage_to_frozen_runs_is_read_or_named(frozen, file, at, cut, new):
-    whole = (frozen / file).read_bytes()
-    place = int(at * len(whole))
-    (frozen / file).write_bytes(whole[:place] + new + whole[place + cut :])
-    try:
-        read_runs(frozen)
-    except ValueError as error:
-        assert str(error)
-    finally:
-        (frozen / file).write_bytes(whole)

@@ -4,7 +4,6 @@ import itertools
 import json
 import subprocess
 import sys
-import zipfile
 
 import h5py
 import keras
@@ -95,28 +94,6 @@ def test_every_variant_comes_back(variant, tiny, ids, tmp_path):
     model = tiny(name, **overrides)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.config == model.config
-    np.testing.assert_array_equal(again(ids), model(ids))
-
-
-@pytest.mark.parametrize("name", ["repe", "baseline"])
-def test_files_of_models_that_were_said_to_normalize_load(name, tiny, ids, tmp_path):
-    model = tiny(name)
-    model.save(tmp_path / "model.keras")
-    known = "num_blocks embedding_dim num_heads key_dim value_dim feed_forward_dim"
-    known += " position value dropout encoder_statistics decoder_statistics scale table"
-    known += " padding_in_statistics max_length epsilon"
-    with zipfile.ZipFile(tmp_path / "model.keras") as new:
-        config = json.loads(new.read("config.json"))
-        today = config["config"]["config"]
-        old = {field: today[field] for field in known.split()}
-        old["normalize"] = today["embedding_norm"] == "token_norm"
-        config["config"]["config"] = old
-        with zipfile.ZipFile(tmp_path / "old.keras", "w") as file:
-            for each in new.namelist():
-                content = json.dumps(config) if each == "config.json" else None
-                file.writestr(each, content or new.read(each))
-    again = keras.saving.load_model(tmp_path / "old.keras")
     assert again.config == model.config
     np.testing.assert_array_equal(again(ids), model(ids))
 

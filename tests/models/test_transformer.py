@@ -245,10 +245,6 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             "type bool.*1.*type int",
         ),
         (
-            lambda: models.build("repe", 9, 9, normalize=False),
-            "'normalize'.*now embedding_norm, which is .token_norm.",
-        ),
-        (
             lambda: models.build("repe", 9, 9, num_blocks=0),
             "'num_blocks' .* from 1 to 65536. Received: 0",
         ),

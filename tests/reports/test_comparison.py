@@ -124,7 +124,7 @@ def add(tmp_path, text, settings):
         own = dataclasses.replace(own, name=name, training=training, schedule=schedule)
         files = RunFolder(tmp_path / name)
         files.open(own, text)
-        files.add_start(["CPU:0"])
+        files.add_start(["CPU:0"], looks_ahead=name.startswith("repe."))
         row = {
             "epoch": 1,
             "train_loss": 3.0,

@@ -94,7 +94,7 @@ def drop_and_resume(folder, text, settings):
     write(folder, "whole", one.model, {})
     max(one.folder.checkpoints.iterdir()).unlink()
     saved = restore_checkpoint(one.folder.checkpoints, one._variables)
-    one.state = State.from_json(saved, "the checkpoint", one._plan.steps)
+    one.state = State.from_json(saved, "the checkpoint")
     one.train_epoch()
     write(folder, "resumed", one.model, {})
 

@@ -12,11 +12,6 @@ from typing import BinaryIO
 
 from reprt.files import opened, whole_folder
 
-MOST_MEMBERS = 10_000
-MOST_TIMES = 100  # the archive's size; text has some five times that
-SMALL = 1 << 26  # bytes, which the content of any archive may have
-LONGEST_HEADER = 1 << 20  # tarfile reads it at once
-
 _CHUNK = 1 << 16
 _NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG}
 _DAMAGE = (
@@ -54,9 +49,8 @@ def unpack(
 
     Raises:
         ArchiveError: if the archive is damaged, is no tar archive, has a member that
-            is no plain file or folder or would be written outside `folder`, holds far
-            more than its size lets expect, or lacks one of `only`. Nothing is left
-            behind then.
+            is no plain file or folder or would be written outside `folder`, or lacks
+            one of `only`. Nothing is left behind then.
     """
     folder = Path(folder)
     if folder.is_dir():
@@ -73,9 +67,8 @@ def unpack(
 
 def _extract(file: BinaryIO, folder: Path, only: Collection[str] | None):
     try:
-        with tarfile.open(fileobj=file, tarinfo=_Member) as tar:
-            size = os.fstat(file.fileno()).st_size
-            for member in _checked(tar, size, only):
+        with tarfile.open(fileobj=file) as tar:
+            for member in _checked(tar, only):
                 _write(tar, member, folder / member.name)
     except ArchiveError as error:
         raise ArchiveError(
@@ -91,28 +84,14 @@ def _extract(file: BinaryIO, folder: Path, only: Collection[str] | None):
         ) from error
 
 
-class _Member(tarfile.TarInfo):
-    @classmethod
-    def frombuf(cls, buf, encoding, errors):
-        """Reads a member's header, unless names and the like would fill the memory."""
-        member = super().frombuf(buf, encoding, errors)
-        if not member.isreg() and member.size > LONGEST_HEADER:
-            raise ArchiveError(
-                f"{member.name!r} has a header of {member.size:,} bytes, more than "
-                f"{LONGEST_HEADER:,}"
-            )
-        return member
-
-
 def _checked(
-    tar: tarfile.TarFile, size: int, only: Collection[str] | None
+    tar: tarfile.TarFile, only: Collection[str] | None
 ) -> list[tarfile.TarInfo]:
     """Returns the members to be written, all of which may be.
 
     tarfile's own filter follows links, and is led outside by chains of them.
     """
     members: list[tarfile.TarInfo] = []
-    total, most = 0, max(SMALL, MOST_TIMES * size)
     for member in tar:
         path = PurePosixPath(member.name)
         if only is not None and str(path) not in only:
@@ -122,16 +101,8 @@ def _checked(
         if path.is_absolute() or ".." in path.parts:
             raise ArchiveError(f"{member.name!r} would be written outside its folder")
         members.append(member)
-        if len(members) > MOST_MEMBERS:
-            raise ArchiveError(f"{member.name!r} is one more than {MOST_MEMBERS:,}")
         if member.size < 0:
             raise tarfile.ReadError(f"{member.name!r} has {member.size} bytes")
-        total += member.size
-        if total > most:
-            raise ArchiveError(
-                f"up to {member.name!r} it holds {total:,} bytes, whereas {most:,} is "
-                f"the most for an archive of {size:,}"
-            )
     # tarfile takes a damaged header for the end, and stops there. The checksum of the
     # compressed stream stands behind the end, and is verified by reading on.
     end: BinaryIO = tar.fileobj  # type: ignore[assignment]
