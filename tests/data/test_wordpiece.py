@@ -70,6 +70,20 @@ def portuguese(sentences):
     return WordPiece(learn_vocabulary(sentences, 200))
 
 
+# What NFD takes apart and leaves without an accent to drop, and what it does not.
+COMPOSED = {
+    "Korean": "한국어를 배웁니다.",
+    "Bengali": "কোনো বৌ নেই",
+    "Tamil": "கொள்கை பொறி",
+    "Malayalam": "കൊടുക്കാം",
+    "Sinhala": "කොළ",
+    "Balinese": "ᬓᭀ",
+    "Japanese": "ガラスのパズル",
+    "Arabic": "آداب أخرى",
+    "Vietnamese": "Tiếng Việt ở đây",
+}
+
+
 def words(sentence):
     """The words as WordPiece sees them: no accents, no case, punctuation apart."""
     letters = unicodedata.normalize("NFD", sentence.lower())

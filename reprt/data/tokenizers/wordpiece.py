@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 import hashlib
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -26,7 +27,8 @@ class WordPiece(Tokenizer):
 
     Sentences are lower-cased, stripped of accents and split at spaces and punctuation
     before their words are cut into the longest known pieces (tensorflow-text's
-    `BertTokenizer`). Words of a decoded sentence are joined by spaces.
+    `BertTokenizer`). Words of a decoded sentence are joined by spaces, and what the
+    tokenizer took apart and kept, such as Hangul, is composed again (NFC).
 
     Args:
         vocabulary: the pieces; the first four are `[PAD] [UNK] [START] [END]`.
@@ -108,9 +110,10 @@ class WordPiece(Tokenizer):
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
     def graph_write(self, ids):
-        tf, _ = tensorflow_text()
+        tf, tf_text = tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
+        text = tf_text.normalize_utf8(text, "NFC")
         for pattern, written in RULES:
             text = tf.strings.regex_replace(text, pattern, written)
         return text
@@ -123,7 +126,7 @@ class WordPiece(Tokenizer):
                 words[-1] += piece.removeprefix("##")
             else:
                 words.append(piece)
-        return " ".join(words)
+        return unicodedata.normalize("NFC", " ".join(words))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
