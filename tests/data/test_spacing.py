@@ -62,6 +62,8 @@ WRITTEN = {
     "the % of us": "the % of us",
     "“ yes ” , « oui »": "“yes”, « oui »",
     "ação … não": "ação… não",
+    "我 在 2010 年 ， 说 ： 「 好 。 」 ok": "我在2010年，说：「好。」 ok",
+    "東 京 の カメラ を 見 た 。": "東京のカメラを見た。",
     "olá , 世界 . שלום !": "olá, 世界. שלום!",
 }
 
@@ -88,7 +90,7 @@ def samples():
     chance = random.Random(0)
     pieces = [*" '\"-.,;:!?%()[]{}…¿¡$#", "s", "t", "re", "9", "30", "a", "não", "שלום"]
     pieces += ["’", "“", "”", "l", "d", "un", "qu", "aujourd", "hui", "well", "ç", "ß"]
-    pieces += ["世", "🙂", "\\1", "\\", "$", "^", "e\u0301", "\u00a0", "٣"]
+    pieces += ["世", "界", "の", "。", "🙂", "\\1", "\\", "$", "^", "e\u0301", "\u00a0", "٣"]
     for length in range(2, 14):
         for _ in range(250):
             texts.append(" ".join(chance.choices(pieces, k=length)))

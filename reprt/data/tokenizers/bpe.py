@@ -29,6 +29,7 @@ from reprt.data.corpora import ted
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.base import (
+    COVERAGE,
     Tokenizer,
     VocabularySettings,
     check_reserved,
@@ -42,7 +43,6 @@ from reprt.loading import load_extra
 MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
-COVERAGE = 0.99999  # of all signs; the rarest others are unknown
 
 
 class BPE(Tokenizer):

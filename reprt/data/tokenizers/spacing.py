@@ -1,14 +1,16 @@
 """Words joined by spaces, as WordPiece leaves them, into text as people write it.
 
 The rules mean the same to Python and to RE2, the regular expressions of TensorFlow, so
-that an exported model writes what the package writes. They know English, French,
-Italian and Portuguese without being told which. A space stays where the words do not
+that an exported model writes what the package writes. They hold for English, French,
+Italian, Portuguese, Chinese and Japanese together. A space stays where the words do not
 say whether there was one: `came - he` may have been either. Capitals and accents that
 the vocabulary dropped stay lost.
 """
 
 import re
 
+# Chinese and Japanese have no spaces; WordPiece makes a word of each Chinese character.
+HAN = "[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f]"
 # Words that lose their last vowel before the next, of one letter and of more.
 LETTERS = "[cdjlmnstv]"
 ELIDED = (
@@ -36,7 +38,12 @@ POINT = (r"\b([0-9]{1,3}) \. ([0-9])", r"\1.\2")
 THOUSANDS = (r"\b([0-9]{1,3}) , ([0-9]{3})\b", r"\1,\2")
 RATIO = (r"\b([0-9]{1,2}) : ([0-9]{1,2})\b", r"\1:\2")
 NUMERAL = (rf"\b({TENS}) - ({ONES})\b", r"\1-\2")
+TOGETHER = (f"({HAN}) ({HAN})", r"\1\2")
 RULES = (
+    TOGETHER,
+    TOGETHER,
+    (f"({HAN}) ([0-9])", r"\1\2"),
+    (f"([0-9]) ({HAN})", r"\1\2"),
     POINT,
     POINT,
     THOUSANDS,
