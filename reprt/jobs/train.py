@@ -172,7 +172,12 @@ def _results(trainer, progress: Progress):
     begun_search = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(
-        translator, text.test.source, text.test_words, text.corpus.test.target, show
+        translator,
+        text.test.source,
+        text.test_words,
+        text.corpus.test.target,
+        show,
+        text.corpus.target_language,
     )
     bleu = found.scores[0]
     progress.say(

@@ -96,6 +96,11 @@ class Corpus:
     dev: Split
     test: Split
 
+    @property
+    def target_language(self) -> str:
+        """The tag of the targets' language, the `en` of `"pt_to_en"`."""
+        return self.pair.rpartition("_to_")[2]
+
     def digest(self) -> str:
         """Returns the sha256 of all sentences, so that a run can name its text."""
         return self._sha256
