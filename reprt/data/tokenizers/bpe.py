@@ -122,7 +122,12 @@ class BPE(Tokenizer):
     def graph(self):
         tf, text = tensorflow_text()
         return text.SentencepieceTokenizer(
-            self.model, out_type=tf.int32, add_bos=True, add_eos=True
+            self.model,
+            out_type=tf.int32,
+            add_bos=True,
+            add_eos=True,
+            # In a SavedModel two models of one name are one.
+            name=f"sentencepiece_{self.digest()}",
         )
 
     def graph_encode(self, sentences):
