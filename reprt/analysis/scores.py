@@ -100,10 +100,11 @@ def scores(
 
     tokenizer = tokenizer_of(language)
     spaces = _main_part(language) in KOREAN or tokenizer == "13a"
+    split = "none" if spaces else tokenizer
     plain = [as_written(text) for text in translations]
     found = []
     for form, ours, theirs, tokens, lower in (
-        (TOKENS, translations, references_as_words, "none" if spaces else tokenizer, False),
+        (TOKENS, translations, references_as_words, split, False),
         (PLAIN, plain, references, tokenizer, lowercase),
     ):
         # Tokenised text is given on purpose: no warning is wanted.
