@@ -71,7 +71,7 @@ def _on_unknown_pieces(text, vocabulary: str):
     yield (
         f"Unknown: {source:.2%} of the source's pieces, {target:.2%} of the target's"
     )
-    advice = ' BPE loses less: [vocabulary] name = "bpe".' if vocabulary != "bpe" else ""
+    advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
     for split, sides in text.unknown.items():
         for side, share in sides.items():
             if share > MOST_UNKNOWN:
