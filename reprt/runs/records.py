@@ -60,6 +60,7 @@ class Manifest(TypedDict):
     origin: NotRequired[str]
     official_text: bool
     sentence_pairs: SentencePairs
+    unknown: NotRequired[dict[str, dict[str, float]]]
     looks_ahead: NotRequired[bool]
     starts: list[Start]
     average: NotRequired[Average]

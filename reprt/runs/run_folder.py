@@ -149,6 +149,7 @@ class RunFolder:
                 "origin": text.corpus.origin,
                 "official_text": text.corpus.official,
                 "sentence_pairs": {name: len(getattr(text, name)) for name in splits},
+                "unknown": text.unknown,
                 "starts": [],
             },
         )

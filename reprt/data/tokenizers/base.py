@@ -17,6 +17,7 @@ from reprt.loading import load_extra
 from reprt.schema import check_range, shown
 
 CHUNK = 1024  # sentences that become ids at a time
+COVERAGE = 0.99999  # of all signs of a text; the rarest others are unknown
 LARGEST_VOCABULARY = 2**20
 
 
