@@ -24,6 +24,9 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     | RePE | `TokenNorm()` | `ConcatPositional()` | m wide | 2m wide |
     | baseline | `None` | `AddPositional()` | m wide | m wide |
 
+    Several of these layers may share an embedding, a norm or a positional layer. They
+    share it again in a model that is loaded from a `.keras` file.
+
     The states enter the first block; the tokens are what RePE's attentions take as
     their value in every block. The scale is sqrt(m) in TensorFlow's tutorial, which
     the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
@@ -43,9 +46,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         token_dropout: rate of dropout on the tokens, by a mask of their own. The
             states are made before it. Defaults to 0.
         embedding: a `keras.layers.Embedding` in which others look tokens up too.
-            Defaults to one of its own. Keras cannot load a functional model whose
-            layers share one: build it anew and load its weights. The package's own
-            models come back whole.
+            Defaults to one of its own.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -112,15 +113,23 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.token_dropout_layer = keras.layers.Dropout(
             token_dropout, dtype=self.dtype_policy, name="token_dropout"
         )
+        for layer in filter(None, self._parts):
+            layer.holders = getattr(layer, "holders", 0) + 1
 
-    def build(self, input_shape):
-        tokens_shape = (*input_shape, self.embedding_dim)
-        if not self.embedding.built:
-            self.embedding.build(input_shape)
-        if self.positional is not None:
-            self.positional.build(tokens_shape)
-        if self.token_norm is not None:
-            self.token_norm.build(tokens_shape)
+    @property
+    def _parts(self):
+        return self.embedding, self.positional, self.token_norm
+
+    def build(self, ids_shape):
+        tokens_shape = (*ids_shape, self.embedding_dim)
+        for layer, shape in (
+            (self.embedding, ids_shape),
+            (self.positional, tokens_shape),
+            (self.token_norm, tokens_shape),
+        ):
+            # Who shares or has loaded a layer may have built it.
+            if layer is not None and not layer.built:
+                layer.build(shape)
         self.built = True
 
     def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
@@ -205,17 +214,17 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         return tokens_shape, self.positional.compute_output_shape(tokens_shape)
 
     def get_config(self):
-        serialize = keras.saving.serialize_keras_object
+        given = self.shared or self.embedding.holders > 1
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
             "embedding_dim": self.embedding_dim,
-            "positional": serialize(self.positional),
-            "token_norm": serialize(self.token_norm),
+            "positional": _serialized(self.positional),
+            "token_norm": _serialized(self.token_norm),
             "scale": self.scale,
             "dropout": self.dropout,
             "token_dropout": self.token_dropout,
-            "embedding": serialize(self.embedding) if self.shared else None,
+            "embedding": _serialized(self.embedding) if given else None,
         }
 
     @classmethod
@@ -224,3 +233,11 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         names = ("positional", "token_norm", "embedding")
         parts = {name: deserialize(config.get(name)) for name in names}
         return cls(**{**config, **parts})
+
+
+def _serialized(layer):
+    config = keras.saving.serialize_keras_object(layer)
+    if layer is not None and layer.holders > 1:
+        # As Keras itself marks what is shared; it marks the first of them too late.
+        config["shared_object_id"] = id(layer)
+    return config

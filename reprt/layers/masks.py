@@ -2,6 +2,7 @@
 
 import keras
 from keras import ops
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from reprt.constants import PAD_ID
 from reprt.layers.precision import widened
@@ -12,7 +13,9 @@ FORBIDDEN = -1e9  # a score whose exponential is 0
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
-    if len(ids.shape) != 2 or "int" not in dtype:
+    # Where Keras loads a subclassed model it only traces it, and has lost the dtypes.
+    integer = "int" in dtype or in_symbolic_scope()
+    if len(ids.shape) != 2 or not integer:
         raise ValueError(
             "Expected ids to be an integer tensor of shape (batch, length), with "
             f"{PAD_ID} for padding, as a tokenizer returns. Received: "
