@@ -93,10 +93,11 @@ class _Positional(keras.layers.Layer):
     def _positions(self, x, start):
         # A search counts its steps in a tensor, and has room for all of them.
         before = start if isinstance(start, int) else 0
-        if x.shape[1] is not None and before + x.shape[1] > self.max_length:
+        length = x.shape[1]
+        if isinstance(length, int) and before + length > self.max_length:
             raise ValueError(
                 f"{type(self).__name__} was built for at most {self.max_length} "
-                f"tokens (`max_length`). Received a sequence of {before + x.shape[1]}: "
+                f"tokens (`max_length`). Received a sequence of {before + length}: "
                 "cut it, or build with a larger one."
             )
         # The cast comes last: angles keep their precision under any policy.

@@ -90,6 +90,37 @@ class TranslationModel(keras.Model, abc.ABC):
             "ctranslate2 --quantization int8`."
         )
 
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Writes the call for programs without this package, as Keras does.
+
+        Without an `input_signature` it takes the pair of `source_ids` and `target_ids`,
+        int32 of any batch and lengths. The model need not have been called.
+
+        Args:
+            filepath: the folder or file to write.
+            *args, **kwargs: those of `keras.Model.export`, such as `format`.
+            input_signature: as there.
+
+        Example:
+
+        >>> import tempfile, keras, reprt
+        >>> model = reprt.models.build("repe", source_vocab_size=30, target_vocab_size=20)
+        >>> folder = tempfile.mkdtemp()
+        >>> model.export(folder, verbose=False)
+        >>> again = keras.layers.TFSMLayer(folder, call_endpoint="serve")
+        >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])
+        >>> tuple(again((source, target)).shape)
+        (1, 2, 20)
+        """
+        if not self.built:
+            self.build()
+        if input_signature is None:
+            ids = ("source_ids", "target_ids")
+            input_signature = [
+                tuple(keras.InputSpec("int32", (None, None), name=each) for each in ids)
+            ]
+        super().export(filepath, *args, input_signature=input_signature, **kwargs)
+
     @property
     def looks_ahead(self) -> bool:
         """Whether an output depends on later target tokens.

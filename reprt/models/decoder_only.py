@@ -227,7 +227,7 @@ class DecoderOnly(TranslationModel):
     def _embedded(self, ids, first_position, training):
         mask = padding_mask(ids)
         length, most = mask.shape[1], self.config.max_length
-        if length is not None and length > most:
+        if isinstance(length, int) and length > most:
             raise ValueError(
                 f"Expected at most {most} tokens a side, the model's max_length. "
                 f"Received: {length}."
