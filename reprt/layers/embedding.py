@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from reprt.constants import SCALES
-from reprt.layers.masks import check_ids
+from reprt.layers.masks import padding_mask
 from reprt.schema import check_choice
 
 
@@ -32,14 +32,15 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
     it changes nothing but the weight of epsilon.
 
-    Masking: `statistics_mask` goes to the norm. No mask is attached to the
-    results; make one by `reprt.layers.padding_mask` and pass it to the next layers.
+    Masking: positions count the ids that are not 0, so that padding may stand anywhere.
+    `statistics_mask` goes to the norm. No mask is attached to the results; make one by
+    `reprt.layers.padding_mask` and pass it to the next layers.
 
     Args:
         vocab_size: number of ids, padding (0) included.
         embedding_dim: width m of the embedding, even.
-        positional: `AddPositional`, `ConcatPositional` or a layer like them; None
-            where what follows knows the order by itself, and states are tokens.
+        positional: `AddPositional`, `ConcatPositional` or a layer like them, called
+            on the tokens, `start` and `mask`; None where what follows knows the order by itself, and states are tokens.
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
@@ -133,12 +134,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.built = True
 
     def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
-        check_ids(ids)
+        mask = padding_mask(ids)
         self._check_range(ids)
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
-        states = self._placed(tokens, start)
+        states = self._placed(tokens, start=start, mask=mask)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
         return (
@@ -178,12 +179,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens, state = self.token_norm.step(tokens, position, state)
-        return tokens, self._placed(tokens, position), state
+        return tokens, self._placed(tokens, start=position), state
 
-    def _placed(self, tokens, start):
+    def _placed(self, tokens, **places):
         if self.positional is None:
             return tokens
-        return self.positional(tokens, start=start)
+        return self.positional(tokens, **places)
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)

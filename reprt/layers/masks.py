@@ -68,6 +68,18 @@ def causal_mask(length):
     return ops.greater_equal(position[:, None], position[None, :])[None]
 
 
+def attached_mask(x):
+    """Returns the mask that a layer with `call(x, mask=None)` attaches to its output.
+
+    One that Keras attached stays attached. One given as an argument is used, and not
+    attached: a caller who passes masks by hand expects none there.
+
+    Args:
+        x: the layer's input.
+    """
+    return getattr(x, "_keras_mask", None)
+
+
 def for_softmax(scores, mask):
     """Returns scores in float32 at least; they weigh 0 where a mask is False.
 

@@ -5,6 +5,7 @@ import abc
 import keras
 from keras import ops
 
+from reprt.layers import padding_mask
 from reprt.layers.packing import Sides
 from reprt.settings import as_table
 
@@ -32,7 +33,8 @@ class TranslationModel(keras.Model, abc.ABC):
     A subclass has the settings' class as its third argument, keeps the arguments under
     their names and registers itself with Keras, package `"reprt"`.
 
-    Masking: ids 0 are padding. A model makes its masks from the ids itself.
+    Masking: ids 0 are padding, wherever they stand: `keras.utils.pad_sequences` puts
+    them on the left. A model makes its masks from the ids itself.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.
@@ -197,9 +199,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Returns:
             Integers `(batch, sources)`, or packed as the source's states are; 0 behind
-            the last token.
+            the last token, before padding and on padding.
         """
-        return ops.pad(self._parts(inputs)[0][:, 1:], ((0, 0), (0, 1)))
+        ids = self._parts(inputs)[0]
+        following = ops.pad(ids[:, 1:], ((0, 0), (0, 1)))
+        return ops.where(padding_mask(ids), following, 0)
 
     @abc.abstractmethod
     def projection(self):

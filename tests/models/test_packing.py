@@ -91,7 +91,7 @@ def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
     name, overrides = VARIANTS[variant]
     model = tiny(name, dropout=0.0, **overrides)
     inputs, labels = BATCHES[batch]
-    packed_inputs, packed_labels = pack(inputs, labels, model.packed_layout)
+    packed_inputs, packed_labels = pack(inputs, labels, layout=model.packed_layout)
 
     logits = np.asarray(model(inputs))
     packed = np.asarray(model(packed_inputs))
@@ -115,7 +115,7 @@ def test_the_source_is_scored_as_in_the_padded_batch(batch, tiny):
     model = tiny("decoder-only", dropout=0.0)
     inputs, labels = BATCHES[batch]
     losses, gradients = [], []
-    for given in ((inputs, labels), pack(inputs, labels, "sequence")):
+    for given in ((inputs, labels), pack(inputs, labels, layout="sequence")):
         objective = TranslationAndSource(model, TranslationAndSourceSettings(), 10)
         with tf.GradientTape() as tape:
             loss, _ = objective.loss(*given, 3)
@@ -131,7 +131,7 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
     with pytest.raises(ValueError, match="by layout='sequence'. Received: the other"):
         tiny("decoder-only")(inputs)
     with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
-        pack((SOURCE, TARGET), LABELS, "x")
+        pack((SOURCE, TARGET), LABELS, layout="x")
 
 
 def test_only_real_tokens_are_packed():
@@ -152,7 +152,7 @@ def test_only_real_tokens_are_packed():
 @pytest.mark.parametrize("layout", ["sides", "sequence"])
 def test_a_batch_of_padding_alone_is_packed(layout):
     ids = np.zeros((2, 5), "int32")
-    (_, _, *packings), labels = pack((ids, ids), ids, layout)
+    (_, _, *packings), labels = pack((ids, ids), ids, layout=layout)
     assert not labels.numpy().any()
     for packing in packings:
         assert not any(real.numpy().any() for real in getattr(packing, "real", ()))
