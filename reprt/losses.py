@@ -175,13 +175,14 @@ def check_weights(weights, labels):
         labels: shape of the labels.
     """
     weights, labels = tuple(weights), tuple(labels)
-    rows = *weights, 1
-    pairs = zip(weights if len(weights) == 2 else rows, labels, strict=False)
-    fits = len(weights) in (1, 2) and all(
-        None in (size, wanted) or size == wanted or (axis == 1 and size == 1)
-        for axis, (size, wanted) in enumerate(pairs)
-    )
-    if not fits:
+    rows, tokens = (*weights, 1, 1)[:2]
+
+    def fit(size, *sizes):
+        return None in (size, *sizes) or size in sizes
+
+    if not (
+        len(weights) in (1, 2) and fit(rows, labels[0]) and fit(tokens, 1, labels[1])
+    ):
         raise ValueError(
             "Expected sample weights of sentences, (batch,), or of tokens, (batch, "
             f"length), for labels of shape {labels}. Received: {weights}. "

@@ -65,7 +65,8 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides"):
         return batch
     weights = tf.convert_to_tensor(sample_weight)
     check_weights(weights.shape, labels.shape)
-    weights = tf.reshape(weights, [tf.shape(labels)[0], -1])
+    if weights.shape.rank == 1:
+        weights = weights[:, None]
     return *batch, packed(tf.broadcast_to(weights, tf.shape(labels)))
 
 

@@ -39,8 +39,9 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     Args:
         vocab_size: number of ids, padding (0) included.
         embedding_dim: width m of the embedding, even.
-        positional: `AddPositional`, `ConcatPositional` or a layer like them, called
-            on the tokens, `start` and `mask`; None where what follows knows the order by itself, and states are tokens.
+        positional: `AddPositional`, `ConcatPositional` or a layer like them, called on
+            the tokens, `start` and `mask`; None where what follows knows the order by
+            itself, and states are tokens.
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.

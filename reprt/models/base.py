@@ -92,6 +92,20 @@ class TranslationModel(keras.Model, abc.ABC):
             "ctranslate2 --quantization int8`."
         )
 
+    def fit(self, *args, class_weight=None, **kwargs):
+        """Trains, as Keras does.
+
+        Raises:
+            ValueError: for a `class_weight`; words have sample weights.
+        """
+        _check_class_weight(class_weight)
+        return super().fit(*args, **kwargs)
+
+    def train_on_batch(self, *args, class_weight=None, **kwargs):
+        """Trains on one batch, as `fit`."""
+        _check_class_weight(class_weight)
+        return super().train_on_batch(*args, **kwargs)
+
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Writes the call for programs without this package, as Keras does.
 
@@ -106,7 +120,7 @@ class TranslationModel(keras.Model, abc.ABC):
         Example:
 
         >>> import tempfile, keras, reprt
-        >>> model = reprt.models.build("repe", source_vocab_size=30, target_vocab_size=20)
+        >>> model = reprt.models.build("repe", 30, 20)
         >>> folder = tempfile.mkdtemp()
         >>> model.export(folder, verbose=False)
         >>> again = keras.layers.TFSMLayer(folder, call_endpoint="serve")
@@ -383,3 +397,12 @@ class TranslationModel(keras.Model, abc.ABC):
         strategy = getattr(self, "distribute_strategy", None)
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         return ops.cast(ids, "int32") if replicas > 1 else ids
+
+
+def _check_class_weight(class_weight):
+    if class_weight is not None:
+        raise ValueError(
+            "Expected the weights of words as sample weights of tokens, such as "
+            "sample_weight=weights[labels], an array (batch, length). Received: "
+            "class_weight, by which Keras weighs whole rows of one-hot labels."
+        )

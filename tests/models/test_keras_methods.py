@@ -13,7 +13,8 @@ from reprt.losses import MaskedCrossentropy
 from reprt.presets import PRESETS, preset
 
 # Others differ from these in sizes alone.
-KINDS = [name for name in PRESETS if name.split("-")[-1] not in ("tiny", "small", "big")]
+SIZES = ("tiny", "small", "big")
+KINDS = [name for name in PRESETS if not name.endswith(SIZES)]
 
 
 def summary(model, monkeypatch):

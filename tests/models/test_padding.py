@@ -36,8 +36,8 @@ def moved(ids, place):
     rows = np.zeros((len(ids), 9), ids.dtype)
     for row, words in zip(rows, ids):
         words = words[words != 0]
-        columns = np.arange(9)[PLACES[place]]
-        row[columns[-len(words) :] if place == "left" else columns[: len(words)]] = words
+        columns, n = np.arange(9)[PLACES[place]], len(words)
+        row[columns[-n:] if place == "left" else columns[:n]] = words
     return rows
 
 
