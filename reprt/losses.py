@@ -31,14 +31,15 @@ class MaskedCrossentropy(keras.losses.Loss):
     Call arguments:
         y_true: integer labels `(batch, length)`, 0 for padding.
         y_pred: logits `(batch, length, vocab_size)`.
-        sample_weight: optional weights, `(batch, length)` or `(batch,)`, of tokens or
-            of sentences.
+        sample_weight: optional weights of tokens, `(batch, length)`, or of sentences,
+            `(batch,)` or `(batch, 1)`. `reprt.data.pack` packs them beside labels.
 
     Returns:
         Scalar, nats per token.
 
     Raises:
-        ValueError: for labels and logits whose shapes do not match.
+        ValueError: for labels and logits whose shapes do not match, or weights that
+            fit neither rows nor labels.
 
     Example:
 
@@ -142,7 +143,11 @@ def token_weights(y_true, sample_weight=None):
     Args:
         y_true: integer labels `(batch, length)`, 0 for padding.
         sample_weight: weights of tokens, `(batch, length)`, or of sentences,
-            `(batch,)`. None for 1.
+            `(batch,)` or `(batch, 1)`. None for 1.
+
+    Raises:
+        ValueError: for weights that fit neither. Where shapes are known only in the
+            graph, its own error stops it.
 
     Example:
 
@@ -155,9 +160,34 @@ def token_weights(y_true, sample_weight=None):
     if sample_weight is None:
         return weight
     sample_weight = ops.cast(sample_weight, weight.dtype)
+    check_weights(sample_weight.shape, weight.shape)
     if len(sample_weight.shape) == 1:
         sample_weight = ops.expand_dims(sample_weight, 1)
-    return weight * sample_weight
+    # Weights of rows would stretch the one row of packed labels, were they multiplied.
+    return weight * ops.broadcast_to(sample_weight, ops.shape(weight))
+
+
+def check_weights(weights, labels):
+    """Raises a `ValueError` if sample weights fit neither rows of labels nor labels.
+
+    Args:
+        weights: shape of the weights; sizes that are not known yet are None.
+        labels: shape of the labels.
+    """
+    weights, labels = tuple(weights), tuple(labels)
+    rows, tokens = (*weights, 1, 1)[:2]
+
+    def fit(size, *sizes):
+        return None in (size, *sizes) or size in sizes
+
+    if not (
+        len(weights) in (1, 2) and fit(rows, labels[0]) and fit(tokens, 1, labels[1])
+    ):
+        raise ValueError(
+            "Expected sample weights of sentences, (batch,), or of tokens, (batch, "
+            f"length), for labels of shape {labels}. Received: {weights}. "
+            "`reprt.data.pack` packs weights beside labels."
+        )
 
 
 def real_tokens(y_true):

@@ -171,6 +171,7 @@ def translation_scores(
     words: Sequence[str],
     references: Sequence[str],
     progress: Callable[[str], None] = lambda text: None,
+    language: str = "en",
 ) -> ScoredTranslations:
     """Translates a split and compares it with its references.
 
@@ -181,6 +182,7 @@ def translation_scores(
             are made of the same words.
         references: its target sentences.
         progress: called with how far the work is.
+        language: that of the targets, by its tag; it decides how BLEU splits text.
     """
     found = translator.search_all(source, progress)
     tokenizer = translator.target_tokenizer
@@ -191,6 +193,7 @@ def translation_scores(
         references,
         tokenizer.as_written,
         lowercase=not tokenizer.keeps_case,
+        language=language,
     )
     return ScoredTranslations(translations, scored)
 
@@ -226,6 +229,7 @@ def evaluate(
     references: Sequence[str],
     batch_size: int = 64,
     progress: Callable[[str], None] = lambda text: None,
+    language: str = "en",
 ) -> Evaluation:
     """Measures a model on one split, as training, search and readers see it.
 
@@ -235,6 +239,7 @@ def evaluate(
         references: the target sentences.
         batch_size: of the teacher-forced loss.
         progress: called with how far the work is.
+        language: as in `translation_scores`.
     """
     seconds = {}
 
@@ -255,5 +260,6 @@ def evaluate(
         translator.target_tokenizer.words(references),
         references,
         progress,
+        language,
     )
     return Evaluation(len(split), teacher, prefix, found.scores, seconds)

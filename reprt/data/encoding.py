@@ -1,6 +1,7 @@
 """From a corpus to ids."""
 
 import dataclasses
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from reprt.constants import END_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.rows import Rows, read_rows, shards, write_rows
 from reprt.data.tokenizers.base import Tokenizer, VocabularySettings
 from reprt.data.tokenizers.learning import digest_of
 from reprt.progress import duration
 
-_IDS_VERSION = 1  # of how text becomes ids, and of their file
+_IDS_VERSION = 2  # of how text becomes ids, and of their file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +67,22 @@ class EncodedCorpus:
         for split in (self.train, self.dev, self.test):
             digests += [Rows.of(side).digest() for side in (split.source, split.target)]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+    @functools.cached_property
+    def unknown(self) -> dict[str, dict[str, float]]:
+        """The share of `[UNK]` among the pieces of each split's source and target."""
+        return {
+            name: {
+                side: _share_of_unknown(Rows.of(getattr(getattr(self, name), side)))
+                for side in ("source", "target")
+            }
+            for name in ("train", "dev", "test")
+        }
+
+
+def _share_of_unknown(rows: Rows) -> float:
+    pieces = int(rows.splits[-1]) - len(rows) - rows.occurrences(END_ID)
+    return rows.occurrences(UNKNOWN_ID) / max(1, pieces)
 
 
 def encode(

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from reprt.constants import LAYOUTS, PAD_ID
 from reprt.layers.packing import Packing, Sides
+from reprt.losses import check_weights
 from reprt.schema import check_choice
 
 GROUPS = 4
@@ -11,11 +12,11 @@ GROUPS = 4
 TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
 
 
-def pack(inputs, labels, layout="sides"):
+def pack(inputs, labels, sample_weight=None, *, layout="sides"):
     """Adds to a batch what a model needs to leave out its padding.
 
     Losses, metrics and gradients are those of the padded batch. For `model.fit` it is
-    one line on a dataset of batches:
+    one line on a dataset of batches, with sample weights or without:
 
         model.fit(batches.map(reprt.data.pack))
 
@@ -26,16 +27,18 @@ def pack(inputs, labels, layout="sides"):
         inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
             and `(batch, targets)`, 0 for padding.
         labels: integer tensor `(batch, targets)`, 0 where nothing is scored.
+        sample_weight: weights of sentences, `(batch,)` or `(batch, 1)`, or of labels,
+            `(batch, targets)`. None for none.
         layout: one of `reprt.constants.LAYOUTS`. Defaults to `"sides"`.
 
     Returns:
         `(source_ids, target_ids, source_packing, target_packing), labels` or, as a
         sequence, `(source_ids, target_ids, packing, sides), labels`; the labels are
         `(1, packed)`. A little padding fills the last few places, so that `packed` is
-        a multiple of 64.
+        a multiple of 64. With `sample_weight` the weight of each label follows, alike.
 
     Raises:
-        ValueError: for an unknown layout.
+        ValueError: for an unknown layout, or weights that do not fit the labels.
 
     Example:
 
@@ -53,8 +56,18 @@ def pack(inputs, labels, layout="sides"):
     target_kept = (target != PAD_ID) | (labels != PAD_ID)
     laid_out = _of_sides if layout == "sides" else _of_sequence
     packings = laid_out(source, target, source_kept, target_kept)
-    packed = _filled_up(tf.boolean_mask(labels, target_kept), PAD_ID)[None]
-    return (source, target, *packings), packed
+
+    def packed(of_labels):
+        return _filled_up(tf.boolean_mask(of_labels, target_kept), 0)[None]
+
+    batch = (source, target, *packings), packed(labels)
+    if sample_weight is None:
+        return batch
+    weights = tf.convert_to_tensor(sample_weight)
+    check_weights(weights.shape, labels.shape)
+    if weights.shape.rank == 1:
+        weights = weights[:, None]
+    return *batch, packed(tf.broadcast_to(weights, tf.shape(labels)))
 
 
 def _of_sides(source, target, source_kept, target_kept):

@@ -67,6 +67,10 @@ class Rows(Sequence[np.ndarray]):
     def lengths(self) -> np.ndarray:
         return np.diff(self.splits)
 
+    def occurrences(self, token: int) -> int:
+        """Returns how many of the ids are this one."""
+        return sum(int(np.count_nonzero(part == token)) for part in self._parts)
+
     def digest(self) -> str:
         """Returns the sha256 of the shards' sha256s, in files or in memory."""
         hashes = self._hashes or [

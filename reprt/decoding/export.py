@@ -7,17 +7,15 @@ import keras
 import tensorflow as tf
 
 from reprt.constants import PAD_ID
+from reprt.data.corpora.corpus import word_pattern
 from reprt.decoding.translator import Translator
 from reprt.files import whole_file, whole_folder
-
-# Anything but space, as Python's `str.strip` knows it.
-SOMETHING = r"(?s).*[^\s\v\x1c-\x1f\x{85}\pZ].*"
 
 
 class ExportedTranslator(tf.Module):
     """A `Translator` as one graph, for a SavedModel.
 
-    Empty strings stay empty; a sentence that is too long is cut.
+    Strings without a word become empty; a sentence that is too long is cut.
 
     Args:
         translator: the model, its vocabularies and its search.
@@ -38,7 +36,7 @@ class ExportedTranslator(tf.Module):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
         # Bytes that are not UTF-8 become a sign that no vocabulary knows.
         sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
-        words = tf.strings.regex_full_match(sentences, SOMETHING)
+        words = tf.strings.regex_full_match(sentences, word_pattern())
         given = tf.boolean_mask(sentences, words)
         if self._model.padding_matters:
             # One by one, so that no padding counts.

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reprt.constants import UNKNOWN_ID
+from reprt.data.corpora.corpus import has_a_word
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
@@ -76,9 +77,9 @@ class Translation:
 class Translator:
     """Translates sentences.
 
-    Empty sentences stay empty. A sentence longer than the model was trained for is
-    cut. Words for which the vocabulary has no piece become `[UNK]`. The translation's
-    notes say so.
+    A sentence in which nothing is seen, such as an empty one, has an empty translation.
+    A sentence longer than the model was trained for is cut. Words for which the
+    vocabulary has no piece become `[UNK]`. The translation's notes say so.
 
     Args:
         model: a `reprt.models.TranslationModel`.
@@ -174,7 +175,7 @@ class Translator:
         """
         rest = _strings(_plain(sentences))
         while read := list(itertools.islice(rest, ahead)):
-            written = [index for index, text in enumerate(read) if text.strip()]
+            written = [index for index, text in enumerate(read) if has_a_word(text)]
             ids = self.source_tokenizer.encode([read[index] for index in written])
             found = self.search_all([self._cut(row) for row in ids])
             alternatives = self._alternatives(found)
@@ -216,7 +217,7 @@ class Translator:
             ValueError: for an empty sentence.
         """
         (sentence,) = _strings([sentence])
-        if not sentence.strip():
+        if not has_a_word(sentence):
             raise ValueError("Expected a sentence. Received an empty one.")
         ids = self._cut(self.source_tokenizer.encode([sentence])[0])
         best = self.search(ids[None])[0][0]

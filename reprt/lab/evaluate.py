@@ -49,6 +49,7 @@ def evaluate_run(
         sentences.target,
         run.evaluation_size,
         progress.show,
+        corpus.target_language,
     )
     result = {
         "run": run.name,

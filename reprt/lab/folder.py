@@ -91,6 +91,7 @@ class RunFolder:
             target_vocabulary_sha256=text.target_tokenizer.digest(),
             origin=text.corpus.origin,
             official_text=text.corpus.official,
+            unknown=text.unknown,
             sentence_pairs={
                 name: len(getattr(text, name)) for name in ("train", "dev", "test")
             },

@@ -51,6 +51,8 @@ class Manifest(Settings):
     origin: str | None = None
     official_text: bool
     sentence_pairs: SentencePairs
+    unknown: dict[str, dict[str, float]] | None = None
+    """The share of unknown pieces by split and side."""
     looks_ahead: bool = False
     """What the model says of its decoder once it is built."""
     starts: list[Start] = []

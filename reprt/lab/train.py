@@ -16,6 +16,7 @@ from reprt.lab.records import Metrics, RunFolderError
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
+MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
 
 
 def train_runs(
@@ -42,6 +43,8 @@ def train_runs(
         f"Vocabularies: {len(text.source_tokenizer):,} and "
         f"{len(text.target_tokenizer):,} pieces"
     )
+    for line in _on_unknown_pieces(text, work.runs[0].vocabulary.name):
+        progress.say(line)
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
@@ -62,6 +65,22 @@ def train_runs(
         progress.say(f"{error} Any other runs go on.")
     forget_models()
     return errors
+
+
+def _on_unknown_pieces(text, vocabulary: str):
+    """Yields how much of the text is `[UNK]`, and a warning where it is much."""
+    source, target = text.unknown["train"].values()
+    yield (
+        f"Unknown: {source:.2%} of the source's pieces, {target:.2%} of the target's"
+    )
+    advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
+    for split, sides in text.unknown.items():
+        for side, share in sides.items():
+            if share > MOST_UNKNOWN:
+                yield (
+                    f"Warning: {share:.1%} of the pieces of the {split} {side} are "
+                    f"[UNK], signs or words that the model cannot tell apart.{advice}"
+                )
 
 
 def _claimed(folder, claims, progress):
@@ -156,7 +175,12 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     begun_search = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     found = translation_scores(
-        translator, text.test.source, text.test_words, text.corpus.test.target, show
+        translator,
+        text.test.source,
+        text.test_words,
+        text.corpus.test.target,
+        show,
+        text.corpus.target_language,
     )
     bleu = found.scores[0]
     progress.say(

@@ -69,9 +69,6 @@ class SizedLayer(keras.layers.Layer):
             epsilon=self.layer_norm_epsilon, dtype=self.dtype_policy, name=name
         )
 
-    def compute_output_shape(self, states_shape, *other_shapes):
-        return states_shape
-
     def compute_output_spec(self, *args, **kwargs):
         # By the call itself: with scores wanted there is more than one output.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)

@@ -107,6 +107,15 @@ class DecoderBlock(Block):
             layer.build(states_shape)
         self.built = True
 
+    def compute_output_shape(
+        self,
+        states_shape,
+        memory_shape=None,
+        value_shape=None,
+        memory_value_shape=None,
+    ):
+        return states_shape
+
     def call(
         self,
         states,
@@ -266,6 +275,15 @@ class Decoder(BlockStack):
         memory_value_shape=None,
     ):
         self._build(states_shape, memory_shape, value_shape, memory_value_shape)
+
+    def compute_output_shape(
+        self,
+        states_shape,
+        memory_shape=None,
+        value_shape=None,
+        memory_value_shape=None,
+    ):
+        return states_shape
 
     def call(
         self,

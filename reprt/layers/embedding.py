@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from reprt.constants import SCALES
-from reprt.layers.masks import check_ids
+from reprt.layers.masks import padding_mask
 from reprt.schema import check_choice
 
 
@@ -24,28 +24,31 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     | RePE | `TokenNorm()` | `ConcatPositional()` | m wide | 2m wide |
     | baseline | `None` | `AddPositional()` | m wide | m wide |
 
+    Several of these layers may share an embedding, a norm or a positional layer. They
+    share it again in a model that is loaded from a `.keras` file.
+
     The states enter the first block; the tokens are what RePE's attentions take as
     their value in every block. The scale is sqrt(m) in TensorFlow's tutorial, which
     the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
     it changes nothing but the weight of epsilon.
 
-    Masking: `statistics_mask` goes to the norm. No mask is attached to the
-    results; make one by `reprt.layers.padding_mask` and pass it to the next layers.
+    Masking: positions count the ids that are not 0, so that padding may stand anywhere.
+    `statistics_mask` goes to the norm. No mask is attached to the results; make one by
+    `reprt.layers.padding_mask` and pass it to the next layers.
 
     Args:
         vocab_size: number of ids, padding (0) included.
         embedding_dim: width m of the embedding, even.
-        positional: `AddPositional`, `ConcatPositional` or a layer like them; None
-            where what follows knows the order by itself, and states are tokens.
+        positional: `AddPositional`, `ConcatPositional` or a layer like them, called on
+            the tokens, `start` and `mask`; None where what follows knows the order by
+            itself, and states are tokens.
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
         token_dropout: rate of dropout on the tokens, by a mask of their own. The
             states are made before it. Defaults to 0.
         embedding: a `keras.layers.Embedding` in which others look tokens up too.
-            Defaults to one of its own. Keras cannot load a functional model whose
-            layers share one: build it anew and load its weights. The package's own
-            models come back whole.
+            Defaults to one of its own.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
@@ -112,24 +115,32 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.token_dropout_layer = keras.layers.Dropout(
             token_dropout, dtype=self.dtype_policy, name="token_dropout"
         )
+        for layer in filter(None, self._parts):
+            layer.holders = getattr(layer, "holders", 0) + 1
 
-    def build(self, input_shape):
-        tokens_shape = (*input_shape, self.embedding_dim)
-        if not self.embedding.built:
-            self.embedding.build(input_shape)
-        if self.positional is not None:
-            self.positional.build(tokens_shape)
-        if self.token_norm is not None:
-            self.token_norm.build(tokens_shape)
+    @property
+    def _parts(self):
+        return self.embedding, self.positional, self.token_norm
+
+    def build(self, ids_shape):
+        tokens_shape = (*ids_shape, self.embedding_dim)
+        for layer, shape in (
+            (self.embedding, ids_shape),
+            (self.positional, tokens_shape),
+            (self.token_norm, tokens_shape),
+        ):
+            # Who shares or has loaded a layer may have built it.
+            if layer is not None and not layer.built:
+                layer.build(shape)
         self.built = True
 
     def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
-        check_ids(ids)
+        mask = padding_mask(ids)
         self._check_range(ids)
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
-        states = self._placed(tokens, start)
+        states = self._placed(tokens, start=start, mask=mask)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
         return (
@@ -169,12 +180,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens, state = self.token_norm.step(tokens, position, state)
-        return tokens, self._placed(tokens, position), state
+        return tokens, self._placed(tokens, start=position), state
 
-    def _placed(self, tokens, start):
+    def _placed(self, tokens, **places):
         if self.positional is None:
             return tokens
-        return self.positional(tokens, start=start)
+        return self.positional(tokens, **places)
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)
@@ -205,17 +216,17 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         return tokens_shape, self.positional.compute_output_shape(tokens_shape)
 
     def get_config(self):
-        serialize = keras.saving.serialize_keras_object
+        given = self.shared or self.embedding.holders > 1
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
             "embedding_dim": self.embedding_dim,
-            "positional": serialize(self.positional),
-            "token_norm": serialize(self.token_norm),
+            "positional": _serialized(self.positional),
+            "token_norm": _serialized(self.token_norm),
             "scale": self.scale,
             "dropout": self.dropout,
             "token_dropout": self.token_dropout,
-            "embedding": serialize(self.embedding) if self.shared else None,
+            "embedding": _serialized(self.embedding) if given else None,
         }
 
     @classmethod
@@ -224,3 +235,11 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         names = ("positional", "token_norm", "embedding")
         parts = {name: deserialize(config.get(name)) for name in names}
         return cls(**{**config, **parts})
+
+
+def _serialized(layer):
+    config = keras.saving.serialize_keras_object(layer)
+    if layer is not None and layer.holders > 1:
+        # As Keras itself marks what is shared; it marks the first of them too late.
+        config["shared_object_id"] = id(layer)
+    return config

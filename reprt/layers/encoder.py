@@ -77,6 +77,9 @@ class EncoderBlock(Block):
             layer.build(states_shape)
         self.built = True
 
+    def compute_output_shape(self, states_shape, value_shape=None):
+        return states_shape
+
     def call(
         self,
         states,
@@ -125,6 +128,9 @@ class Encoder(BlockStack):
 
     def build(self, states_shape, value_shape=None):
         self._build(states_shape, value_shape)
+
+    def compute_output_shape(self, states_shape, value_shape=None):
+        return states_shape
 
     def call(
         self,

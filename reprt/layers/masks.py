@@ -2,6 +2,7 @@
 
 import keras
 from keras import ops
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from reprt.constants import PAD_ID
 from reprt.layers.precision import widened
@@ -12,7 +13,9 @@ FORBIDDEN = -1e9  # a score whose exponential is 0
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
-    if len(ids.shape) != 2 or "int" not in dtype:
+    # Where Keras loads a subclassed model it only traces it, and has lost the dtypes.
+    integer = "int" in dtype or in_symbolic_scope()
+    if len(ids.shape) != 2 or not integer:
         raise ValueError(
             "Expected ids to be an integer tensor of shape (batch, length), with "
             f"{PAD_ID} for padding, as a tokenizer returns. Received: "
@@ -63,6 +66,18 @@ def causal_mask(length):
     """
     position = ops.arange(length)
     return ops.greater_equal(position[:, None], position[None, :])[None]
+
+
+def attached_mask(x):
+    """Returns the mask that a layer with `call(x, mask=None)` attaches to its output.
+
+    One that Keras attached stays attached. One given as an argument is used, and not
+    attached: a caller who passes masks by hand expects none there.
+
+    Args:
+        x: the layer's input.
+    """
+    return getattr(x, "_keras_mask", None)
 
 
 def for_softmax(scores, mask):

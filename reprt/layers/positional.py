@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from reprt.constants import SINUSOIDS, TABLES
+from reprt.layers.masks import attached_mask
 from reprt.schema import check_choice
 
 
@@ -90,19 +91,28 @@ class _Positional(keras.layers.Layer):
         """The positions, an array or a weight `(max_length, features)`."""
         return self._encoding
 
-    def _positions(self, x, start):
+    def _positions(self, x, start, mask):
         # A search counts its steps in a tensor, and has room for all of them.
         before = start if isinstance(start, int) else 0
-        if x.shape[1] is not None and before + x.shape[1] > self.max_length:
+        length = x.shape[1]
+        if isinstance(length, int) and before + length > self.max_length:
             raise ValueError(
                 f"{type(self).__name__} was built for at most {self.max_length} "
-                f"tokens (`max_length`). Received a sequence of {before + x.shape[1]}: "
+                f"tokens (`max_length`). Received a sequence of {before + length}: "
                 "cut it, or build with a larger one."
             )
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)
-        encoding = ops.take(encoding, start + ops.arange(ops.shape(x)[1]), axis=0)
-        return ops.broadcast_to(encoding, ops.shape(x))
+        if mask is None:
+            places = ops.add(start, ops.arange(ops.shape(x)[1]))
+            return ops.broadcast_to(ops.take(encoding, places, axis=0), ops.shape(x))
+        # TensorFlow adds up floats on a GPU, and integers on the CPU.
+        counted = ops.cumsum(ops.cast(mask, "float32"), axis=1)
+        places = ops.add(start, ops.maximum(ops.cast(counted, "int32") - 1, 0))
+        return ops.take(encoding, places, axis=0)
+
+    def compute_mask(self, x, mask=None):
+        return attached_mask(x)
 
     def get_config(self):
         return {
@@ -116,7 +126,9 @@ class _Positional(keras.layers.Layer):
 class AddPositional(_Positional):
     """Adds positions to tokens, as the baseline does: X + P (eq. 28 and 38).
 
-    Masking: positions are added to padding as well; a Keras mask is passed on.
+    Masking: with a mask positions count the real tokens only, so that padding may stand
+    anywhere; padding gets the position of the token before it. A Keras mask attached to
+    the input is used when no mask is given, and stays attached.
 
     Args:
         table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
@@ -128,6 +140,7 @@ class AddPositional(_Positional):
         x: tensor `(batch, tokens, m)`, `m` even.
         start: position of the first of the tokens, a scalar, or one for each sequence,
             integers `(batch, 1)`. Defaults to 0.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
 
     Returns:
         Tensor `(batch, tokens, m)`.
@@ -145,8 +158,8 @@ class AddPositional(_Positional):
     Reference: eq. 28 and 38 of the paper.
     """
 
-    def call(self, x, start=0):
-        return x + self._positions(x, start)
+    def call(self, x, start=0, mask=None):
+        return x + self._positions(x, start, mask)
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)
@@ -156,7 +169,7 @@ class AddPositional(_Positional):
 class ConcatPositional(_Positional):
     """Puts positions beside tokens, the paper's second change: [X P] (eq. 10-11).
 
-    Masking: padding is given positions as well; a Keras mask is passed on.
+    Masking: as `AddPositional`.
 
     Args:
         table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
@@ -168,6 +181,7 @@ class ConcatPositional(_Positional):
         x: tensor `(batch, tokens, m)`, `m` even.
         start: position of the first of the tokens, a scalar, or one for each sequence,
             integers `(batch, 1)`. Defaults to 0.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
 
     Returns:
         Tensor `(batch, tokens, 2m)`: tokens in the left half, positions in the right.
@@ -185,8 +199,8 @@ class ConcatPositional(_Positional):
     Reference: section 2.2, eq. 10 and 11 of the paper.
     """
 
-    def call(self, x, start=0):
-        return ops.concatenate([x, self._positions(x, start)], axis=-1)
+    def call(self, x, start=0, mask=None):
+        return ops.concatenate([x, self._positions(x, start, mask)], axis=-1)
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], 2 * input_shape[-1])

@@ -5,6 +5,7 @@ import abc
 import keras
 from keras import ops
 
+from reprt.layers import padding_mask
 from reprt.layers.packing import Sides
 
 
@@ -30,7 +31,8 @@ class TranslationModel(keras.Model, abc.ABC):
     A subclass has the settings' class as its third argument, keeps the arguments under
     their names and registers itself with Keras, package `"reprt"`.
 
-    Masking: ids 0 are padding. A model makes its masks from the ids itself.
+    Masking: ids 0 are padding, wherever they stand: `keras.utils.pad_sequences` puts
+    them on the left. A model makes its masks from the ids itself.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.
@@ -73,6 +75,51 @@ class TranslationModel(keras.Model, abc.ABC):
             f"Received: quantize({mode!r}). For int8 take `reprt export --to "
             "ctranslate2 --quantization int8`."
         )
+
+    def fit(self, *args, class_weight=None, **kwargs):
+        """Trains, as Keras does.
+
+        Raises:
+            ValueError: for a `class_weight`; words have sample weights.
+        """
+        _check_class_weight(class_weight)
+        return super().fit(*args, **kwargs)
+
+    def train_on_batch(self, *args, class_weight=None, **kwargs):
+        """Trains on one batch, as `fit`."""
+        _check_class_weight(class_weight)
+        return super().train_on_batch(*args, **kwargs)
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Writes the call for programs without this package, as Keras does.
+
+        Without an `input_signature` it takes the pair of `source_ids` and `target_ids`,
+        int32 of any batch and lengths. The model need not have been called.
+
+        Args:
+            filepath: the folder or file to write.
+            *args, **kwargs: those of `keras.Model.export`, such as `format`.
+            input_signature: as there.
+
+        Example:
+
+        >>> import tempfile, keras, reprt
+        >>> model = reprt.models.build("repe", 30, 20)
+        >>> folder = tempfile.mkdtemp()
+        >>> model.export(folder, verbose=False)
+        >>> again = keras.layers.TFSMLayer(folder, call_endpoint="serve")
+        >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])
+        >>> tuple(again((source, target)).shape)
+        (1, 2, 20)
+        """
+        if not self.built:
+            self.build()
+        if input_signature is None:
+            ids = ("source_ids", "target_ids")
+            input_signature = [
+                tuple(keras.InputSpec("int32", (None, None), name=each) for each in ids)
+            ]
+        super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
     @property
     def looks_ahead(self) -> bool:
@@ -150,9 +197,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Returns:
             Integers `(batch, sources)`, or packed as the source's states are; 0 behind
-            the last token.
+            the last token, before padding and on padding.
         """
-        return ops.pad(self._parts(inputs)[0][:, 1:], ((0, 0), (0, 1)))
+        ids = self._parts(inputs)[0]
+        following = ops.pad(ids[:, 1:], ((0, 0), (0, 1)))
+        return ops.where(padding_mask(ids), following, 0)
 
     @abc.abstractmethod
     def projection(self):
@@ -329,3 +378,12 @@ class TranslationModel(keras.Model, abc.ABC):
         strategy = getattr(self, "distribute_strategy", None)
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         return ops.cast(ids, "int32") if replicas > 1 else ids
+
+
+def _check_class_weight(class_weight):
+    if class_weight is not None:
+        raise ValueError(
+            "Expected the weights of words as sample weights of tokens, such as "
+            "sample_weight=weights[labels], an array (batch, length). Received: "
+            "class_weight, by which Keras weighs whole rows of one-hot labels."
+        )

@@ -41,10 +41,10 @@ class DecoderOnly(TranslationModel):
     the target begins: give the two sides different first tokens, such as tags of their
     languages.
 
-    Masking: padding masks are made here from the ids. Padding after the source is
-    masked, and has no position: those of the target go on from the source's last real
+    Masking: padding masks are made here from the ids. Padding is masked, and takes up
+    no position: those of the target go on from the source's last real
     token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
-    tokens do not depend on padding.
+    tokens do not depend on padding, wherever it stands.
 
     Packing: with what `reprt.data.pack(…, layout="sequence")` adds to the inputs, work
     on single tokens skips padding. The logits and the labels that it returns are
@@ -226,7 +226,7 @@ class DecoderOnly(TranslationModel):
     def _embedded(self, ids, first_position, training):
         mask = padding_mask(ids)
         length, most = mask.shape[1], self.config.max_length
-        if length is not None and length > most:
+        if isinstance(length, int) and length > most:
             raise ValueError(
                 f"Expected at most {most} tokens a side, the model's max_length. "
                 f"Received: {length}."

@@ -88,9 +88,9 @@ class Recurrent(TranslationModel):
     Dropout acts between the layers of both stacks: on the embeddings, on what one
     recurrent layer gives the next, and on o_t.
 
-    Masking: masks are made here from the ids. No attention goes to padding, and the
-    encoder's states stay as they are on it. Logits on real tokens do not depend on
-    padding or on later target tokens.
+    Masking: masks are made here from the ids. No attention goes to padding, and states
+    stay as they are on it. Logits on real tokens do not depend on padding, wherever it
+    stands, or on later target tokens.
 
     Packing: with the packings that `reprt.data.pack` adds to the inputs, everything but
     the recurrences skips padding. The logits and the labels that it returns are
@@ -243,8 +243,10 @@ class Recurrent(TranslationModel):
         for layer, dropout in zip(self.encoder, self.encoder_dropout, strict=True):
             states = layer(dropout(states, training=training), mask=mask)
         n = self.config.hidden_dim
-        # The backward states of the first token have read the whole sentence.
-        starts = ops.tanh(self.start_dense(states[:, 0, n:]))
+        # The backward states of the first real token have read the whole sentence.
+        first = ops.argmax(ops.cast(mask, "int32"), axis=1)[:, None, None]
+        backward = ops.take_along_axis(states[:, :, n:], first, axis=1)
+        starts = ops.tanh(self.start_dense(backward[:, 0]))
         starts = ops.reshape(starts, (-1, self.config.num_layers, n))
         return RecurrentMemory(states, self.key_dense(states), starts, mask)
 
@@ -331,9 +333,10 @@ class Recurrent(TranslationModel):
     def _read(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
         _, states = self.target_embedding(target_ids)
+        mask = padding_mask(target_ids)
         for number, layer in enumerate(self.decoder):
             states = self.decoder_dropout[number](states, training=training)
-            states = layer(states, initial_state=memory.starts[:, number])
+            states = layer(states, mask=mask, initial_state=memory.starts[:, number])
         return states
 
     def _combined(self, states, memory, training):

@@ -79,8 +79,8 @@ class Transformer(TranslationModel):
     softmax). `reprt.models.build` makes one from the names of the paper's models.
 
     Masking: padding masks are made here from the ids, once, and passed down as
-    arguments. Logits on real tokens do not depend on padding, except with
-    `padding_in_statistics=True`.
+    arguments. Logits on real tokens do not depend on padding, wherever it stands,
+    except with `padding_in_statistics=True`.
 
     Packing: with the packings that `reprt.data.pack` adds to the inputs, work on single
     tokens skips padding. The logits and the labels that `reprt.data.pack`

@@ -189,7 +189,7 @@ class Steps:
         self._objective = objective
         layout = model.packed_layout
         self._prepared = lambda inputs, labels: (
-            pack(inputs, labels, layout) if layout else (inputs, labels)
+            pack(inputs, labels, layout=layout) if layout else (inputs, labels)
         )
         self._weights = model.trainable_variables
         self._optimizer = optimizer

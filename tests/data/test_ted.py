@@ -257,7 +257,7 @@ def test_no_sentence_pair(ours):
 
 # Spaces, of no width as well, accents without letters, and fillers.
 UNSEEN = [" ", "\xa0\u3000\u2028\t", "\u200b\ufeff\xad", "\u0301", "\u0301\u0327"]
-UNSEEN += ["\xb4 \u309b", "\u3164", "\ufe0f\u200d"]
+UNSEEN += ["\xb4 \u309b", "\u3164", "\ufe0f\u200d", "\0", "\u200e\u202e", "\uffa0"]
 
 
 @pytest.mark.parametrize("unseen", UNSEEN)

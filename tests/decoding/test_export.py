@@ -12,6 +12,7 @@ import tensorflow as tf
 import tiny_run
 
 from reprt import models
+from reprt.data.corpora.corpus import has_a_word, word_pattern
 from reprt.decoding.export import ExportedTranslator, export
 from reprt.decoding.translator import Translator
 
@@ -163,20 +164,30 @@ def texts(translator, sentences):
     return [one.text for one in translator(sentences)], found
 
 
-def test_sentences_of_any_space_alone_are_empty(runs):
-    """Spaces that are not ASCII's, of which there are many, are spaces too."""
-    spaces = ["\u00a0", "\u3000 ", "\u2028", "\u2003\n", "\x0b", "\x1c"]
+def test_sentences_without_a_word_are_empty(runs):
+    """Spaces that are not ASCII's, and what else is not seen: nothing is invented."""
+    unseen = ["\u00a0", "\u3000 ", "\u2028", "\u2003\n", "\x0b", "\x1c", "\ufeff"]
+    unseen += ["\u200b", "\xad", "\0", "\u200f", "\u202a\u2069", "\u0301", "\u3164"]
+    unseen += ["\u115f\u1160", "\u2800", "\u2060 \u180e"]
     translator = Translator.load(runs["baseline"], max_tokens=4)
-    expected, found = texts(translator, ["a casa", *spaces])
-    assert expected[1:] == [""] * len(spaces) != [expected[0]] * len(spaces)
+    expected, found = texts(translator, ["a casa", *unseen])
+    assert expected[1:] == [""] * len(unseen) != [expected[0]] * len(unseen)
     assert found == expected
+    with pytest.raises(ValueError, match="Received an empty one"):
+        translator.attention(unseen[6])
+
+
+def test_graphs_find_words_where_the_package_does():
+    signs = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    found = tf.strings.regex_full_match(signs, word_pattern()).numpy().tolist()
+    assert found == list(map(has_a_word, signs))
+    assert 1000 < found.count(False) < 3000
 
 
 def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(runs):
     translator = Translator.load(runs["baseline"], max_tokens=4)
-    _, found = texts(translator, [b"a \xff casa"])
-    expected, _ = texts(translator, ["a \ufffd casa"])
-    assert found == expected != [""]
+    [found] = ExportedTranslator(translator)(tf.constant([b"a \xff casa"])).numpy()
+    assert found.decode() == translator("a \ufffd casa").text != ""
 
 
 def test_where_padding_counts_company_does_not_matter(runs):

@@ -1,5 +1,7 @@
 """Every layer through the harness."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -149,6 +151,42 @@ CASES = {
 def test_layer_keeps_the_contract(case, harness):
     make, inputs, shapes, weights, call = CASES[case]
     harness(make, inputs, shapes, weights, call)
+
+
+class Users(keras.Model):
+    """A user's own model of one layer."""
+
+    def __init__(self, layer, options):
+        super().__init__(name="users")
+        self.layer, self.options = layer, options
+
+    def call(self, inputs):
+        return self.layer(*inputs, **self.options)
+
+
+@pytest.mark.parametrize("kind", ["built", "called", "functional"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_summary_names_the_shapes(case, kind, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    make, inputs, shapes, _, call = CASES[case]
+    layer, rows = make(name="ours"), []
+    model = Users(layer, call)
+    if kind == "built":
+        layer.build(*(array.shape for array in inputs))
+    elif kind == "called":
+        model(inputs)
+    else:
+        arguments = [keras.Input(batch_shape=x.shape, dtype=x.dtype) for x in inputs]
+        model = keras.Model(arguments, layer(*arguments, **call))
+    model.summary(line_length=300, print_fn=rows.append, expand_nested=True)
+    (row,) = [line for line in "".join(rows).splitlines() if "ours" in line]
+    assert all(str(shape) in row for shape in shapes)
+    # Keras finds the argument of `call` by the name of a shape.
+    named = inspect.signature(layer.compute_output_shape).parameters
+    assert list(named) == list(inspect.signature(layer.build).parameters)
+    if len(named) > 1:
+        calls = inspect.signature(layer.call).parameters
+        assert {name.removesuffix("_shape") for name in named} <= set(calls)
 
 
 def test_every_public_layer_is_held_against_the_contract():

@@ -1,5 +1,6 @@
 """Packed batches give what padded ones give."""
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -91,7 +92,7 @@ def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
     name, overrides = VARIANTS[variant]
     model = tiny(name, dropout=0.0, **overrides)
     inputs, labels = BATCHES[batch]
-    packed_inputs, packed_labels = pack(inputs, labels, model.packed_layout)
+    packed_inputs, packed_labels = pack(inputs, labels, layout=model.packed_layout)
 
     logits = np.asarray(model(inputs))
     packed = np.asarray(model(packed_inputs))
@@ -115,7 +116,7 @@ def test_the_source_is_scored_as_in_the_padded_batch(batch, tiny):
     model = tiny("decoder-only", dropout=0.0)
     inputs, labels = BATCHES[batch]
     losses, gradients = [], []
-    for given in ((inputs, labels), pack(inputs, labels, "sequence")):
+    for given in ((inputs, labels), pack(inputs, labels, layout="sequence")):
         objective = TranslationAndSource(model, TranslationAndSourceSettings(), 10)
         with tf.GradientTape() as tape:
             loss, _ = objective.loss(*given, 3)
@@ -131,7 +132,96 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
     with pytest.raises(ValueError, match="by layout='sequence'. Received: the other"):
         tiny("decoder-only")(inputs)
     with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
-        pack((SOURCE, TARGET), LABELS, "x")
+        pack((SOURCE, TARGET), LABELS, layout="x")
+
+
+WEIGHTS = np.array([1.0, 0.0, 0.5, 2.0, 0.0, 0.0, 0.25], dtype="float32")
+OF_TOKENS = np.arange(7 * 9, dtype="float32").reshape(7, 9) % 4
+SAMPLE_WEIGHTS = {"rows": WEIGHTS, "column": WEIGHTS[:, None], "tokens": OF_TOKENS}
+
+
+def weighted(model, batch, packed, **options):
+    """What a model reports of weighted batches of 4 and 3, in training and after."""
+    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(4)
+    if packed:
+        layout = model.packed_layout
+        dataset = dataset.map(functools.partial(pack, layout=layout))
+    adam = keras.optimizers.Adam(0.01, epsilon=1e-2)
+    metrics = {"metrics": [TokenAccuracy("plain")]}
+    metrics["weighted_metrics"] = [TokenAccuracy("weighted")]
+    model.compile(adam, MaskedCrossentropy(), **metrics, **options)
+    history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
+    evaluated = model.evaluate(dataset, return_dict=True, verbose=0)
+    numbers = [*history.values(), *([each] for each in evaluated.values())]
+    return [float(number) for row in numbers for number in row]
+
+
+@pytest.mark.parametrize(
+    "name, weights",
+    [("repe", "rows"), ("repe", "tokens"), ("decoder-only", "column")],
+)
+def test_sample_weights_count_where_tokens_are_packed(name, weights, tiny):
+    batch, weights = random_batch(7, 9), SAMPLE_WEIGHTS[weights]
+    found, expected, unweighted = (
+        weighted(
+            tiny(name, num_blocks=1, dropout=0.0),
+            (*batch, each),
+            packed,
+            run_eagerly=True,
+        )
+        for packed, each in ((True, weights), (False, weights), (True, 0 * weights + 1))
+    )
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert np.abs(np.subtract(found, unweighted)).max() > 1e-2
+
+
+@pytest.mark.parametrize("weights", SAMPLE_WEIGHTS.values(), ids=SAMPLE_WEIGHTS)
+def test_weights_stand_beside_their_labels(weights):
+    inputs, labels = random_batch(7, 9)
+    # Each label's own number, to find it by.
+    labels = np.where(labels != 0, np.arange(1, labels.size + 1).reshape(7, 9), 0)
+    _, packed, found = pack(inputs, labels, weights)
+    of_labels = np.broadcast_to(weights.reshape(7, -1), (7, 9))
+    expected = dict(zip(labels.flat, of_labels.flat))
+    real = packed[packed != 0]
+    assert found.shape == packed.shape and len(real) == np.count_nonzero(labels)
+    for label, weight in zip(real.numpy(), found[packed != 0].numpy()):
+        assert weight == expected[label]
+
+
+@pytest.mark.parametrize(
+    "weights", [1.0, np.ones(3), np.ones((1, 5)), np.ones((2, 4)), np.ones((2, 5, 1))]
+)
+def test_weights_that_fit_neither_rows_nor_tokens_are_refused(weights):
+    with pytest.raises(ValueError, match=r"sample weights of sentences.*\(2, 5\)"):
+        pack((SOURCE, TARGET), LABELS, weights)
+    with pytest.raises(ValueError, match=r"sample weights of sentences.*\(2, 5\)"):
+        MaskedCrossentropy()(LABELS, np.zeros((2, 5, 10)), np.asarray(weights))
+
+
+@pytest.mark.parametrize("weights", [np.ones(2), np.ones((2, 1)), np.ones((2, 5))])
+def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(weights, tiny):
+    inputs, labels = pack((SOURCE, TARGET), LABELS)
+    logits = np.zeros((*labels.shape, 10), "float32")
+    for count in (MaskedCrossentropy(), TokenAccuracy().update_state):
+        with pytest.raises(ValueError, match=r"\(1, 64\).*`reprt.data.pack` packs"):
+            count(labels, logits, sample_weight=weights)
+    # In a graph that does not know how many rows there are.
+    spec = tf.TensorSpec([None] * weights.ndim, "float32")
+    graph = tf.function(lambda w: MaskedCrossentropy()(labels, logits, w), [spec])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph(weights.astype("float32"))
+    # One sentence is packed as one row.
+    inputs, labels = pack((SOURCE[:1], TARGET[:1]), LABELS[:1])
+    MaskedCrossentropy()(labels, logits, sample_weight=np.ones(1))
+
+
+def test_class_weights_are_refused(tiny):
+    model = tiny("repe")
+    model.compile("sgd", MaskedCrossentropy())
+    for call in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="sample_weight=weights.labels"):
+            call((SOURCE, TARGET), LABELS, class_weight={4: 2.0})
 
 
 def test_only_real_tokens_are_packed():
@@ -152,7 +242,7 @@ def test_only_real_tokens_are_packed():
 @pytest.mark.parametrize("layout", ["sides", "sequence"])
 def test_a_batch_of_padding_alone_is_packed(layout):
     ids = np.zeros((2, 5), "int32")
-    (_, _, *packings), labels = pack((ids, ids), ids, layout)
+    (_, _, *packings), labels = pack((ids, ids), ids, layout=layout)
     assert not labels.numpy().any()
     for packing in packings:
         assert not any(real.numpy().any() for real in getattr(packing, "real", ()))
@@ -252,7 +342,7 @@ import json, sys
 sys.path[:0] = sys.argv[1:]
 import keras
 from formula import set_weights_by_formula
-from test_packing import ON_JAX_TOO, fitted, random_batch
+from test_packing import *
 from tiny import TINY
 from reprt import models
 
@@ -264,6 +354,11 @@ for variant, (name, overrides) in ON_JAX_TOO.items():
     set_weights_by_formula(model)
     numbers = fitted(model, random_batch(10, 5), packed=True)
     results[variant] = [float(number) for number in numbers]
+results["weighted"] = weighted(
+    set_weights_by_formula(models.build("repe", 11, 10, **sizes)),
+    (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"]),
+    packed=True,
+)
 import jax
 import test_decoder_only
 import test_linear_crossentropy as linear
@@ -304,6 +399,10 @@ def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
         batch = random_batch(10, 5)
         expected = fitted(model, batch, packed=False, run_eagerly=True)
         assert results[variant] == pytest.approx(expected, abs=1e-4)
+    model = tiny("repe", num_blocks=1, dropout=0.0)
+    batch_of_7 = (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"])
+    expected = weighted(model, batch_of_7, packed=False, run_eagerly=True)
+    assert results["weighted"] == pytest.approx(expected, abs=1e-4)
     alone = tiny("decoder-only", num_blocks=1, value_dim=4, dropout=0.0)
     expected = fitted(alone, batch, packed=False, run_eagerly=True)
     expected += test_decoder_only.numbers(alone)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from reprt.data.corpora.lines import Lines
 
 # Accents, spaces, controls and what else is not seen: no word is made of these alone.
-_UNSEEN = {"Mn", "Zs", "Zl", "Zp", "Cc", "Cf"}
-_FILLERS = "\u115f\u1160"  # of Hangul, which are letters to Unicode
+_UNSEEN = {"Mn", "Me", "Zs", "Zl", "Zp", "Cc", "Cf"}
+_BLANKS = "\u115f\u1160\u2800"  # of Hangul and Braille, letters and signs to Unicode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +96,11 @@ class Corpus:
     dev: Split
     test: Split
 
+    @property
+    def target_language(self) -> str:
+        """The tag of the targets' language, the `en` of `"pt_to_en"`."""
+        return self.pair.rpartition("_to_")[2]
+
     def digest(self) -> str:
         """Returns the sha256 of all sentences, so that a run can name its text."""
         return self._sha256
@@ -114,8 +119,16 @@ class Corpus:
 
 
 def has_a_word(sentence: str) -> bool:
-    """Whether a tokenizer that drops accents would leave anything of a sentence."""
+    """Whether anything of a sentence is seen, for training and translating alike."""
     return any(
-        unicodedata.category(sign) not in _UNSEEN and sign not in _FILLERS
+        unicodedata.category(sign) not in _UNSEEN and sign not in _BLANKS
         for sign in unicodedata.normalize("NFKC", sentence)
     )
+
+
+@functools.cache
+def word_pattern() -> str:
+    """Returns the regular expression, for RE2, of sentences that `has_a_word` takes."""
+    signs = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    unseen = "".join(f"\\x{{{ord(one):x}}}" for one in signs if not has_a_word(one))
+    return f"(?s).*[^{unseen}].*"

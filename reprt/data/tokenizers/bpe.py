@@ -30,6 +30,7 @@ from reprt.data.corpora import ted
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.base import (
+    COVERAGE,
     Tokenizer,
     VocabularySettings,
     check_reserved,
@@ -43,7 +44,6 @@ from reprt.loading import load_extra
 MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
-COVERAGE = 0.99999  # of all signs; the rarest others are unknown
 
 
 class BPE(Tokenizer):
@@ -123,7 +123,12 @@ class BPE(Tokenizer):
     def graph(self):
         tf, text = tensorflow_text()
         return text.SentencepieceTokenizer(
-            self.model, out_type=tf.int32, add_bos=True, add_eos=True
+            self.model,
+            out_type=tf.int32,
+            add_bos=True,
+            add_eos=True,
+            # In a SavedModel two models of one name are one.
+            name=f"sentencepiece_{self.digest()}",
         )
 
     def graph_encode(self, sentences):

@@ -1,9 +1,12 @@
 """WordPiece: words into subwords, as TensorFlow's tutorial and the paper do it."""
 
+import bisect
 import collections
 import functools
 import hashlib
 import io
+import itertools
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,6 +16,7 @@ from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.base import (
+    COVERAGE,
     Tokenizer,
     VocabularySettings,
     check_reserved,
@@ -22,13 +26,20 @@ from reprt.data.tokenizers.base import (
 from reprt.data.tokenizers.learning import learnt_once
 from reprt.data.tokenizers.spacing import RULES, detokenised
 
+_LEARNING_VERSION = 2  # of how text becomes a vocabulary
+FEWEST_SIGNS = 1000  # that have a piece, if the text has as many
+LONGEST_WORD = 50  # signs; longer ones are learnt in runs of `RUN`
+RUN = 8
+LONGEST_READ = 2**20  # bytes of a word; longer ones are unknown
+
 
 class WordPiece(Tokenizer):
     """Turns sentences into ids and back, with a given vocabulary.
 
     Sentences are lower-cased, stripped of accents and split at spaces and punctuation
     before their words are cut into the longest known pieces (tensorflow-text's
-    `BertTokenizer`). Words of a decoded sentence are joined by spaces.
+    `BertTokenizer`). Words of a decoded sentence are joined by spaces, and what the
+    tokenizer took apart and kept, such as Hangul, is composed again (NFC).
 
     Args:
         vocabulary: the pieces; the first four are `[PAD] [UNK] [START] [END]`.
@@ -96,7 +107,14 @@ class WordPiece(Tokenizer):
             ),
             default_value=UNKNOWN_ID,
         )
-        return text.BertTokenizer(table, lower_case=True, token_out_type=tf.int64)
+        return text.BertTokenizer(
+            table,
+            max_bytes_per_word=LONGEST_READ,
+            # With it the time is linear in the length of a word.
+            max_chars_per_token=max(map(len, self.vocabulary)),
+            token_out_type=tf.int64,
+            lower_case=True,
+        )
 
     def graph_encode(self, sentences):
         tf, _ = tensorflow_text()
@@ -105,9 +123,10 @@ class WordPiece(Tokenizer):
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
     def graph_write(self, ids):
-        tf, _ = tensorflow_text()
+        tf, tf_text = tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
+        text = tf_text.normalize_utf8(text, "NFC")
         for pattern, written in RULES:
             text = tf.strings.regex_replace(text, pattern, written)
         return text
@@ -120,7 +139,7 @@ class WordPiece(Tokenizer):
                 words[-1] += piece.removeprefix("##")
             else:
                 words.append(piece)
-        return " ".join(words)
+        return unicodedata.normalize("NFC", " ".join(words))
 
 
 class WordPieceSettings(VocabularySettings):
@@ -139,7 +158,7 @@ class WordPieceSettings(VocabularySettings):
             return learnt_once(
                 WordPiece,
                 lambda: WordPiece(learn_vocabulary(sentences, self.size)),
-                str(self.size),
+                f"wordpiece {_LEARNING_VERSION} {self.size}",
                 [sentences],
                 folder,
                 lambda how: progress(f"vocabulary of the {side}: {how}"),
@@ -152,9 +171,13 @@ class WordPieceSettings(VocabularySettings):
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     """Learns a WordPiece vocabulary as TensorFlow's tutorial does.
 
+    Unlike there, a text of more than 1,000 signs has a piece for nearly all of them,
+    and words of more than 50 signs, as in scripts without spaces, are learnt, too.
+
     Args:
         sentences: the training text of one language.
-        size: the size aimed at; small texts give fewer pieces.
+        size: the size aimed at; small texts give fewer pieces, texts of many signs two
+            for each sign.
 
     Returns:
         The pieces, reserved tokens first.
@@ -168,11 +191,33 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     ['[PAD]', '[UNK]', '[START]', '[END]']
     """
     tf, _ = tensorflow_text()
-    from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
+    from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
+    from tensorflow_text.tools.wordpiece_vocab import (
+        wordpiece_tokenizer_learner_lib as learner,
+    )
 
     dataset = tf.data.Dataset.from_generator(
         lambda: chunks(sentences), output_signature=tf.TensorSpec([None], tf.string)
     )
-    return bert_vocab_from_dataset.bert_vocab_from_dataset(
-        dataset.prefetch(2), size, list(RESERVED), {"lower_case": True}
+    words = dataset.prefetch(2).map(BasicTokenizer(lower_case=True).tokenize)
+    counts: collections.Counter[str] = collections.Counter()
+    signs: collections.Counter[str] = collections.Counter()
+    for word, count in learner.count_words(words).items():
+        step = len(word) if len(word) <= LONGEST_WORD else RUN
+        for start in range(0, len(word), step):
+            counts[word[start : start + step]] += count
+        for sign in word:
+            signs[sign] += count
+    return learner.learn(
+        counts,
+        size,
+        list(RESERVED),
+        max_token_length=LONGEST_WORD,
+        max_unique_chars=max(FEWEST_SIGNS, _covering(signs.values())),
     )
+
+
+def _covering(counts: Iterable[int]) -> int:
+    """How many of the most frequent signs make up `COVERAGE` of a text."""
+    sums = list(itertools.accumulate(sorted(counts, reverse=True)))
+    return bisect.bisect_left(sums, COVERAGE * sums[-1]) + 1

@@ -4,6 +4,8 @@ import abc
 
 import keras
 
+from reprt.layers.masks import attached_mask
+
 
 class EmbeddingNorm(keras.layers.Layer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
@@ -95,9 +97,7 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
         return self(x), state
 
     def compute_mask(self, x, mask=None):
-        # A mask that Keras attached stays attached. A mask given as an argument is
-        # used, and not attached: a caller who passes masks by hand expects none there.
-        return getattr(x, "_keras_mask", None)
+        return attached_mask(x)
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -1,0 +1,119 @@
+"""Layers that are given to others come back from files with the models around them."""
+
+import keras
+import numpy as np
+import pytest
+
+from reprt import layers
+
+IDS = np.array([[2, 5, 6, 3, 0], [2, 7, 3, 0, 0]], dtype="int32")
+POSITIONAL = {
+    "none": lambda: None,
+    "added": layers.AddPositional,
+    "learned": lambda: layers.AddPositional("learned", 16),
+    "beside, learned": lambda: layers.ConcatPositional("learned", 16),
+}
+NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm}
+SIZES = {"num_blocks": 1, "num_heads": 2, "key_dim": 4, "feed_forward_dim": 8}
+
+
+def embedded(positional, norm, **options):
+    return layers.TokenAndPositionEmbedding(9, 4, positional, norm, **options)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Subclassed(keras.Model):
+    """Two embeddings of one table, an encoder and a decoder."""
+
+    def __init__(self, positional, norm, **kwargs):
+        super().__init__(**kwargs)
+        self.names = {"positional": positional, "norm": norm}
+        self.source = embedded(POSITIONAL[positional](), NORMS[norm]())
+        shared = {"embedding": self.source.embedding}
+        self.target = embedded(self.source.positional, NORMS[norm](), **shared)
+        self.encoder, self.decoder = layers.Encoder(**SIZES), layers.Decoder(**SIZES)
+
+    def call(self, inputs):
+        masks = [layers.padding_mask(ids) for ids in inputs]
+        _, memory = self.source(inputs[0], masks[0])
+        memory = self.encoder(memory, padding_mask=masks[0])
+        _, states = self.target(inputs[1], masks[1])
+        masks = {"padding_mask": masks[1], "memory_padding_mask": masks[0]}
+        return self.decoder(states, memory, **masks)
+
+    def get_config(self):
+        return {**super().get_config(), **self.names}
+
+
+def functional(positional, norm, shared):
+    """Three embeddings of their own parts, or of the same."""
+    positional, norm = POSITIONAL[positional], NORMS[norm]
+    ids, outputs = [], []
+    parts = [positional(), norm(), None]
+    for _ in range(3):
+        ids.append(keras.Input((None,), dtype="int32"))
+        layer = embedded(parts[0], parts[1], embedding=parts[2])
+        outputs += layer(ids[-1])
+        parts = [positional(), norm(), None]
+        if shared:
+            parts = [layer.positional, layer.token_norm, layer.embedding]
+    return keras.Model(ids, outputs)
+
+
+def check_file(model, inputs, path, weights):
+    assert len(model.weights) == weights
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape))
+    for _ in range(2):  # what came back comes back again
+        model.save(path)
+        expected, model = model(inputs), keras.saving.load_model(path)
+        assert len(model.weights) == weights
+        pairs = zip(*map(keras.tree.flatten, (expected, model(inputs))), strict=True)
+        for this, that in pairs:
+            np.testing.assert_array_equal(this, that)
+
+
+@pytest.mark.parametrize(
+    "positional, norm",
+    [
+        ("none", "none"),
+        ("added", "tokens"),
+        ("learned", "rms"),
+        ("beside, learned", "none"),
+    ],
+)
+def test_embeddings_come_back_with_what_they_were_given(positional, norm, tmp_path):
+    path = tmp_path / "model.keras"
+    learned, gains = "learned" in positional, norm == "rms"
+    own = 1 + learned + gains
+    check_file(functional(positional, norm, shared=True), [IDS] * 3, path, own)
+    check_file(functional(positional, norm, shared=False), [IDS] * 3, path, 3 * own)
+    subclassed = Subclassed(positional, norm)
+    subclassed((IDS, IDS))
+    check_file(subclassed, (IDS, IDS), path, own + gains + 16 + 26)
+
+
+@pytest.mark.parametrize(
+    "positional, norm", [("added", "rms"), ("beside, learned", "tokens")]
+)
+def test_sequential_models_come_back(positional, norm, tmp_path):
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(9, 4, mask_zero=True),
+            NORMS[norm](),
+            POSITIONAL[positional](),
+            layers.Encoder(**SIZES),
+            layers.FeedForward(8),
+        ]
+    )
+    model(IDS)
+    weights = 1 + ("learned" in positional) + (norm == "rms") + 16 + 4
+    check_file(model, IDS, tmp_path / "model.keras", weights)
+
+
+def test_floats_are_no_ids_where_they_have_values():
+    layer = embedded(None, None)
+    for call in (layer, layers.padding_mask, keras.Sequential([layer]).predict):
+        with pytest.raises(ValueError, match="integer.*dtype=float32"):
+            call(IDS.astype("float32"))

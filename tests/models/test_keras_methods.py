@@ -1,0 +1,123 @@
+"""What Keras' models can do, ours can: a summary, a place in others, an export."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from tiny import TINY
+
+from reprt import models
+from reprt.losses import MaskedCrossentropy
+from reprt.presets import PRESETS, preset
+
+# Others differ from these in sizes alone.
+SIZES = ("tiny", "small", "big")
+KINDS = [name for name in PRESETS if not name.endswith(SIZES)]
+
+
+def summary(model, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    rows: list[str] = []
+    options = {"expand_nested": True, "line_length": 300}
+    model.summary(print_fn=rows.append, **options)
+    return "".join(rows)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Users(keras.Model):
+    """A user's own model around one of ours."""
+
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner, self.dense = inner, keras.layers.Dense(3)
+
+    def call(self, inputs):
+        return self.dense(self.inner(inputs))
+
+    def get_config(self):
+        inner = keras.saving.serialize_keras_object(self.inner)
+        return {**super().get_config(), "inner": inner}
+
+    @classmethod
+    def from_config(cls, config):
+        inner = keras.saving.deserialize_keras_object(config.pop("inner"))
+        return cls(inner, **config)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_summaries_name_parts_and_parameters(name, tiny, ids, monkeypatch):
+    model = tiny(name)
+    for _ in range(2):
+        text = summary(model, monkeypatch)
+        assert f"Total params: {model.count_params():,} " in text
+        for layer in model.layers:
+            assert f" {layer.name} ({type(layer).__name__}) " in text
+        model(ids)
+    assert f" {name} ({type(model).__name__}) " in summary(Users(model), monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["repe", "decoder-only", "recurrent"])
+def test_users_models_around_ours_come_back(name, tiny, ids, tmp_path, monkeypatch):
+    inner = tiny(name, **({} if name == "recurrent" else {"num_blocks": 1}))
+    arguments = [keras.Input((None,), dtype="int32") for _ in ids]
+    for model in (
+        Users(inner),
+        keras.Model(arguments, keras.layers.Dense(3)(inner(arguments))),
+    ):
+        expected = model(ids)
+        assert f" {name} ({type(inner).__name__}) " in summary(model, monkeypatch)
+        model.save(tmp_path / "model.keras")
+        again = keras.saving.load_model(tmp_path / "model.keras")
+        np.testing.assert_allclose(again(ids), expected, atol=1e-6)
+
+
+# In a process that cannot import the package.
+LOAD = """
+import sys
+sys.modules["reprt"] = None
+import keras, numpy as np, tensorflow as tf
+arrays = np.load("arrays.npz")
+for name in sys.argv[1:]:
+    source, target, logits = (arrays[f"{name} {each}"] for each in range(3))
+    layer = keras.layers.TFSMLayer(name, call_endpoint="serve")
+    np.testing.assert_allclose(layer((source, target)), logits, atol=1e-5)
+    served = tf.saved_model.load(name).signatures["serving_default"]
+    (found,) = served(source_ids=source, target_ids=target).values()
+    np.testing.assert_allclose(found, logits, atol=1e-5)
+"""
+
+
+@pytest.mark.long
+def test_exports_serve_any_batch_without_the_package(tiny, ids, tmp_path):
+    arrays = {}
+    for name in KINDS:
+        model = tiny(name)
+        if name == "repe":
+            model.compile("sgd", MaskedCrossentropy(), run_eagerly=True)
+            model.fit(ids, ids[1], verbose=0)
+        model.export(tmp_path / name, verbose=False)
+        # Of other sizes than any batch before.
+        source, target = np.tile(ids[0], (2, 2))[:3], ids[1][:1].repeat(3, axis=0)
+        for each, array in enumerate((source, target, model((source, target)))):
+            arrays[f"{name} {each}"] = array
+    np.savez(tmp_path / "arrays.npz", **arrays)
+    finished = subprocess.run(
+        [sys.executable, "-c", LOAD, *KINDS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_an_export_keeps_the_signature_that_it_is_given(tiny, tmp_path):
+    import tensorflow as tf
+
+    ids = keras.InputSpec("int32", (1, 4))
+    model = models.Transformer(11, 10, preset("repe", **TINY))  # not built yet
+    model.export(tmp_path, input_signature=[(ids, ids)], verbose=False)
+    loaded = tf.saved_model.load(tmp_path)
+    (pair,) = loaded.serve.input_signature
+    assert [tuple(each.shape) for each in pair] == [(1, 4), (1, 4)]

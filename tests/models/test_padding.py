@@ -1,0 +1,128 @@
+"""Padding may stand anywhere: real tokens count their places among real tokens."""
+
+import keras
+import numpy as np
+import pytest
+from formula import shaken
+from tiny import RECURRENT, SOURCE, TARGET
+from variants import FAMILY, PREFIX
+
+from reprt.data import pack
+from reprt.layers import AddPositional, ConcatPositional, TokenNorm
+from reprt.runs.run_settings import TranslationAndSourceSettings
+from reprt.training.objective import TranslationAndSource
+
+LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
+VARIANTS = {
+    "baseline": ("baseline", {}),
+    "to the letter": ("baseline", {"scale": "inverse_sqrt", "table": "paper"}),
+    "repe": ("repe", {}),
+    "repe, learned": ("repe", {"table": "learned"}),
+    "repe, prefix": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
+    "repe, causal": FAMILY["repe, causal"],
+    "modern": ("transformer-modern", {}),
+    "one sequence": ("decoder-only", {}),
+    "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
+    "one sequence, learned": ("decoder-only", {"table": "learned"}),
+    "recurrent": ("recurrent", {}),
+    "multiplicative": ("recurrent", {"attention": "multiplicative"}),
+}
+# Where the columns of a row go, in a row of 9.
+PLACES = {"left": slice(-6, None), "middle": [0, 1, 4, 5, 7, 8], "right": slice(6)}
+
+
+def moved(ids, place):
+    """The same real tokens with padding before, between or after them."""
+    rows = np.zeros((len(ids), 9), ids.dtype)
+    for row, words in zip(rows, ids):
+        words = words[words != 0]
+        columns, n = np.arange(9)[PLACES[place]], len(words)
+        row[columns[-n:] if place == "left" else columns[:n]] = words
+    return rows
+
+
+@pytest.fixture
+def build(tiny):
+    def make(variant):
+        name, overrides = VARIANTS[variant]
+        sizes = RECURRENT if name == "recurrent" else {"num_blocks": 1}
+        return shaken(tiny(name, dropout=0.0, **{**sizes, **overrides}))
+
+    return make
+
+
+def real_logits(model, inputs, labels):
+    """Logits of labelled tokens, one after the other."""
+    return np.asarray(model(inputs))[np.asarray(labels) != 0]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_logits_are_those_of_padding_on_the_right(variant, build):
+    model = build(variant)
+    expected = real_logits(model, (SOURCE, TARGET), LABELS)
+    near = {"rtol": 0, "atol": 2e-6 * np.abs(expected).max() + 2e-6}
+    for places in ("left", "left"), ("middle", "right"), ("right", "middle"):
+        source, target, labels = (
+            moved(ids, place)
+            for ids, place in zip((SOURCE, TARGET, LABELS), (*places, places[1]))
+        )
+        found = real_logits(model, (source, target), labels)
+        np.testing.assert_allclose(found, expected, **near)
+        packed = pack((source, target), labels, layout=model.packed_layout)
+        np.testing.assert_allclose(real_logits(model, *packed), expected, **near)
+
+
+@pytest.mark.parametrize("place", ["left", "middle"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_steps_are_those_of_padding_on_the_right(variant, place, build):
+    model, logits = build(variant), []
+    for source in (SOURCE, moved(SOURCE, place)):
+        prefixes = model.start(model.encode(source), 2, 3)
+        for position in range(3):
+            ids = np.repeat(TARGET[:, position], 2)
+            last, prefixes = model.step(ids, position, prefixes)
+            logits.append(np.asarray(last))
+    near = 4e-6 * np.abs(logits).max()
+    np.testing.assert_allclose(logits[3:], logits[:3], rtol=0, atol=near)
+
+
+def test_the_source_is_scored_as_with_padding_on_the_right(build):
+    model, losses = build("one sequence"), []
+    for place in ("right", "left"):
+        source, target, labels = (moved(x, place) for x in (SOURCE, TARGET, LABELS))
+        settings = TranslationAndSourceSettings()
+        objective = TranslationAndSource(model, settings, steps=10)
+        for batch in (
+            ((source, target), labels),
+            pack((source, target), labels, layout="sequence"),
+        ):
+            losses.append(float(objective.loss(*batch, 3)[0]))
+    assert losses == pytest.approx(losses[:1] * 4, rel=1e-5)
+
+
+@pytest.mark.parametrize("table", ["tutorial", "learned"])
+@pytest.mark.parametrize("kind", [AddPositional, ConcatPositional])
+def test_positions_count_the_real_tokens(kind, table):
+    layer, x = kind(table, 16), np.zeros((2, 4, 2), "float32")
+    layer.build(x.shape)
+    encoding = np.asarray(layer.encoding)
+    mask = np.array([[False, True, False, True], [True, True, True, False]])
+    for start, first in ((0, [0, 0]), (3, [3, 3]), (np.array([[2], [5]]), [2, 5])):
+        found = np.asarray(layer(x, start=start, mask=mask))[..., -2:]
+        for row, begin in enumerate(first):
+            real = mask[row]
+            expected = encoding[begin : begin + real.sum()]
+            np.testing.assert_array_equal(found[row, real], expected)
+    assert getattr(layer(x, mask=mask), "_keras_mask", None) is None
+    # Without a mask every row is a token.
+    np.testing.assert_array_equal(layer(x)[0, :, -2:], encoding[:4])
+
+
+def test_a_mask_that_keras_attached_counts_too():
+    embedding = keras.layers.Embedding(11, 4, mask_zero=True)
+    model = keras.Sequential([embedding, TokenNorm("prefix"), ConcatPositional()])
+    left, right = (moved(SOURCE, place) for place in ("left", "right"))
+    found, expected = model(left), model(right)
+    np.testing.assert_array_equal(found._keras_mask, left != 0)
+    found, expected = np.asarray(found)[left != 0], np.asarray(expected)[right != 0]
+    np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -1,0 +1,111 @@
+"""Texts in scripts unlike ours: trained, translated, evaluated and exported."""
+
+import itertools
+import json
+import unicodedata
+
+import eager
+import naive
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from reprt.cli import main
+from reprt.runs.run_folder import RunFolder
+
+PARTS = ["the dog", "the cat", "a friend"], ["sees", "knows", "calls"], ["me", "us"]
+# Parts of sentences, what stands between them and at the end, the table of the
+# vocabulary, and how sacrebleu splits the text.
+SCRIPTS = {
+    "zh": (
+        (["狗", "猫", "朋友"], ["看见", "认识", "叫"], ["我", "我们"]),
+        "",
+        "。",
+        'name = "wordpiece"\nsize = 150',
+        "tok:zh",
+    ),
+    "ko": (
+        (["개가", "고양이가", "친구가"], ["나를", "우리를", "너를"], ["봅니다", "압니다"]),
+        " ",
+        ".",
+        'name = "wordpiece"\nsize = 150',
+        "tok:",  # MeCab may be there
+    ),
+    "ar": (
+        (["الكلب", "القط", "صديق"], ["يرى", "يعرف", "ينادي"], ["لي", "لنا"]),
+        " ",
+        "؟",
+        'name = "bpe"\nsize = 60',
+        "tok:13a",
+    ),
+}
+
+
+def sentences(parts, between, end):
+    return [between.join(words) + end for words in itertools.product(*parts)]
+
+
+def write_text(folder, language, texts):
+    """Writes a text whose test split ends with signs that no other has."""
+    place = folder / "datasets" / f"en_to_{language}"
+    place.mkdir(parents=True)
+    splits = {"train": slice(0, 14), "dev": slice(14, 16), "test": slice(14, 18)}
+    for side, lines in (("en", sentences(PARTS, " ", ".")), (language, texts)):
+        for split, which in splits.items():
+            unseen = ["Ψ Ω"] if split == "test" else []
+            content = "\n".join([*lines[which], *unseen])
+            (place / f"{side}.{split}").write_text(content + "\n", "utf-8")
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+def test_a_text_goes_all_the_way(tmp_path, monkeypatch, capsys, language):
+    parts, between, end, vocabulary, split_by = SCRIPTS[language]
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    texts = sentences(parts, between, end)
+    write_text(tmp_path / "text", language, texts)
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(
+        f'[models.baseline]\npreset = "baseline"\n{tiny_run.MODEL}\n[vocabulary]\n'
+        f"{vocabulary}\n[training]\nepochs = 1\nbleu = false\n[text]\nmax_tokens = 16\n"
+    )
+    where = ["--text", str(tmp_path / "text"), "--out", str(tmp_path / "out")]
+    with eager.training():
+        pair = ["--pair", f"en_to_{language}"]
+        assert main(["train", str(recipe), *pair, *where]) == 0
+    told = capsys.readouterr().err
+    assert "Unknown: 0.00% of the source's pieces, 0.00% of the target's" in told
+    for side in ("source", "target"):
+        (warning,) = (line for line in told.splitlines() if f"the test {side}" in line)
+        assert ("BPE" in warning) == ("wordpiece" in vocabulary)
+    run = tmp_path / "out" / "baseline"
+    manifest = json.loads((run / "manifest.json").read_text("utf-8"))
+    assert manifest["unknown"]["train"] == {"source": 0, "target": 0}
+    assert manifest["unknown"]["test"]["target"] > 0.01
+
+    folder = RunFolder(run)
+    folder.save_model(naive.lively(folder.load_model(), seed=1, end=0.0))
+    asked = ["the dog sees us.", "\ufeff", "a friend knows me.", "\u200f", "the cat"]
+    (tmp_path / "asked").write_text("\n".join(asked) + "\n", "utf-8")
+    greedy = [str(run), "--beam", "1"]
+    assert main(["translate", *greedy, "--file", str(tmp_path / "asked")]) == 0
+    translated = capsys.readouterr().out.split("\n")[:-1]
+    assert [bool(line) for line in translated] == [True, False, True, False, True]
+    assert all(unicodedata.is_normalized("NFC", line) for line in translated)
+    if "wordpiece" in vocabulary:
+        tokenizer = folder.tokenizer("target", folder.load_model().target_vocab_size)
+        assert list(map(tokenizer.as_written, tokenizer.words(texts))) == texts
+
+    assert main(["evaluate", *greedy]) == 0
+    assert split_by in capsys.readouterr().out
+    scores = json.loads((run / "evaluation-test.json").read_text("utf-8"))["scores"]
+    assert [split_by in score["signature"] for score in scores] == [
+        not between or split_by == "tok:",
+        False,
+        True,
+        False,
+    ]
+
+    exported = tmp_path / "exported"
+    assert main(["export", *greedy, "--out", str(exported)]) == 0
+    graph = tf.saved_model.load(str(exported / "saved_model"))
+    assert [text.decode() for text in graph(tf.constant(asked)).numpy()] == translated
