@@ -285,16 +285,17 @@ class RunSettings(Settings):
     @property
     def departures(self) -> list[str]:
         """The settings that are not those of the preset and of the paper."""
+        here, fields = self.identity, type(self).model_fields
+        usual = {table: fields[table].default for table in TABLES}
+        usual["model"] = PRESETS[self.preset]
+        # The paper's m is the width of the model's own embedding.
+        usual["schedule"] = usual["schedule"].changed(dim=self.model.embedding_dim)
         return [
-            f"{table}.{name} = {getattr(found, name)}"
-            for table, usual in (
-                ("model", PRESETS[self.preset]),
-                *((table, type(self).model_fields[table].default) for table in TABLES),
-            )
-            for found in [getattr(self.identity, table)]
-            for name in type(found).model_fields
+            f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
+            for table in ("model", *TABLES)
+            for name, value in getattr(here, table)
             if f"{table}.{name}" not in NO_DEPARTURES
-            and getattr(found, name) != getattr(usual, name, None)
+            and value not in (None, getattr(usual[table], name, None))
         ]
 
 

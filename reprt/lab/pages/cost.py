@@ -1,9 +1,12 @@
-"""What trainings cost, as a table."""
+"""What trainings cost, as a section of a page."""
 
-from collections.abc import Collection
+import dataclasses
+from collections.abc import Mapping
+
+import pandas as pd
 
 from reprt.analysis.cost import Cost
-from reprt.lab.pages.tables import markdown
+from reprt.lab.pages.tables import markdown, plain
 
 HEAD = (
     "model | parameters | without tables | source tokens | target tokens | "
@@ -18,27 +21,23 @@ RULE = (
 )
 
 
-def cost_table(costs: Collection[tuple[str, Cost | None]]) -> list[str]:
-    """Returns a table's lines, in Markdown.
+def cost_section(groups: Mapping[str, pd.DataFrame]) -> str:
+    """Returns a section on the mean cost of groups; nothing if no cost is known.
 
     Args:
-        costs: what each is of, and the cost; None where it is not known.
-
-    Example:
-
-    >>> lines = cost_table([("repe", Cost(1200, 900, 4000, 3600, 7 * 10**9, 2.0))])
-    >>> print(lines[-1])
-    | repe | 1,200 | 900 | 4,000 | 3,600 | 4.10e7 | 7.00e9 | 0.001 | 3.50e9 |
+        groups: the runs by what the table calls them.
     """
-    rows = [[name, *_cells(cost)] for name, cost in costs]
-    return markdown(HEAD, "l" + "r" * (len(HEAD) - 1), rows)
+    costs = {name: mean_cost(group) for name, group in groups.items()}
+    if not any(costs.values()):
+        return ""
+    rows = [[plain(name), *_cells(cost)] for name, cost in costs.items()]
+    return "\n\n".join(["## What the training cost", markdown(HEAD, rows), RULE])
 
 
-def cost_section(costs: Collection[tuple[str, Cost | None]]) -> list[str]:
-    """Returns a section of a page; no lines if no cost is known."""
-    if not any(cost for _, cost in costs):
-        return []
-    return ["## What the training cost", "", *cost_table(costs), "", RULE, ""]
+def mean_cost(group: pd.DataFrame) -> Cost | None:
+    """Returns the mean over runs; None if the results of one do not tell."""
+    means = group[[each.name for each in dataclasses.fields(Cost)]].mean(skipna=False)
+    return None if means.isna().any() else Cost(**means)
 
 
 def power(number: float | None) -> str:

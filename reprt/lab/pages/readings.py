@@ -4,15 +4,14 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from reprt.lab import paper
-from reprt.files import write_text
-from reprt.lab.pages.escaping import code, in_markdown
-from reprt.lab.pages.files import notes
-from reprt.lab.pages.provenance import left_out_lines, provenance_lines
-from reprt.lab.pages.registry import register
+from reprt.lab.pages.frame import by_settings, cell, run_of, runs_table
+from reprt.lab.pages.provenance import left_out, starts_of
 from reprt.lab.pages.runs import read_texts
-from reprt.lab.pages.series import Series, by_settings
-from reprt.lab.pages.tables import markdown
+from reprt.lab.pages.tables import markdown, notes, plain, write_markdown
+from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
 LOSSES = ("train_loss", "val_loss")
@@ -22,21 +21,13 @@ HEAD = (
 ).split(" | ")
 
 
-@register(
-    "readings",
-    help="which reading of the paper comes nearest to its numbers",
-    files="readings.md",
-    folder="a folder with a folder of runs for each form of the text",
-    several_texts=True,
-)
-def write_readings(folder: Path, out: Path | None = None) -> Path:
+def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
     """Writes `readings.md` from runs on one pair, each a reading of the paper.
-
-    A file `notes.md` in the folder becomes part of the page.
 
     Args:
         folder: a folder with runs, or with a folder of them for each form of the text.
-        out: where the page goes; None for the same folder.
+        settings: those of the page.
+        out: where it goes.
 
     Returns:
         The path of the page.
@@ -46,63 +37,65 @@ def write_readings(folder: Path, out: Path | None = None) -> Path:
     """
     texts = read_texts(folder)
     runs = [run for text in texts for run in text]
-    pairs = sorted({run.settings["text"]["pair"] for run in runs})
-    if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
+    pair, *others = sorted({run.pair for run in runs})
+    if others or pair not in paper.TABLE_1:
         raise RunFolderError(
             "Expected runs on one pair of Table 1. Received, in "
-            f"{folder}: {', '.join(pairs)}."
+            f"{folder}: {', '.join([pair, *others])}."
         )
-    finished = [[run for run in text if run.metrics and run.log] for text in texts]
-    series = [each for text in finished for each in by_settings(text)]
-    unfinished = [run for run in runs if not (run.metrics and run.log)]
-    others = sorted(
-        {run.manifest["text"] for run in runs if not run.manifest["official_text"]}
-    )
-    named = ", ".join(map(in_markdown, others))
-    warning = [f"> **Not comparable with the paper:** {named}.", ""]
-    lines = [
-        f"# Readings of the paper: {pairs[0]}",
-        "",
-        *(warning if others else []),
+    groups = [
+        group
+        for text in texts
+        for group in by_settings(runs_table(r for r in text if r.finished and r.log))
+    ]
+    foreign = {run.manifest.text for run in runs if not run.manifest.official_text}
+    named = ", ".join(map(plain, sorted(foreign)))
+    lines = []
+    for run in (run for group in groups for run in group["run"]):
+        label, text = plain(run.label), plain(run.manifest.text)
+        lines += [f"- **{label}**, run `{run.name}`, on {text}", *starts_of(run)]
+    return write_markdown(
+        out / "readings.md",
+        f"# Readings of the paper: {pair}",
+        f"> **Not comparable with the paper:** {named}." if named else "",
         "The paper leaves some things open, and this page tries them. Losses are "
         "teacher-forced, as Keras reports them, after the last epoch. The distance is "
         "that of both losses from the paper's two, in nats. The nearest comes first.",
-        "",
-        *notes(folder),
-    ]
-    for model, result in paper.TABLE_1[pairs[0]].items():
-        own = [each for each in series if each.runs[0].preset == model]
-        lines += _table(model, result, own)
-    lines += [*left_out_lines("Not finished", unfinished), "## How it was run", ""]
-    for each in series:
-        for run in each.runs:
-            text = in_markdown(run.manifest["text"])
-            lines.append(f"- **{run.label}**, run {code(run.name)}, on {text}")
-            lines += [f"  - {line}" for line in provenance_lines(run)]
-    page = (out or folder) / "readings.md"
-    write_text(page, "\n".join([*lines, ""]))
-    return page
+        notes(folder),
+        *(
+            _section(model, result, groups)
+            for model, result in paper.TABLE_1[pair].items()
+        ),
+        left_out("Not finished", (r for r in runs if not (r.finished and r.log))),
+        "## How it was run",
+        "\n".join(lines),
+    )
 
 
-def distance(series: Series, result: paper.Result) -> float:
+def distance(group: pd.DataFrame, result: paper.Result) -> float:
     """Returns how far the mean losses are from the paper's."""
-    return math.hypot(*(series.mean(name) - getattr(result, name) for name in LOSSES))
+    return math.hypot(*_differences(group, result))
 
 
-def _table(model, result, series: Sequence[Series]) -> list[str]:
-    theirs = [f"{result.train_loss:.2f}", f"{result.val_loss:.2f}"]
+def _differences(group, result) -> list[float]:
+    return [group[name].mean() - getattr(result, name) for name in LOSSES]
+
+
+def _section(model, result: paper.Result, groups: Sequence[pd.DataFrame]) -> str:
+    theirs = [f"{getattr(result, name):.2f}" for name in LOSSES]
     rows = [["paper", "", "", "1", *theirs, "", "", ""]]
-    for each in sorted(series, key=lambda each: distance(each, result)):
-        differences = [each.mean(name) - getattr(result, name) for name in LOSSES]
+    own = [group for group in groups if run_of(group).settings.preset == model]
+    for group in sorted(own, key=lambda group: distance(group, result)):
+        run = run_of(group)
         rows.append(
             [
-                each.label,
-                in_markdown(each.runs[0].manifest["text"]),
-                ", ".join(each.departures) or "nothing",
-                str(len(each.runs)),
-                *(each.cell(name, 3) for name in LOSSES),
-                *(f"{difference:+.3f}" for difference in differences),
-                f"{distance(each, result):.3f}",
+                plain(run.label),
+                plain(run.manifest.text),
+                group["departures"].iloc[0] or "nothing",
+                str(len(group)),
+                *(cell(group, name, 3) for name in LOSSES),
+                *(f"{each:+.3f}" for each in _differences(group, result)),
+                f"{distance(group, result):.3f}",
             ]
         )
-    return [f"## {model}", "", *markdown(HEAD, "lllrrrrrr", rows), ""]
+    return f"## {model}\n\n{markdown(HEAD, rows, names=3)}"

@@ -1,0 +1,52 @@
+"""What the pictures of pages have in common."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from reprt.files import whole_file
+from reprt.lab.pages.runs import Run
+
+# Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
+PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
+
+
+def new_figure(rows: int, columns: int, figsize, **options):
+    """Returns a figure and its axes, of no window or notebook."""
+    figure = Figure(figsize=figsize, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def colours(runs: Sequence[Run]) -> dict[str, str]:
+    """Returns the colours of the models that a picture shows, by their names.
+
+    They are those to which the page's settings give a colour. Where these give none,
+    they are the first ones, as many as can be told apart.
+    """
+    given = {run.model: run.look.colour for run in runs if run.look.colour}
+    return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
+
+
+def add_legend(figure, colours: dict[str, str], columns: int = 3):
+    """Says below all axes which label has which colour."""
+    lines = [Line2D([], [], color=each, linewidth=3) for each in colours.values()]
+    figure.legend(
+        lines, colours, loc="outside lower center", ncols=columns, fontsize=9
+    )
+
+
+def save_figure(figure, path: Path):
+    """Writes a picture, whole or not at all; the same one gives the same file.
+
+    Dollars in its text are dollars, and not mathematics.
+    """
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    kind = path.suffix[1:]
+    metadata = {"Date": None} if kind == "svg" else {}
+    with whole_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "reprt"}):
+        figure.savefig(file, format=kind, dpi=120, metadata=metadata)
