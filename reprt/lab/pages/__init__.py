@@ -1,4 +1,4 @@
-"""The pages on runs, by name: one module writes each, from run folders or frozen runs."""
+"""The pages on runs, by name. One module writes each, from live or frozen runs."""
 
 import importlib
 from pathlib import Path

@@ -5,9 +5,9 @@ from pathlib import Path
 import tomli_w
 
 from reprt.data.corpora import embedded
-from reprt.files import read_text, write_text
+from reprt.files import write_text
 from reprt.lab.pages import SETTINGS, write_page
-from reprt.lab.pages.runs import NOTES, RUNS, Run, page_settings, read_texts
+from reprt.lab.pages.runs import NOTES, RUNS, Run, notes, page_settings, read_texts
 from reprt.lab.records import Record, RunFolderError, as_lines, read_records
 
 
@@ -38,7 +38,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             "with other files. Choose another --out."
         )
     before = read_records(out / RUNS) if (out / RUNS).exists() else []
-    finished = [_identity(run) for run in runs if run.finished]
+    finished = [_identity(run) for run in runs if run.metrics]
     lost = [run for run in before if run.metrics and _identity(run) not in finished]
     if lost:
         raise RunFolderError(
@@ -46,14 +46,12 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             f"{', '.join(run.settings.name for run in lost)}. Choose another --out."
         )
     write_text(out / RUNS, as_lines(map(_frozen, runs)))
-    looks = {run.model: run.look for run in runs}
-    write_text(
-        out / SETTINGS, tomli_w.dumps(settings.changed(models=looks).as_table())
-    )
-    if (folder / NOTES).exists():
-        write_text(out / NOTES, read_text(folder / NOTES))
+    settings = settings.changed(models={run.model: run.look for run in runs})
+    write_text(out / SETTINGS, tomli_w.dumps(settings.as_table()))
+    if said := notes(folder):
+        write_text(out / NOTES, said + "\n")
     write_page(out)
-    return out, [run.name for run in runs if not run.finished]
+    return out, [run.name for run in runs if not run.metrics]
 
 
 def _identity(run: Record):

@@ -1,6 +1,6 @@
 """What the pictures of pages have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -15,12 +15,6 @@ from reprt.lab.pages.runs import Run
 PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 
 
-def new_figure(rows: int, columns: int, figsize, **options):
-    """Returns a figure and its axes, of no window or notebook."""
-    figure = Figure(figsize=figsize, layout="constrained")
-    return figure, figure.subplots(rows, columns, **options)
-
-
 def colours(runs: Sequence[Run]) -> dict[str, str]:
     """Returns the colours of the models that a picture shows, by their names.
 
@@ -31,12 +25,28 @@ def colours(runs: Sequence[Run]) -> dict[str, str]:
     return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
 
 
-def add_legend(figure, colours: dict[str, str], columns: int = 3):
+def new_figure(rows: int, columns: int, figsize, **options):
+    """Returns a figure and its axes, of no window or notebook."""
+    figure = Figure(figsize=figsize, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def draw_log(axis, run: Run, loss: str, style: str, **look):
+    """Draws a loss of a run by epoch."""
+    epochs, losses = zip(*((row["epoch"], row[loss]) for row in run.log))
+    axis.plot(epochs, losses, style, **look)
+
+
+def finish_axis(axis, title: str, below: str):
+    axis.set_title(title, loc="left", fontsize=9)
+    axis.set_xlabel(below)
+    axis.grid(alpha=0.3, which="both")
+
+
+def add_legend(figure, labels: Mapping[str, str]):
     """Says below all axes which label has which colour."""
-    lines = [Line2D([], [], color=each, linewidth=3) for each in colours.values()]
-    figure.legend(
-        lines, colours, loc="outside lower center", ncols=columns, fontsize=9
-    )
+    lines = [Line2D([], [], color=colour, linewidth=3) for colour in labels.values()]
+    figure.legend(lines, labels, loc="outside lower center", ncols=3, fontsize=9)
 
 
 def save_figure(figure, path: Path):

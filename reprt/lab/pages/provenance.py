@@ -7,25 +7,29 @@ from reprt.lab.pages.runs import Run
 from reprt.lab.records import Start
 
 
-def starts_of(run: Run) -> list[str]:
-    """Says of each start of a run when, how, with what and on what it was made."""
-    return [
-        f"  - {start.time}: {_called(start)}, {_environment(start)}"
-        for start in run.manifest.starts
-    ]
+def started(runs: Iterable[tuple[str, Iterable[Run]]]) -> str:
+    """Says of each start of runs when, how, with what and on what they were made.
+
+    Args:
+        runs: those that stand together, each time behind what they are called.
+    """
+    lines = []
+    for name, together in runs:
+        lines.append(f"- {name}")
+        for start in (start for run in together for start in run.manifest.starts):
+            lines.append(f"  - {start.time}: {_called(start)}, {_environment(start)}")
+    return "\n".join(lines)
 
 
 def ways(runs: Iterable[Run]) -> str:
     """Returns the ways in which runs were started, below what they were made with."""
-    found: dict[str, collections.Counter[str]] = {}
-    for run in runs:
-        for start in run.manifest.starts:
-            counts = found.setdefault(_environment(start), collections.Counter())
-            counts[_called(start)] += 1
+    counts: dict[str, collections.Counter[str]] = {}
+    for start in (start for run in runs for start in run.manifest.starts):
+        counts.setdefault(_environment(start), collections.Counter())[_called(start)] += 1
     lines = []
-    for environment, counts in sorted(found.items()):
+    for environment, called in sorted(counts.items()):
         lines.append(f"- {environment}")
-        lines += [f"  - {count} × {way}" for way, count in sorted(counts.items())]
+        lines += [f"  - {count} × {way}" for way, count in sorted(called.items())]
     return "\n".join(lines)
 
 

@@ -12,12 +12,11 @@ a page shows the models; what it leaves out is said by that of the other folder.
 import statistics
 from pathlib import Path
 
-from reprt.files import is_unfinished
-from reprt.lab import paper
+from reprt.files import is_unfinished, read_text
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages import SETTINGS
 from reprt.lab.recipe import Look, PageSettings, named
-from reprt.lab.records import Epoch, Record, RunFolderError, read_records
+from reprt.lab.records import Record, RunFolderError, read_records
 from reprt.presets import PRESETS
 from reprt.reading import read_toml
 
@@ -44,21 +43,30 @@ class Run(Record):
         return ".".join(self.name.split(".")[1:-1])
 
     @property
-    def seed(self) -> int:
-        return self.settings.training.seed
-
-    @property
     def label(self) -> str:
         """What pages call the model."""
         return self.look.label or self.model
 
     @property
-    def finished(self) -> bool:
-        return self.metrics is not None
+    def seed(self) -> int:
+        return self.settings.training.seed
 
     @property
     def pair(self) -> str:
         return self.settings.text.pair
+
+    @property
+    def text(self) -> str:
+        return self.manifest.text
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether its decoder sees words to come."""
+        return self.manifest.looks_ahead
+
+    @property
+    def departures(self) -> str:
+        return ", ".join(self.settings.departures)
 
     @property
     def rate(self) -> str:
@@ -68,46 +76,28 @@ class Run(Record):
         return f"{self.settings.schedule.name} from {self.settings.schedule.peak:g}"
 
     @property
-    def paper(self) -> paper.Result | None:
-        """The paper's result; None for a variant of its models, or another pair."""
-        if self.settings.departures:
-            return None
-        return paper.TABLE_1.get(self.pair, {}).get(self.settings.preset)
-
-    @property
-    def seconds(self) -> list[float]:
-        """Those of training, epoch by epoch."""
-        return [row["train_seconds"] for row in self.log]
-
-    @property
-    def last(self) -> Epoch:
-        """The last epoch's row; of a mean of models, with its own validation losses."""
-        measured = {"val_loss", "val_loss_per_token"}
-        own = self.metrics.model_dump(include=measured) if self.metrics else {}
-        return {**self.log[-1], **{n: v for n, v in own.items() if v is not None}}
-
-    @property
     def numbers(self) -> dict[str, float]:
         """What was measured; what was not is left out.
 
-        Losses are those of `last`: as Keras reports them, or per token. The time of an
-        epoch is their median, which forgets one in which the machine slept.
+        Losses are the last epoch's, as Keras reports them or per token; those of a mean
+        of models are its own. The time of an epoch is the median, which forgets one in
+        which the machine slept.
         """
         found: dict[str, float] = {}
+        if self.log:
+            seconds = [row["train_seconds"] for row in self.log]
+            tokens = statistics.median(row["train_tokens"] for row in self.log)
+            found = self.log[-1] | {
+                "train_seconds": sum(seconds),
+                "seconds_an_epoch": statistics.median(seconds),
+                "tokens_per_second": tokens / statistics.median(seconds),
+            }
         if self.metrics:
-            found = self.metrics.model_dump(exclude_none=True)
+            found |= self.metrics.model_dump(exclude_none=True)
             for score in self.metrics.test_scores:
                 if (score.metric, score.form) == ("chrF", "corpus tokens"):
                     found["test_chrf"] = score.value
-        if self.log:
-            seconds = statistics.median(self.seconds)
-            tokens = statistics.median(row["train_tokens"] for row in self.log)
-            found |= self.last | {
-                "seconds_an_epoch": seconds,
-                "tokens_per_second": tokens / seconds,
-                "train_seconds": sum(self.seconds),
-            }
-        return {**found, "epochs": len(self.log)}
+        return found | {"epochs": len(self.log)}
 
 
 def page_settings(folder: Path, name: str | None = None) -> PageSettings:
@@ -133,13 +123,13 @@ def read_runs(folder: Path) -> list[Run]:
         RunFolderError: if there is none, or their texts or vocabularies differ: their
             losses cannot be compared then.
     """
-    (first, *_), *others = read_texts(folder)
+    runs, *others = read_texts(folder)
     if others:
         raise RunFolderError(
             f"Expected the runs in {folder} to be on the same text, with the same "
-            f"vocabularies. Those of {first.name} and {others[0][0].name} differ."
+            f"vocabularies. Those of {runs[0].name} and {others[0][0].name} differ."
         )
-    return read_texts(folder)[0]
+    return runs
 
 
 def read_texts(folder: Path) -> list[list[Run]]:
@@ -148,7 +138,7 @@ def read_texts(folder: Path) -> list[list[Run]]:
     Raises:
         RunFolderError: if there is none.
     """
-    found = _own_runs(folder)
+    runs = _own_runs(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
     for other, beginnings in selection.items():
@@ -159,25 +149,22 @@ def read_texts(folder: Path) -> list[list[Run]]:
                     f"Expected the runs of {path} to be in {folder / other}. Received: "
                     f"{each!r}, which is not."
                 )
-        found += named(there, beginnings)
-    if not found:
+        runs += named(there, beginnings)
+    if not runs:
         raise RunFolderError(
             f"Expected a folder with run folders in it. Received: {folder}, without "
             f"any, and without the {RUNS} of a frozen experiment."
         )
     presets = list(PRESETS)
-    found.sort(
-        key=lambda run: (
-            -presets.index(run.settings.preset),
-            run.name != run.settings.preset,
-            run.name,
-        )
-    )
-    texts: dict[tuple, dict[str, Run]] = {}
-    for run in found:  # one that is frozen and selected, or linked to, is one
-        name = run.manifest.text
-        texts.setdefault((name.lower(), name, run.manifest.hashes), {})[run.name] = run
-    return [list(texts[text].values()) for text in sorted(texts)]
+    texts: dict[tuple, dict[tuple, Run]] = {}
+    for run in runs:  # one that is frozen and selected, or linked to, is one
+        text = run.text.lower(), run.text, run.manifest.hashes
+        preset = run.settings.preset
+        order = -presets.index(preset), run.name != preset, run.name
+        texts.setdefault(text, {})[order] = run
+    return [
+        [found[order] for order in sorted(found)] for _, found in sorted(texts.items())
+    ]
 
 
 def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
@@ -200,5 +187,10 @@ def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
 
 def _said(folder: Path) -> PageSettings:
     path = folder / SETTINGS
-    values = read_toml(path) if path.exists() else {}
-    return PageSettings.read(values, str(path))
+    return PageSettings.read(read_toml(path) if path.exists() else {}, str(path))
+
+
+def notes(folder: Path) -> str:
+    """Returns the folder's `notes.md`, which its page takes in, or nothing."""
+    path = folder / NOTES
+    return read_text(path).strip() if path.exists() else ""

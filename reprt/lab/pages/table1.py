@@ -1,7 +1,7 @@
 """The paper's Table 1, with ours beside it."""
 
-import dataclasses
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -9,17 +9,16 @@ import pandas as pd
 from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
-from reprt.lab.pages.frame import NONE, NOT_RUN, by_settings, cell, run_of, runs_table
-from reprt.lab.pages.provenance import starts_of
-from reprt.lab.pages.runs import Run, read_texts
-from reprt.lab.pages.tables import latex, markdown, notes, plain, write_markdown
+from reprt.lab.pages.frame import Group, by_settings
+from reprt.lab.pages.provenance import started
+from reprt.lab.pages.runs import notes, read_texts
+from reprt.lab.pages.tables import fill, latex, markdown, plain
 from reprt.lab.recipe import PageSettings
-from reprt.lab.records import Manifest
 
 MODELS = paper.LABELS
-# What the paper prints of each model, and with how many digits.
+# What the paper prints of each model, with how many digits, and our name for it.
 PRINTED = {"epochs": 0, "train_loss": 2, "val_loss": 2, "seconds_an_epoch": 0}
-COLUMNS = ("epochs", "training loss", "validation loss", "seconds an epoch")
+HEAD = ("epochs", "training loss", "validation loss", "seconds an epoch")
 BEYOND = {
     "val_loss_per_token": ("validation loss, teacher-forced", 3),
     "val_prefix_loss_per_token": ("validation loss, prefix", 3),
@@ -30,204 +29,152 @@ BEYOND = {
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
 BEYOND_HEAD = ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A pair of languages: the paper's results and ours on one text.
-
-    Attributes:
-        pair: the pair's name.
-        manifest: of our runs, which names their text; None if there are none.
-        groups: ours, the paper's models and variants of them.
-        first: whether it is the first row of its pair, which has the paper's line.
-    """
-
-    pair: str
-    manifest: Manifest | None = None
-    groups: Sequence[pd.DataFrame] = ()
-    first: bool = True
-
-    @property
-    def official(self) -> bool:
-        return self.manifest is not None and self.manifest.official_text
-
-    @property
-    def ours(self) -> dict[str, pd.DataFrame]:
-        """Our results with the paper's two models.
-
-        Runs with the paper's settings; where there are none, those that are named after
-        its models, whose departures stand below the table.
-        """
-        nearest = sorted(self.groups, key=lambda g: len(run_of(g).settings.departures))
-        return {
-            run_of(group).model: group
-            for group in reversed(nearest)
-            if run_of(group).model in MODELS
-        }
-
-    def papers(self, model: str) -> dict[str, float]:
-        """The paper's numbers, by our names."""
-        result = paper.TABLE_1.get(self.pair, {}).get(model)
-        if result is None:
-            return {}
-        return {**dataclasses.asdict(result), "seconds_an_epoch": result.seconds}
-
-    def difference(self, model: str, name: str) -> str:
-        """Ours minus the paper's, where the two can be compared."""
-        if model not in self.ours or name == "seconds_an_epoch":  # on other hardware
-            return NONE
-        ours, theirs = self.ours[model][name].mean(), self.papers(model).get(name)
-        if theirs is None or pd.isna(ours):
-            return NONE
-        return f"{ours - theirs:+.{PRINTED[name]}f}"
-
-    @property
-    def lines(self) -> list[list[str]]:
-        """Its lines: its name, both sizes, whose, the cells of both models."""
-        found, known = [], PAIRS.get(self.pair)
-        if known and self.papers("baseline") and self.first:
-            theirs = [
-                f"{self.papers(model)[name]:,.{digits}f}"
-                for model in MODELS
-                for name, digits in PRINTED.items()
-            ]
-            sizes = [f"{known.train:,}", f"{known.dev:,}"]
-            found.append([self.pair, *sizes, "paper", *theirs])
-        head = ["" if found else self.pair, "", ""]
-        ours = "ours" + ("*" if any(map(_departs, self.ours.values())) else "")
-        if self.manifest and not self.official:  # numbers on another text name it
-            pairs = self.manifest.sentence_pairs
-            head = [head[0], f"{pairs.train:,}", f"{pairs.dev:,}"]
-            ours += f", on {self.manifest.text}: not comparable"
-        found.append([*head, ours, *(c for model in MODELS for c in self._cells(model))])
-        if self.official and self.ours:
-            cells = [self.difference(model, name) for model in MODELS for name in PRINTED]
-            found.append(["", "", "", "ours − paper", *cells])
-        return found
-
-    def _cells(self, model: str) -> list[str]:
-        if model not in self.ours:
-            return [NOT_RUN, *[NONE] * (len(PRINTED) - 1)]
-        group = self.ours[model]
-        epochs = dict.fromkeys([group["epochs"].min(), group["epochs"].max()])
-        state = "" if all(run.finished for run in group["run"]) else " so far"
-        losses = [(name, digits) for name, digits in PRINTED.items() if name != "epochs"]
-        return ["–".join(map(str, epochs)) + state, *(cell(group, *n) for n in losses)]
+Texts = Mapping[str, Sequence[Sequence[Group]]]  # groups of each text, by pair
 
 
 def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `table1.md`, `.tex` and `.csv` from the runs in a folder.
-
-    Args:
-        folder: a folder with runs, or with a folder of them for each text.
-        settings: those of the page.
-        out: where the files go.
-
-    Returns:
-        The path of the page.
-
-    Raises:
-        RunFolderError: if there is no run.
-    """
-    rows = read_rows(folder)
-    write_text(out / "table1.csv", _csv(rows))
-    write_text(out / "table1.tex", _latex(rows))
-    head = [f"{name}: {column}" for name in MODELS.values() for column in COLUMNS]
-    lines = [line for row in rows for line in row.lines]
-    groups = [group for row in rows for group in row.groups]
+    """Writes `table1.md`, `.tex` and `.csv` from runs on one text or several."""
+    texts = read_pairs(folder)
+    groups = [group for found in texts.values() for text in found for group in text]
+    lines = [line for pair in texts for line in _lines(pair, texts[pair])]
     departures = dict.fromkeys(
-        f"- \\* {_on(group)}: {group['departures'].iloc[0]}"
-        for group in groups
-        if _departs(group)
+        f"- \\* {plain(run.label)} on {plain(run.text)}: {run.departures}"
+        for run, _ in groups
+        if run.departures
     )
-    started = []
-    for group in groups:
-        seeds = ", ".join(map(str, group["seed"]))
-        label, _, text = _on(group).partition(" on ")
-        started.append(f"- **{label}** on {text}, seed {seeds}:")
-        started += [line for run in group["run"] for line in starts_of(run)]
-    return write_markdown(
-        out / "table1.md",
-        "# Table 1",
-        "Losses are teacher-forced, as Keras reports them, after the last epoch. The "
-        "published decoder then knows the mean and variance of words to come; “Beyond "
-        "the paper” below has the losses without them. Ours are mean ± standard "
-        "deviation where there are several seeds, and a run's seconds an epoch are a "
-        "median. The paper's seconds are those of two A100 GPUs, and ours are those of "
-        "the hardware named below.",
-        markdown(["pair", "train", "dev", "", *head], lines),
-        notes(folder),
-        "## Beyond the paper",
-        "Losses here are means over tokens, in nats. The *prefix* loss gives the "
-        "decoder the words before each position and no others, as in a translation. "
-        "BLEU and chrF are those of greedy search on the test split, on corpus tokens.",
-        markdown(BEYOND_HEAD, _beyond(groups), names=2),
-        "Settings that are not the paper's:" if departures else "",
-        "\n".join(departures),
-        "## How it was run",
-        "\n".join(started),
+    if departures:
+        departures = {"Settings that are not the paper's:\n": None} | departures
+    write_text(out / "table1.csv", _csv(groups))
+    write_text(out / "table1.tex", _latex(lines, groups))
+    head = [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
+    text = fill(
+        "table1",
+        table=markdown(["pair", "train", "dev", "", *head], lines, "lrrl"),
+        notes=notes(folder),
+        beyond=markdown(BEYOND_HEAD, _beyond(groups), "ll"),
+        departures="\n".join(departures),
+        started=started(
+            (
+                f"**{plain(run.label)}** on {plain(run.text)}, seed "
+                f"{', '.join(map(str, table['seed']))}:",
+                table["run"],
+            )
+            for run, table in groups
+        ),
     )
+    write_text(out / "table1.md", text + "\n")
+    return out / "table1.md"
 
 
-def read_rows(folder: Path) -> list[Row]:
-    """Returns the rows of Table 1 in its order, then those of other pairs.
-
-    Raises:
-        RunFolderError: if there is no run in the folder.
-    """
-    rows: dict[str, list[Row]] = {pair: [] for pair in PAIRS}
+def read_pairs(folder: Path) -> Texts:
+    """Returns the groups on each text by pair, those of Table 1 in its order first."""
+    texts: dict[str, list[list[Group]]] = {pair: [] for pair in PAIRS}
     for runs in read_texts(folder):
         begun = [run for run in runs if run.log]
-        if begun:
-            own = rows.setdefault(begun[0].pair, [])
-            own.append(Row(begun[0].pair, runs[0].manifest, _groups(begun), not own))
-    return [row for pair, found in rows.items() for row in found or [Row(pair)]]
+        groups = by_settings(run for run in begun if run.metrics)
+        for run in (run for run in begun if not run.metrics):
+            groups += by_settings([run])  # which has other epochs than the others
+        if groups:
+            texts.setdefault(groups[0].run.pair, []).append(groups)
+    return texts
 
 
-def _groups(runs: Sequence[Run]) -> list[pd.DataFrame]:
-    # A run that is under way has other epochs than the others.
-    finished = by_settings(runs_table(run for run in runs if run.finished))
-    return finished + [runs_table([run]) for run in runs if not run.finished]
+def nearest(groups: Iterable[Group]) -> dict[str, Group]:
+    """Returns ours of the paper's two models.
+
+    Runs with the paper's settings; where there are none, those that are named after
+    its models, whose departures stand below the table.
+    """
+    found: dict[str, Group] = {}
+    for group in sorted(groups, key=lambda group: len(group.run.settings.departures)):
+        if group.run.model in MODELS:
+            found.setdefault(group.run.model, group)
+    return found
 
 
-def _departs(group: pd.DataFrame) -> bool:
-    return bool(group["departures"].iloc[0])
+def published(pair: str, model: str) -> dict[str, float]:
+    """Returns the paper's numbers by our names; none of other pairs and models."""
+    result = paper.TABLE_1.get(pair, {}).get(model)
+    return dict(zip(PRINTED, vars(result).values())) if result else {}
 
 
-def _on(group: pd.DataFrame) -> str:
-    return f"{plain(run_of(group).label)} on {plain(run_of(group).manifest.text)}"
+def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
+    """The lines of one pair: its name, both sizes, whose, the cells of both models."""
+    lines = []
+    if pair in paper.TABLE_1:
+        sizes = [f"{size:,}" for size in (PAIRS[pair].train, PAIRS[pair].dev)]
+        theirs = [
+            f"{published(pair, model)[name]:,.{digits}f}"
+            for model in MODELS
+            for name, digits in PRINTED.items()
+        ]
+        lines.append([pair, *sizes, "paper", *theirs])
+    for groups in texts or [[]]:
+        ours, name = nearest(groups), "" if lines else pair
+        whose = "ours*" if any(run.departures for run, _ in ours.values()) else "ours"
+        cells = [cell for model in MODELS for cell in _cells(ours.get(model))]
+        if groups and not groups[0].run.manifest.official_text:  # it is named then
+            pairs = groups[0].run.manifest.sentence_pairs
+            whose += f", on {groups[0].run.text}: not comparable"
+            lines.append([name, f"{pairs.train:,}", f"{pairs.dev:,}", whose, *cells])
+            continue
+        lines.append([name, "", "", whose, *cells])
+        if ours:
+            gaps = [_gap(pair, ours, model, each) for model in MODELS for each in PRINTED]
+            lines.append(["", "", "", "ours − paper", *gaps])
+    return lines
 
 
-def _beyond(groups: Sequence[pd.DataFrame]) -> list[list[str]]:
+def _cells(group: Group | None) -> list[str]:
+    if group is None:
+        return ["not run", *["–"] * (len(PRINTED) - 1)]
+    epochs = dict.fromkeys(sorted(group.table["epochs"]))
+    several = "–".join(map(str, [*epochs][:: max(1, len(epochs) - 1)]))
+    state = "" if group.run.metrics else " so far"
+    return [
+        several + state,
+        *(group.cell(name, digits) for name, digits in [*PRINTED.items()][1:]),
+    ]
+
+
+def _gap(pair: str, ours: Mapping[str, Group], model: str, name: str) -> str:
+    """Ours minus the paper's."""
+    theirs = published(pair, model)
+    if name == "seconds_an_epoch" or model not in ours or not theirs:
+        return "–"  # the hardware is another
+    return f"{ours[model].table[name].mean() - theirs[name]:+.{PRINTED[name]}f}"
+
+
+def _beyond(groups: Sequence[Group]) -> list[list[str]]:
     return [
         [
-            run_of(group).manifest.text,
-            run_of(group).label + ("*" if _departs(group) else ""),
-            str(len(group)),
-            *(cell(group, name, digits) for name, (_, digits) in BEYOND.items()),
+            group.run.text,
+            group.run.label + ("*" if group.run.departures else ""),
+            str(len(group.table)),
+            *(group.cell(name, digits) for name, (_, digits) in BEYOND.items()),
         ]
         for group in groups
     ]
 
 
-def _latex(rows: Sequence[Row]) -> str:
+def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
     head = ["pair", "train", "dev", "", *("epochs", "train", "val", "s/epoch") * 2]
-    lines = [line for row in rows for line in row.lines]
+    above, rule, body = latex(head, lines, "lrrl").partition("\\midrule\n")
     spans = " & ".join(
         rf"\multicolumn{{{len(PRINTED)}}}{{c}}{{{name}}}" for name in MODELS.values()
     )
-    above, rule, below = latex(head, lines, names=1).partition("\\toprule\n")
-    beyond = latex(BEYOND_HEAD, _beyond([g for row in rows for g in row.groups]), names=2)
+    above = above.replace("\\toprule\n", f"\\toprule\n& & & & {spans} \\\\\n")
+    body = re.sub(r"\n (?=\S)", "\n\\\\addlinespace\n ", body)  # before a pair
+    beyond = latex(BEYOND_HEAD, _beyond(groups), "ll")
     return (
-        f"% \\usepackage{{booktabs}}\n{above}{rule}& & & & {spans} \\\\\n{below}\n\n"
+        f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n\n"
         f"% Beyond the paper\n{beyond}\n"
     )
 
 
-def _csv(rows: Sequence[Row]) -> str:
+def _csv(groups: Sequence[Group]) -> str:
     names = list(dict.fromkeys([*PRINTED, *BEYOND]))
-    found = [
+    rows = [
         {
             "pair": pair,
             "source": "paper",
@@ -235,27 +182,27 @@ def _csv(rows: Sequence[Row]) -> str:
             "official_text": True,
             "model": model,
             "seeds": 1,
-            **{name: Row(pair).papers(model)[name] for name in PRINTED},
+            **published(pair, model),
         }
-        for pair, results in paper.TABLE_1.items()
-        for model in results
+        for pair, models in paper.TABLE_1.items()
+        for model in models
     ]
-    for row, group in ((row, group) for row in rows for group in row.groups):
-        starts = [start for run in group["run"] for start in run.manifest.starts]
-        found.append(
+    columns = [*rows[0], *names[len(PRINTED) :], *(f"{name}_sd" for name in names)]
+    for run, table in groups:
+        starts = [start for each in table["run"] for start in each.manifest.starts]
+        rows.append(
             {
-                "pair": row.pair,
+                "pair": run.pair,
                 "source": "ours",
-                "text": run_of(group).manifest.text,
-                "official_text": row.official,
-                "model": run_of(group).model,
-                "seeds": len(group),
-                **group[names].mean().round(5),
-                **group[names].std().round(5).add_suffix("_sd"),
-                "departures": "; ".join(run_of(group).settings.departures),
+                "text": run.text,
+                "official_text": run.manifest.official_text,
+                "model": run.model,
+                "seeds": len(table),
+                **table[names].mean().round(5),
+                **table[names].std().round(5).add_suffix("_sd"),
+                "departures": "; ".join(run.settings.departures),
                 "commits": " ".join(sorted({s.commit for s in starts if s.commit})),
             }
         )
-    columns = [*found[0]][:6] + names + [f"{name}_sd" for name in names]
-    table = pd.DataFrame(found, columns=[*columns, "departures", "commits"])
-    return table.convert_dtypes().to_csv(index=False, lineterminator="\n")
+    found = pd.DataFrame(rows, columns=[*columns, "departures", "commits"])
+    return found.convert_dtypes().to_csv(index=False, lineterminator="\n")

@@ -1,27 +1,44 @@
-"""What pages are written with: tables, words that others chose, notes, paragraphs."""
+"""What pages are written with: templates, tables, and words that others chose.
+
+`report.md` beside `report.py` is the template of that page, and so on.
+"""
 
 import re
+import string
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from importlib import resources
+from typing import Any
 
 from tabulate import tabulate
-
-from reprt.files import read_text, write_text
-from reprt.lab.pages.runs import NOTES
 
 # Signs that tabulate leaves as they are and LaTeX does not have.
 LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
 
 
+def fill(template: str, **values: Any) -> str:
+    """Returns a template with its values.
+
+    A paragraph that has a place for a value that is empty, or for several, is left out.
+    """
+    text = resources.files(__package__).joinpath(f"{template}.md").read_text("utf-8")
+    paragraphs = []
+    for paragraph in text.strip().split("\n\n"):
+        places = [name for _, name, *_ in string.Formatter().parse(paragraph) if name]
+        if "" not in [values[place] for place in places]:
+            paragraphs.append(paragraph.replace("\n", " ").format(**values))
+    return "\n\n".join(paragraphs)
+
+
 def markdown(
-    head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1
+    head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l"
 ) -> str:
     """Returns a table in Markdown.
 
     Args:
         head: the columns' names.
         rows: the cells of each line; a short one is filled with dashes.
-        names: how many columns stand to the left; the others are numbers.
+        align: a letter for each of the first columns, `"l"` or `"r"`; the others are
+            numbers, and stand to the right.
 
     Example:
 
@@ -31,29 +48,25 @@ def markdown(
     | training | 1.5 | 0.5 |
     | prefix   |   – |   – |
     """
-    return tabulate(
-        [[cell.replace("|", r"\|") for cell in row] for row in rows],
-        head,
-        tablefmt="pipe",
-        colalign=_align(head, names),
-        disable_numparse=True,
-        missingval="–",
-    )
+    cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    return _table(head, cells, align, "pipe")
 
 
-def latex(head: Sequence[str], rows: Iterable[Sequence[str]], names: int) -> str:
+def latex(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
     """Returns a table for LaTeX's booktabs, with arguments as `markdown`."""
+    return _table(head, rows, align, "latex_booktabs").translate(LATEX)
+
+
+def _table(head, rows, align, kind):
+    sides = [{"l": "left", "r": "right"}[each] for each in align.ljust(len(head), "r")]
     return tabulate(
         rows,
         head,
-        tablefmt="latex_booktabs",
-        colalign=_align(head, names),
+        kind,
+        colalign=sides,
         disable_numparse=True,
-    ).translate(LATEX)
-
-
-def _align(head, names):
-    return ["left"] * names + ["right"] * (len(head) - names)
+        missingval="–",
+    )
 
 
 def epochs_table(rows: Sequence[Sequence[str]]) -> str:
@@ -73,15 +86,3 @@ def plain(text: str) -> str:
     5 \* 3 \<b>
     """
     return re.sub(r"[\\`*<\[]", r"\\\g<0>", " ".join(text.split()))
-
-
-def notes(folder: Path) -> str:
-    """Returns the folder's `notes.md`, which its page takes in, or nothing."""
-    path = folder / NOTES
-    return read_text(path).strip() if path.exists() else ""
-
-
-def write_markdown(path: Path, *blocks: str) -> Path:
-    """Writes the blocks of a page that are not empty, and returns its path."""
-    write_text(path, "\n\n".join(filter(None, blocks)) + "\n")
-    return path
