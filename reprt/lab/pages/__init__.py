@@ -46,6 +46,6 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
     from reprt.lab.pages.runs import page_settings
 
     settings = page_settings(folder, name)
-    module, function = PAGES[settings.name].writer.split(":")
+    module, function = PAGES[str(settings.name)].writer.split(":")
     write = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     return write(folder, settings, out or folder)

@@ -12,7 +12,7 @@ from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
 from reprt.lab.pages.runs import notes, read_runs
-from reprt.lab.pages.tables import fill, markdown, plain
+from reprt.lab.pages.tables import markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
 HEAD = (
@@ -40,8 +40,8 @@ def write_comparison(folder: Path, settings: PageSettings, out: Path) -> Path:
     write_text(out / "comparison.csv", _csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
-    text = fill(
-        "comparison",
+    return write_filled(
+        out / "comparison.md",
         text=name,
         foreign="" if manifest.official_text else name,
         count=len(table),
@@ -52,8 +52,6 @@ def write_comparison(folder: Path, settings: PageSettings, out: Path) -> Path:
         cost=cost_section({_name(group): group.table for group in groups}),
         ways=ways(table["run"]),
     )
-    write_text(out / "comparison.md", text + "\n")
-    return out / "comparison.md"
 
 
 def _name(group: Group) -> str:

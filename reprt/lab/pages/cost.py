@@ -33,12 +33,14 @@ def mean_cost(rows: pd.DataFrame) -> Cost | None:
     return None if means.isna().any() else Cost(**means)
 
 
-def power(number: float) -> str:
-    """Returns a large number in short.
+def power(number: float | None) -> str:
+    """Returns a large number in short; a dash for none.
 
     >>> power(6.02214e23)
     '6.02e23'
     """
+    if number is None:
+        return "–"
     digits, exponent = f"{number:.2e}".split("e")
     return f"{digits}e{int(exponent)}"
 
@@ -53,6 +55,6 @@ def _cells(cost: Cost | None) -> list[str]:
         f"{cost.train_target_tokens:,.0f}",
         power(cost.flops_by_parameters),
         power(cost.train_flops),
-        f"{cost.train_seconds / 3600:.3f}",
+        f"{(cost.train_seconds or 0) / 3600:.3f}",
         power(cost.flops_per_second),
     ]

@@ -6,13 +6,12 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from reprt.files import write_text
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section, power
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
 from reprt.lab.pages.runs import Run, notes, read_texts
-from reprt.lab.pages.tables import fill, markdown, plain
+from reprt.lab.pages.tables import fill, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
@@ -45,11 +44,11 @@ def write_families(folder: Path, settings: PageSettings, out: Path) -> Path:
         _section(runs, table, groups, settings.reference)
         for runs, table, groups in zip(texts, tables, chosen)
     ]
-    text = fill("families", title=title, notes=said, sections="\n\n".join(sections))
-    write_text(out / "families.md", text + "\n")
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "families.png")
-    return out / "families.md"
+    return write_filled(
+        out / "families.md", title=title, notes=said, sections="\n\n".join(sections)
+    )
 
 
 def measured(run: Run) -> bool:

@@ -12,7 +12,7 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.frame import by_settings, spread
 from reprt.lab.pages.provenance import started
 from reprt.lab.pages.runs import Run, notes, read_runs
-from reprt.lab.pages.tables import epochs_table, fill, markdown, plain
+from reprt.lab.pages.tables import epochs_table, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
 MODELS = paper.LABELS
@@ -40,8 +40,15 @@ def write_figure3(folder: Path, settings: PageSettings, out: Path) -> Path:
         if not trials.get(run.model, [run]):  # the paper's own settings come first
             trials[run.model] = list(table["run"])
     points = _points(trials, manifest.text)
-    text = fill(
-        "figure3",
+    numbers = points.round({"mean": 5, "low": 5, "high": 5})
+    write_text(out / "figure3.csv", numbers.to_csv(index=False, lineterminator="\n"))
+    title = manifest.text
+    if not like_the_papers:
+        title += ": not comparable with the paper"
+    for ending in ("png", "svg"):
+        _draw(trials, points, title, out / f"figure3.{ending}")
+    return write_filled(
+        out / "figure3.md",
         text=name,
         foreign="" if like_the_papers else name,
         counts=", ".join(f"{MODELS[m]}: {len(trials[m]) or 'not run'}" for m in MODELS),
@@ -50,15 +57,6 @@ def write_figure3(folder: Path, settings: PageSettings, out: Path) -> Path:
         seconds=_seconds(trials),
         started=started((_how(run), [run]) for own in trials.values() for run in own),
     )
-    write_text(out / "figure3.md", text + "\n")
-    numbers = points.round({"mean": 5, "low": 5, "high": 5})
-    write_text(out / "figure3.csv", numbers.to_csv(index=False, lineterminator="\n"))
-    title = manifest.text
-    if not like_the_papers:
-        title += ": not comparable with the paper"
-    for ending in ("png", "svg"):
-        _draw(trials, points, title, out / f"figure3.{ending}")
-    return out / "figure3.md"
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -81,18 +79,18 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
 
 def _points(trials: Trials, text: str) -> pd.DataFrame:
     """The mean of each epoch over the trials that reached it; ours and the paper's."""
-    points = []
+    points: list[tuple] = []
     for model in MODELS:
         rows = [row for run in trials[model] for row in run.log]
         logs = pd.DataFrame(rows, columns=["epoch", *LOSSES])
         for loss in LOSSES:
             for epoch, values in logs.groupby("epoch")[loss]:
-                about = text, "ours", model, loss, int(epoch), len(values)
                 band = bootstrap_interval(values) if len(values) > 1 else NONE
-                points.append((*about, values.mean(), *band))
+                head = text, "ours", model, loss
+                points.append((*head, int(epoch), len(values), values.mean(), *band))
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], start=1):
-                about = PAPERS, "paper", model, loss, epoch, "up to 10"
-                points.append((*about, mean, *NONE))
+                head = PAPERS, "paper", model, loss
+                points.append((*head, epoch, "up to 10", mean, *NONE))
     return pd.DataFrame(points, columns=COLUMNS)
 
 

@@ -25,7 +25,8 @@ def ways(runs: Iterable[Run]) -> str:
     """Returns the ways in which runs were started, below what they were made with."""
     counts: dict[str, collections.Counter[str]] = {}
     for start in (start for run in runs for start in run.manifest.starts):
-        counts.setdefault(_environment(start), collections.Counter())[_called(start)] += 1
+        own = counts.setdefault(_environment(start), collections.Counter())
+        own[_called(start)] += 1
     lines = []
     for environment, called in sorted(counts.items()):
         lines.append(f"- {environment}")

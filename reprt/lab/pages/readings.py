@@ -4,12 +4,11 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
 from reprt.lab.pages.provenance import left_out, started
 from reprt.lab.pages.runs import notes, read_texts
-from reprt.lab.pages.tables import fill, markdown, plain
+from reprt.lab.pages.tables import markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
@@ -42,8 +41,8 @@ def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
     finished = [run for group in groups for run in group.table["run"]]
     foreign = {plain(run.text) for run in runs if not run.manifest.official_text}
     results = paper.TABLE_1[pairs[0]].items()
-    text = fill(
-        "readings",
+    return write_filled(
+        out / "readings.md",
         pair=pairs[0],
         foreign=", ".join(sorted(foreign)),
         notes=notes(folder),
@@ -54,8 +53,6 @@ def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
             for run in finished
         ),
     )
-    write_text(out / "readings.md", text + "\n")
-    return out / "readings.md"
 
 
 def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import runs_table
 from reprt.lab.pages.provenance import started
 from reprt.lab.pages.runs import Run, notes, read_runs
-from reprt.lab.pages.tables import epochs_table, fill, markdown, plain
+from reprt.lab.pages.tables import epochs_table, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
 HEAD = (
@@ -35,13 +34,14 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         title = f"on the {name}, not comparable with the paper"
         beside, foreign = f"The {name} beside the paper's", name
     measured = [run for run in runs if PREFIX in run.numbers]
-    averaged = [
-        f"{plain(run.label)} (of {len(run.metrics.averaged_models)})"
+    averaged = {
+        plain(run.label): len(run.metrics.averaged_models)
         for run in runs
-        if run.metrics and run.metrics.averaged_models
-    ]
-    text = fill(
-        "report",
+        if run.metrics
+    }
+    _draw(runs, out / "report.png")
+    return write_filled(
+        out / "report.md",
         title=title,
         foreign=foreign,
         theirs=theirs,
@@ -49,7 +49,7 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         sha256=manifest.text_sha256[:16],
         beside=beside,
         results=_results(runs),
-        averaged=", ".join(averaged),
+        averaged=", ".join(f"{each} (of {n})" for each, n in averaged.items() if n),
         leaking=", ".join(plain(run.label) for run in runs if run.looks_ahead),
         prefix=_prefix(measured) if measured else "",
         cost=cost_section({run.label: runs_table([run]) for run in runs}),
@@ -63,14 +63,9 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
             if run.log
         )
         or "none yet",
-        translations=_translations(
-            [run for run in runs if run.metrics and run.metrics.examples]
-        ),
+        translations=_translations(runs),
         started=started((_how(run), [run]) for run in runs),
     )
-    write_text(out / "report.md", text + "\n")
-    _draw(runs, out / "report.png")
-    return out / "report.md"
 
 
 def _results(runs: Sequence[Run]) -> str:
@@ -110,8 +105,8 @@ def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
     ]
     if not run.log:
         return [*first, *["not run"] * 3, "–", "not run"]
-    seconds, all_ = numbers["seconds_an_epoch"], [row["train_seconds"] for row in run.log]
-    between = f" ({min(all_):.1f} to {max(all_):.1f})" if all_[1:] else ""
+    seconds, times = numbers["seconds_an_epoch"], sorted(_seconds(run))
+    between = f" ({times[0]:.1f} to {times[-1]:.1f})" if times[1:] else ""
     ratios = [each.numbers["seconds_an_epoch"] / seconds for each in baseline]
     return [
         *first,
@@ -120,6 +115,10 @@ def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
         f"{ratios[0]:.2f}" if ratios else "–",
         f"{numbers['test_bleu']:.1f}" if "test_bleu" in numbers else "not run",
     ]
+
+
+def _seconds(run: Run) -> list[float]:
+    return [row["train_seconds"] for row in run.log]
 
 
 def _prefix(runs: Sequence[Run]) -> str:
@@ -151,15 +150,16 @@ def _epochs(runs: Sequence[Run]) -> str:
 
 
 def _translations(runs: Sequence[Run]) -> str:
-    if not runs:
+    found = {r.label: r.metrics for r in runs if r.metrics and r.metrics.examples}
+    if not found:
         return ""
     lines = [f"## Translations of the test split, {plain(runs[0].text)}", ""]
-    for examples in zip(*(run.metrics.examples for run in runs)):
+    for examples in zip(*(metrics.examples for metrics in found.values())):
         lines.append(f"- {plain(examples[0]['source'])}")
         lines.append(f"  - reference: {plain(examples[0]['reference'])}")
-        for run, example in zip(runs, examples):
-            lines.append(f"  - {plain(run.label)}: {plain(example['translation'])}")
-    signatures = sorted({f"`{run.metrics.test_bleu_signature}`" for run in runs})
+        for label, example in zip(found, examples):
+            lines.append(f"  - {plain(label)}: {plain(example['translation'])}")
+    signatures = sorted({f"`{each.test_bleu_signature}`" for each in found.values()})
     unit = runs[0].settings.vocabulary.tokenizer.unit
     signed = f"sacrebleu signature {', '.join(signatures)}"
     return "\n".join([*lines, "", f"Greedy search. BLEU on {unit}, {signed}."])
@@ -167,7 +167,7 @@ def _translations(runs: Sequence[Run]) -> str:
 
 def _how(run: Run) -> str:
     departures = f" with {run.departures}" if run.departures else ""
-    minutes = sum(row["train_seconds"] for row in run.log) / 60
+    minutes = sum(_seconds(run)) / 60
     return (
         f"**{plain(run.label)}**: run `{run.name}`, preset `{run.settings.preset}`"
         f"{departures}, seed {run.seed}; {minutes:.0f} minutes of training."
@@ -180,18 +180,23 @@ def _draw(runs: Sequence[Run], path: Path):
     figure, (curves, bars) = pictures.new_figure(1, 2, (9, 4), width_ratios=(3, 2))
     title = "Teacher-forced losses: validation, and training dashed"
     for run in begun:
-        look = {"color": shown[run.model], "marker": "."}
-        pictures.draw_log(curves, run, "train_loss", "--", **look)
-        pictures.draw_log(curves, run, "val_loss", "-", **look)
+        for loss, style in (("train_loss", ".--"), ("val_loss", ".-")):
+            pictures.draw_log(curves, run, loss, style, color=shown[run.model])
     if manifest.official_text and pair in paper.TABLE_1:
         title += ";\nhollow, the paper's: validation square, training round"
         for model, result in paper.TABLE_1[pair].items():
-            look = {"color": shown.get(model, "grey"), "alpha": 0.6}
             for key, marker in (("train_loss", "o"), ("val_loss", "s")):
-                points = [(result.epochs, getattr(result, key))]
+                points = {result.epochs: getattr(result, key)}
                 if pair == "pt_to_en":
-                    points = enumerate(paper.FIGURE_3A[model][key], start=1)
-                curves.plot(*zip(*points), marker, fillstyle="none", **look)
+                    points = dict(enumerate(paper.FIGURE_3A[model][key], start=1))
+                curves.plot(
+                    [*points],
+                    [*points.values()],
+                    marker,
+                    color=shown.get(model, "grey"),
+                    alpha=0.6,
+                    fillstyle="none",
+                )
     curves.xaxis.get_major_locator().set_params(integer=True)
     curves.set_ylabel("nats per token")
     pictures.finish_axis(curves, title, "epoch")

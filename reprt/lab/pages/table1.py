@@ -1,5 +1,6 @@
 """The paper's Table 1, with ours beside it."""
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
 from reprt.lab.pages.provenance import started
 from reprt.lab.pages.runs import notes, read_texts
-from reprt.lab.pages.tables import fill, latex, markdown, plain
+from reprt.lab.pages.tables import latex, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
 MODELS = paper.LABELS
@@ -47,8 +48,8 @@ def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
     write_text(out / "table1.csv", _csv(groups))
     write_text(out / "table1.tex", _latex(lines, groups))
     head = [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
-    text = fill(
-        "table1",
+    return write_filled(
+        out / "table1.md",
         table=markdown(["pair", "train", "dev", "", *head], lines, "lrrl"),
         notes=notes(folder),
         beyond=markdown(BEYOND_HEAD, _beyond(groups), "ll"),
@@ -62,8 +63,6 @@ def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
             for run, table in groups
         ),
     )
-    write_text(out / "table1.md", text + "\n")
-    return out / "table1.md"
 
 
 def read_pairs(folder: Path) -> Texts:
@@ -120,7 +119,8 @@ def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
             continue
         lines.append([name, "", "", whose, *cells])
         if ours:
-            gaps = [_gap(pair, ours, model, each) for model in MODELS for each in PRINTED]
+            places = itertools.product(MODELS, PRINTED)
+            gaps = [_gap(pair, ours, model, name) for model, name in places]
             lines.append(["", "", "", "ours − paper", *gaps])
     return lines
 

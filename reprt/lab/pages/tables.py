@@ -7,12 +7,21 @@ import re
 import string
 from collections.abc import Iterable, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
 
+from reprt.files import write_text
+
 # Signs that tabulate leaves as they are and LaTeX does not have.
 LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
+
+
+def write_filled(path: Path, **values: Any) -> Path:
+    """Writes a page from the template of its name, and returns its path."""
+    write_text(path, fill(path.stem, **values) + "\n")
+    return path
 
 
 def fill(template: str, **values: Any) -> str:

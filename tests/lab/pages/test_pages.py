@@ -73,7 +73,7 @@ def test_every_number_on_another_text_carries_its_name(add):
     assert "> **Not comparable with the paper.**" in text and "− paper" not in text
     whose = [", ".join(cells[:2]) for cells in lines(text)]
     ours = [each for each in whose if re.match("(repe|baseline), [a-z]", each)]
-    assert len(ours) == 4 + 4  # of which half are the paper's
+    assert len(ours) == 4 + 4 + 2  # results, losses by epoch, and those of the paper
     for each in ours:
         assert ("paper" if "not comparable" in each else EMBEDDED) in each
     assert "- o \\*1\\*\n  - reference: a | b\n  - repe: \\<hi>\n" in text

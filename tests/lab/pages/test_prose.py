@@ -116,8 +116,9 @@ def test_the_contest_has_the_numbers_of_the_runs():
     for label, *cells in rows:
         expected = []
         for text in texts:
-            one = text.get(label)
-            expected += [one.cell(LOSS, 3), one.cell(BLEU, 1)] if one else ["not run"] * 2
+            group = text.get(label)
+            for name, digits in ((LOSS, 3), (BLEU, 1)):
+                expected.append(group.cell(name, digits) if group else "not run")
         assert cells == expected, label
 
 
