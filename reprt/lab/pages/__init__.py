@@ -40,7 +40,7 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
     Args:
         folder: the folder.
         name: one of `PAGES`; by default what the folder's `page.toml` says, else the
-            report, or for trials their comparison.
+            report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
     from reprt.lab.pages.runs import page_settings

@@ -24,15 +24,7 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
     """Writes `report.md` and `report.png` on runs on one text."""
     runs = read_runs(folder)
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
-    title, beside, foreign = f"on {name}", "Beside the paper", ""
-    theirs = f"the paper has none on {pair}."
-    if pair in paper.TABLE_1:
-        theirs = (
-            f"the paper's are on TED-HRLR {pair} and stand here for orientation alone."
-        )
-    if not manifest.official_text:
-        title = f"on the {name}, not comparable with the paper"
-        beside, foreign = f"The {name} beside the paper's", name
+    official = manifest.official_text
     measured = [run for run in runs if PREFIX in run.numbers]
     averaged = {
         plain(run.label): len(run.metrics.averaged_models)
@@ -42,12 +34,13 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
     _draw(runs, out / "report.png")
     return write_filled(
         out / "report.md",
-        title=title,
-        foreign=foreign,
-        theirs=theirs,
+        official=name if official else "",
+        foreign="" if official else name,
+        published=pair if pair in paper.TABLE_1 else "",
+        unpublished="" if pair in paper.TABLE_1 else pair,
         **dict(manifest.sentence_pairs),
         sha256=manifest.text_sha256[:16],
-        beside=beside,
+        beside="Beside the paper" if official else f"The {name} beside the paper's",
         results=_results(runs),
         averaged=", ".join(f"{each} (of {n})" for each, n in averaged.items() if n),
         leaking=", ".join(plain(run.label) for run in runs if run.looks_ahead),

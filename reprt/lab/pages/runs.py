@@ -106,13 +106,14 @@ def page_settings(folder: Path, name: str | None = None) -> PageSettings:
     Args:
         folder: the folder.
         name: the page, instead of the one that the file names. If neither does, trials
-            are compared, and other runs are reported on.
+            on one text are compared, and other runs on one text are reported on.
     """
     settings = _said(folder)
     name = name or settings.name
     if name is None:
-        trials = any("." in run.name for run in read_runs(folder))
-        name = "comparison" if trials else "report"
+        runs, *others = read_texts(folder)
+        trials = any("." in run.name for run in runs)
+        name = "families" if others else "comparison" if trials else "report"
     return settings.changed(name=name)
 
 

@@ -12,7 +12,7 @@ from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
 from reprt.lab.pages.provenance import started
-from reprt.lab.pages.runs import notes, read_texts
+from reprt.lab.pages.runs import Run, notes, read_texts
 from reprt.lab.pages.tables import latex, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
@@ -174,35 +174,31 @@ def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
 
 def _csv(groups: Sequence[Group]) -> str:
     names = list(dict.fromkeys([*PRINTED, *BEYOND]))
-    rows = [
-        {
-            "pair": pair,
-            "source": "paper",
-            "text": f"TED-HRLR {pair}",
-            "official_text": True,
-            "model": model,
-            "seeds": 1,
-            **published(pair, model),
-        }
+    theirs = pd.DataFrame(
+        {"pair": pair, "model": model, **published(pair, model)}
         for pair, models in paper.TABLE_1.items()
         for model in models
-    ]
-    columns = [*rows[0], *names[len(PRINTED) :], *(f"{name}_sd" for name in names)]
-    for run, table in groups:
-        starts = [start for each in table["run"] for start in each.manifest.starts]
-        rows.append(
-            {
-                "pair": run.pair,
-                "source": "ours",
-                "text": run.text,
-                "official_text": run.manifest.official_text,
-                "model": run.model,
-                "seeds": len(table),
-                **table[names].mean().round(5),
-                **table[names].std().round(5).add_suffix("_sd"),
-                "departures": "; ".join(run.settings.departures),
-                "commits": " ".join(sorted({s.commit for s in starts if s.commit})),
-            }
-        )
-    found = pd.DataFrame(rows, columns=[*columns, "departures", "commits"])
+    ).assign(source="paper", official_text=True, seeds=1)
+    theirs["text"] = "TED-HRLR " + theirs["pair"]
+    ours = pd.DataFrame(
+        {
+            "pair": run.pair,
+            "source": "ours",
+            "text": run.text,
+            "official_text": run.manifest.official_text,
+            "model": run.model,
+            "seeds": len(table),
+            **table[names].mean().round(5),
+            **table[names].std().round(5).add_suffix("_sd"),
+            "departures": "; ".join(run.settings.departures),
+            "commits": _commits(table["run"]),
+        }
+        for run, table in groups
+    )
+    found = pd.concat([theirs, ours])[list(ours)] if groups else theirs
     return found.convert_dtypes().to_csv(index=False, lineterminator="\n")
+
+
+def _commits(runs: Iterable[Run]) -> str:
+    commits = {start.commit for run in runs for start in run.manifest.starts}
+    return " ".join(sorted(commits - {None}))

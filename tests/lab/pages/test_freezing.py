@@ -144,5 +144,7 @@ def test_trials_are_compared_and_other_runs_reported_on(add):
     assert page_settings(runs).name == "report"
     assert page_settings(trials).name == "comparison"
     assert page_settings(trials, "table1").name == "table1"
+    add("repe.0", text="another", under="b/another")
+    assert page_settings(trials).name == "families"
     (trials / "page.toml").write_text('name = "figure3"')
     assert page_settings(trials).name == "figure3"
