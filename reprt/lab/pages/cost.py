@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from reprt.analysis.cost import Cost
+from reprt.analysis.cost import Cost, power
 from reprt.lab.pages.tables import fill, markdown, plain
 
 HEAD = (
@@ -31,18 +31,6 @@ def mean_cost(rows: pd.DataFrame) -> Cost | None:
     """Returns the mean over runs; None if the results of one do not tell."""
     means = rows[[each.name for each in dataclasses.fields(Cost)]].mean(skipna=False)
     return None if means.isna().any() else Cost(**means)
-
-
-def power(number: float | None) -> str:
-    """Returns a large number in short; a dash for none.
-
-    >>> power(6.02214e23)
-    '6.02e23'
-    """
-    if number is None:
-        return "–"
-    digits, exponent = f"{number:.2e}".split("e")
-    return f"{digits}e{int(exponent)}"
 
 
 def _cells(cost: Cost | None) -> list[str]:

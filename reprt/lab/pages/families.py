@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.ticker import LogLocator, MaxNLocator
 
+from reprt.analysis.cost import power
 from reprt.lab.pages import pictures
-from reprt.lab.pages.cost import cost_section, power
+from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
 from reprt.lab.pages.runs import Run, notes, read_texts

@@ -200,5 +200,5 @@ def _csv(groups: Sequence[Group]) -> str:
 
 
 def _commits(runs: Iterable[Run]) -> str:
-    commits = {start.commit for run in runs for start in run.manifest.starts}
-    return " ".join(sorted(commits - {None}))
+    starts = [start for run in runs for start in run.manifest.starts]
+    return " ".join(sorted({start.commit for start in starts if start.commit}))
