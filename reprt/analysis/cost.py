@@ -5,8 +5,6 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
 
 FLOPS = 2  # of a multiply-add
 PASSES = 3  # forward, and backward with respect to inputs and to weights
@@ -60,22 +58,6 @@ class Cost:
         """What stands in the results of a run, whose log has the time."""
         return {name: getattr(self, name) for name in COUNTED}
 
-    @classmethod
-    def of_results(cls, results: Mapping[str, Any], seconds: float) -> "Cost | None":
-        """Returns what the results of a run tell.
-
-        Args:
-            results: perhaps those of a version that did not count.
-            seconds: what the run's log says.
-
-        Returns:
-            None if the results do not tell.
-        """
-        if not set(COUNTED) <= results.keys():
-            return None
-        counted = {name: results[name] for name in COUNTED}
-        return cls(**counted, train_seconds=seconds)
-
 
 COUNTED = tuple(each.name for each in dataclasses.fields(Cost))[:-1]
 
@@ -123,3 +105,15 @@ def parameters_without_tables(model) -> int:
         for weight, of_other in zip(model.weights, other.weights, strict=True)
         if weight.shape == of_other.shape
     )
+
+
+def power(number: float | None) -> str:
+    """Returns a large number in short; a dash for none.
+
+    >>> power(6.02214e23)
+    '6.02e23'
+    """
+    if number is None:
+        return "–"
+    digits, exponent = f"{number:.2e}".split("e")
+    return f"{digits}e{int(exponent)}"

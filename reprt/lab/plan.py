@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from reprt.analysis.cost import Cost, training_cost
+from reprt.analysis.cost import Cost, power, training_cost
 from reprt.data.batch_plan import BatchPlan
+from reprt.lab.folder import RunFolder
 from reprt.lab.texts import CorpusRuns
 from reprt.progress import Progress
-from reprt.lab.pages.cost import power
-from reprt.lab.folder import RunFolder
 
 HEAD = (
     "pair | run | state | steps left | parameters | without tables | source tokens | "

@@ -285,18 +285,17 @@ class RunSettings(Settings):
     @property
     def departures(self) -> list[str]:
         """The settings that are not those of the preset and of the paper."""
-        usual = {"model": PRESETS[self.preset]}
-        usual |= {table: type(self).model_fields[table].default for table in TABLES}
+        here, fields = self.identity, type(self).model_fields
+        usual = {table: fields[table].default for table in TABLES}
+        usual["model"] = PRESETS[self.preset]
         # The paper's m is the width of the model's own embedding.
-        if self.schedule_dim is not None:
-            dim = self.schedule.dim and self.model.embedding_dim
-            usual["schedule"] = usual["schedule"].changed(dim=dim)
+        usual["schedule"] = usual["schedule"].changed(dim=self.model.embedding_dim)
         return [
-            f"{table}.{name} = {value}"
-            for table, others in usual.items()
-            for name, value in getattr(self, table)
+            f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
+            for table in ("model", *TABLES)
+            for name, value in getattr(here, table)
             if f"{table}.{name}" not in NO_DEPARTURES
-            and value != getattr(others, name, None)
+            and value not in (None, getattr(usual[table], name, None))
         ]
 
 

@@ -1,4 +1,4 @@
-"""The pages on runs, by name: one module writes each, from run folders or frozen runs."""
+"""The pages on runs, by name. One module writes each, from live or frozen runs."""
 
 import importlib
 from pathlib import Path
@@ -40,12 +40,12 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
     Args:
         folder: the folder.
         name: one of `PAGES`; by default what the folder's `page.toml` says, else the
-            report, or for trials their comparison.
+            report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
     from reprt.lab.pages.runs import page_settings
 
     settings = page_settings(folder, name)
-    module, function = PAGES[settings.name].writer.split(":")
+    module, function = PAGES[str(settings.name)].writer.split(":")
     write = getattr(importlib.import_module(f"{__name__}.{module}"), function)
     return write(folder, settings, out or folder)

@@ -1,56 +1,36 @@
-"""What trainings cost, as a table."""
+"""What trainings cost, as a section of a page."""
 
-from collections.abc import Collection
+import dataclasses
+from collections.abc import Mapping
 
-from reprt.analysis.cost import Cost
-from reprt.lab.pages.tables import markdown
+import pandas as pd
+
+from reprt.analysis.cost import Cost, power
+from reprt.lab.pages.tables import fill, markdown, plain
 
 HEAD = (
     "model | parameters | without tables | source tokens | target tokens | "
     "FLOPs, 6·N·D | FLOPs, products | hours | FLOP/s"
 ).split(" | ")
-RULE = (
-    "Tokens are those of all epochs, without padding. 6·N·D takes N parameters without "
-    "tables, which are matrices with a vocabulary's axis, and D tokens of both sides. "
-    "The products are those of matrices. They count two operations a multiply-add and "
-    "the forward pass three times. Hours are those of training alone. FLOP/s are the "
-    "operations of the products in this time."
-)
 
 
-def cost_table(costs: Collection[tuple[str, Cost | None]]) -> list[str]:
-    """Returns a table's lines, in Markdown.
+def cost_section(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Returns a section on mean costs; nothing if no cost is known.
 
     Args:
-        costs: what each is of, and the cost; None where it is not known.
-
-    Example:
-
-    >>> lines = cost_table([("repe", Cost(1200, 900, 4000, 3600, 7 * 10**9, 2.0))])
-    >>> print(lines[-1])
-    | repe | 1,200 | 900 | 4,000 | 3,600 | 4.10e7 | 7.00e9 | 0.001 | 3.50e9 |
+        tables: the rows of runs by what the section calls them.
     """
-    rows = [[name, *_cells(cost)] for name, cost in costs]
-    return markdown(HEAD, "l" + "r" * (len(HEAD) - 1), rows)
+    costs = {name: mean_cost(rows) for name, rows in tables.items()}
+    if not any(costs.values()):
+        return ""
+    rows = [[plain(name), *_cells(cost)] for name, cost in costs.items()]
+    return fill("cost", table=markdown(HEAD, rows))
 
 
-def cost_section(costs: Collection[tuple[str, Cost | None]]) -> list[str]:
-    """Returns a section of a page; no lines if no cost is known."""
-    if not any(cost for _, cost in costs):
-        return []
-    return ["## What the training cost", "", *cost_table(costs), "", RULE, ""]
-
-
-def power(number: float | None) -> str:
-    """Returns a large number in short; a dash for none.
-
-    >>> power(6.02214e23)
-    '6.02e23'
-    """
-    if number is None:
-        return "–"
-    digits, exponent = f"{number:.2e}".split("e")
-    return f"{digits}e{int(exponent)}"
+def mean_cost(rows: pd.DataFrame) -> Cost | None:
+    """Returns the mean over runs; None if the results of one do not tell."""
+    means = rows[[each.name for each in dataclasses.fields(Cost)]].mean(skipna=False)
+    return None if means.isna().any() else Cost(**means)
 
 
 def _cells(cost: Cost | None) -> list[str]:
@@ -63,6 +43,6 @@ def _cells(cost: Cost | None) -> list[str]:
         f"{cost.train_target_tokens:,.0f}",
         power(cost.flops_by_parameters),
         power(cost.train_flops),
-        f"{cost.train_seconds / 3600:.3f}" if cost.train_seconds else "–",
+        f"{(cost.train_seconds or 0) / 3600:.3f}",
         power(cost.flops_per_second),
     ]

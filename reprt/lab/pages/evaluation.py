@@ -3,22 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.lab.pages.escaping import code, in_markdown
-from reprt.lab.pages.tables import markdown
+from reprt.lab.pages.tables import markdown, plain
 
 
 def evaluation_table(result: Mapping[str, Any]) -> str:
     """Returns what `reprt evaluate` found as a table."""
-    search, seconds = result["search"], result["seconds"]
+    search, seconds, scores = result["search"], result["seconds"], result["scores"]
     forced, prefix = result["teacher_forced"], result["prefix"]
-    how = (
-        "greedy search"
-        if search["beam_size"] == 1
-        else (
+    how = "greedy search"
+    if search["beam_size"] > 1:
+        how = (
             f"beam search, {search['beam_size']} hypotheses, length penalty "
             f"{search['length_penalty']}"
         )
-    )
     if search["dtype"] != "float32":
         how += f", {search['dtype']}"
     rows = [
@@ -39,21 +36,21 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
             "",
         ],
     ]
-    for number, score in enumerate(result["scores"]):
-        time = f"{seconds['translation']:.1f}" if number == 0 else ""
-        label = f"{score['metric']}, {score['form']}, {how}"
-        rows.append([label, f"{score['value']:.2f}", time])
+    for number, score in enumerate(scores):
+        time = "" if number else f"{seconds['translation']:.1f}"
+        name = f"{score['metric']}, {score['form']}"
+        rows.append([f"{name}, {how}", f"{score['value']:.2f}", time])
     signatures = [
-        f"- {score['metric']}, {score['form']}: {code(score['signature'])}"
-        for score in result["scores"]
+        f"- {score['metric']}, {score['form']}: `{score['signature']}`"
+        for score in scores
     ]
     return "\n".join(
         [
             f"{result['run']} on the {result['split']} split of the "
-            f"{in_markdown(result['text'])}: "
-            f"{result['sentences']:,} sentences, {forced['tokens']:,} tokens.",
+            f"{plain(result['text'])}: {result['sentences']:,} sentences, "
+            f"{forced['tokens']:,} tokens.",
             "",
-            *markdown(["measure", "value", "seconds"], "lrr", rows),
+            markdown(["measure", "value", "seconds"], rows),
             "",
             *signatures,
         ]

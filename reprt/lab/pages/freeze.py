@@ -1,22 +1,21 @@
-"""Live runs put into the few files of a frozen experiment, with their pages."""
+"""Live runs put into the few files of a frozen experiment, with their page."""
 
 from pathlib import Path
 
-from reprt.files import is_unfinished, read_text, write_text
-from reprt.lab.pages.files import NOTES
-from reprt.lab.pages.frozen import is_frozen, write_frozen
-from reprt.lab.pages.registry import page_on, pages
-from reprt.lab.pages.runs import SELECTION, own_runs, read_texts
-from reprt.lab.records import RunFolderError
-from reprt.training.settings import INDIFFERENT, differing, flat
+import tomli_w
+
+from reprt.data.corpora import embedded
+from reprt.files import write_text
+from reprt.lab.pages import SETTINGS, write_page
+from reprt.lab.pages.runs import NOTES, RUNS, Run, notes, page_settings, read_texts
+from reprt.lab.records import Record, RunFolderError, as_lines, read_records
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
-    """Writes a frozen experiment: its runs, the notes on them and their pages.
+    """Writes a frozen experiment: its runs, how they are shown, notes and the page.
 
-    The pages are those that the folder has, or else its report, or of several texts
-    their families. Runs that have not finished are frozen as far as they are. Of
-    translations, those of the embedded corpus alone are kept.
+    Runs that have not finished are frozen as far as they are. Of translations, only
+    those of the embedded corpus are kept: other sentences belong to their authors.
 
     Args:
         folder: a folder with run folders, or with a folder of them for each text.
@@ -26,47 +25,42 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         The path of the experiment, and the names of the runs that have not finished.
 
     Raises:
-        RunFolderError: if there is no run, if `out` holds other files or runs, or more
-            of a run.
+        RunFolderError: if there is no run, or if `out` holds other files, or a finished
+            run that `folder` has not finished.
     """
     whole = folder.resolve()
     out = out or whole.with_name(f"{whole.name}-frozen")
-    texts = read_texts(folder)
-    runs = [run for text in texts for run in text]
-    if out.resolve() == whole and (folder / SELECTION).exists():
-        raise RunFolderError(
-            f"Expected another --out than {out}, whose {SELECTION} takes runs of other "
-            "folders: they would be there twice."
-        )
-    others = out.exists() and not all(map(is_unfinished, out.iterdir()))
-    if others and not is_frozen(out):
+    settings = page_settings(folder)
+    runs = [run for text in read_texts(folder) for run in text]
+    if out.exists() and any(out.iterdir()) and not (out / RUNS).exists():
         raise RunFolderError(
             f"Expected {out} to be empty or a frozen experiment. Received a folder "
             "with other files. Choose another --out."
         )
-    lost = [
-        run.name
-        for run in own_runs(out)
-        if not any(_holds(other, run) for other in runs)
-    ]
+    before = read_records(out / RUNS) if (out / RUNS).exists() else []
+    finished = [_identity(run) for run in runs if run.metrics]
+    lost = [run for run in before if run.metrics and _identity(run) not in finished]
     if lost:
         raise RunFolderError(
-            f"Expected {out} to hold none but the runs of {folder}. Received a frozen "
-            f"experiment with {', '.join(lost)}, which {folder} does not have, or not "
-            "finished. Choose another --out."
+            f"{out} holds finished runs that {folder} does not have, or not finished: "
+            f"{', '.join(run.settings.name for run in lost)}. Choose another --out."
         )
-    written = [page for page in pages().values() if (folder / page.file).exists()]
-    write_frozen(runs, out, written[0].name if written else None)
-    if (folder / NOTES).exists() and folder != out:
-        write_text(out / NOTES, read_text(folder / NOTES))
-    for page in written or [page_on("families" if texts[1:] else "report", out)]:
-        page.write(out)
-    return out, [run.name for run in runs if run.metrics is None]
+    write_text(out / RUNS, as_lines(map(_frozen, runs)))
+    settings = settings.changed(models={run.model: run.look for run in runs})
+    write_text(out / SETTINGS, tomli_w.dumps(settings.as_table()))
+    if said := notes(folder):
+        write_text(out / NOTES, said + "\n")
+    write_page(out)
+    return out, [run.name for run in runs if not run.metrics]
 
 
-def _holds(run, frozen) -> bool:
-    """Whether a run is the frozen one, and at least as far."""
-    settings = flat(run.settings), flat(frozen.settings)
-    same = not differing(*settings, INDIFFERENT)
-    further = run.metrics is not None or frozen.metrics is None
-    return same and run.text_hashes == frozen.text_hashes and further
+def _identity(run: Record):
+    return run.settings.name, run.manifest.hashes, run.settings.identity
+
+
+def _frozen(run: Run) -> Record:
+    record = dict(run)
+    del record["look"]
+    if run.metrics and run.manifest.text != embedded.NAME:
+        record["metrics"] = run.metrics.changed(examples=[])
+    return Record(**record)

@@ -1,60 +1,58 @@
 """How runs were made, as pages tell it: starts, and runs that are left out."""
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from reprt.lab.pages.escaping import code
 from reprt.lab.pages.runs import Run
+from reprt.lab.records import Start
 
 
-def provenance_lines(run: Run) -> list[str]:
-    """Says of each start of a run when, how, with what and on what it was made."""
-    return [
-        f"{start['time']}: {_called(start)}, {_environment(start)}"
-        for start in run.manifest["starts"]
-    ]
+def started(runs: Iterable[tuple[str, Iterable[Run]]]) -> str:
+    """Says of each start of runs when, how, with what and on what they were made.
 
-
-def starts_lines(runs: Sequence[Run]) -> list[str]:
-    """Returns the ways in which runs were started, below what they were made with."""
-    found: dict[str, collections.Counter[str]] = {}
-    for run in runs:
-        for start in run.manifest["starts"]:
-            ways = found.setdefault(_environment(start), collections.Counter())
-            ways[_called(start)] += 1
+    Args:
+        runs: those that stand together, each time behind what they are called.
+    """
     lines = []
-    for environment, ways in sorted(found.items()):
+    for name, together in runs:
+        lines.append(f"- {name}")
+        for start in (start for run in together for start in run.manifest.starts):
+            lines.append(f"  - {start.time}: {_called(start)}, {_environment(start)}")
+    return "\n".join(lines)
+
+
+def ways(runs: Iterable[Run]) -> str:
+    """Returns the ways in which runs were started, below what they were made with."""
+    counts: dict[str, collections.Counter[str]] = {}
+    for start in (start for run in runs for start in run.manifest.starts):
+        own = counts.setdefault(_environment(start), collections.Counter())
+        own[_called(start)] += 1
+    lines = []
+    for environment, called in sorted(counts.items()):
         lines.append(f"- {environment}")
-        lines += [f"  - {count} × {way}" for way, count in sorted(ways.items())]
-    return [*lines, ""]
+        lines += [f"  - {count} × {way}" for way, count in sorted(called.items())]
+    return "\n".join(lines)
 
 
-def _called(start: Mapping[str, Any]) -> str:
-    return f"{code(start['command'])}, commit `{start['commit'] or 'unknown'}`"
+def _called(start: Start) -> str:
+    return f"`{start.command}`, commit `{start.commit or 'unknown'}`"
 
 
-def _environment(start: Mapping[str, Any]) -> str:
-    versions = ", ".join(
-        f"{package} {version}"
-        for package, version in start["versions"].items()
-        if version
-    )
-    if "backend" in start:
-        versions = f"backend {start['backend']}, {versions}"
+def _environment(start: Start) -> str:
+    versions = [f"{name} {found}" for name, found in start.versions.items() if found]
     return (
-        f"{start['hardware']}, {len(start['devices'])} replica(s), "
-        f"Python {start['python']}, {versions}"
+        f"{start.hardware}, {len(start.devices)} replica(s), Python {start.python}, "
+        + ", ".join([f"backend {start.backend}", *versions])
     )
 
 
-def out_of_time_lines(runs: Iterable[Run]) -> list[str]:
+def out_of_time(runs: Iterable[Run]) -> str:
     """Names the runs that `training.hours` ended early, which pages count as well."""
-    early = [run for run in runs if run.results.get("out_of_time")]
-    return left_out_lines("Out of time before the last epoch, and counted", early)
+    early = [run for run in runs if run.metrics and run.metrics.out_of_time]
+    return left_out("Out of time before the last epoch, and counted", early)
 
 
-def left_out_lines(why: str, runs: Iterable[Run]) -> list[str]:
-    """Names the runs that a page leaves out; no lines if there are none."""
+def left_out(why: str, runs: Iterable[Run]) -> str:
+    """Names the runs that a page leaves out; nothing if there are none."""
     names = sorted(run.name for run in runs)
-    return [f"{why}: {', '.join(names)}.", ""] if names else []
+    return f"{why}: {', '.join(names)}." if names else ""

@@ -5,14 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.lab import paper
-from reprt.files import write_text
-from reprt.lab.pages.escaping import code, in_markdown
-from reprt.lab.pages.files import notes
-from reprt.lab.pages.provenance import left_out_lines, provenance_lines
-from reprt.lab.pages.registry import register
-from reprt.lab.pages.runs import read_texts
-from reprt.lab.pages.series import Series, by_settings
-from reprt.lab.pages.tables import markdown
+from reprt.lab.pages.frame import Group, by_settings
+from reprt.lab.pages.provenance import left_out, started
+from reprt.lab.pages.runs import notes, read_texts
+from reprt.lab.pages.tables import markdown, plain, write_filled
+from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
 LOSSES = ("train_loss", "val_loss")
@@ -22,87 +19,60 @@ HEAD = (
 ).split(" | ")
 
 
-@register(
-    "readings",
-    help="which reading of the paper comes nearest to its numbers",
-    files="readings.md",
-    folder="a folder with a folder of runs for each form of the text",
-    several_texts=True,
-)
-def write_readings(folder: Path, out: Path | None = None) -> Path:
+def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
     """Writes `readings.md` from runs on one pair, each a reading of the paper.
 
-    A file `notes.md` in the folder becomes part of the page.
-
-    Args:
-        folder: a folder with runs, or with a folder of them for each form of the text.
-        out: where the page goes; None for the same folder.
-
-    Returns:
-        The path of the page.
-
     Raises:
-        RunFolderError: if there is no run, or the paper has no such pair.
+        RunFolderError: if the paper has no such pair.
     """
     texts = read_texts(folder)
     runs = [run for text in texts for run in text]
-    pairs = sorted({run.settings["text"]["pair"] for run in runs})
+    pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
         raise RunFolderError(
             "Expected runs on one pair of Table 1. Received, in "
             f"{folder}: {', '.join(pairs)}."
         )
-    finished = [[run for run in text if run.metrics and run.log] for text in texts]
-    series = [each for text in finished for each in by_settings(text)]
-    unfinished = [run for run in runs if not (run.metrics and run.log)]
-    others = sorted(
-        {run.manifest["text"] for run in runs if not run.manifest["official_text"]}
-    )
-    named = ", ".join(map(in_markdown, others))
-    warning = [f"> **Not comparable with the paper:** {named}.", ""]
-    lines = [
-        f"# Readings of the paper: {pairs[0]}",
-        "",
-        *(warning if others else []),
-        "The paper leaves some things open, and this page tries them. Losses are "
-        "teacher-forced, as Keras reports them, after the last epoch. The distance is "
-        "that of both losses from the paper's two, in nats. The nearest comes first.",
-        "",
-        *notes(folder),
+    groups = [
+        group
+        for text in texts
+        for group in by_settings(run for run in text if run.metrics and run.log)
     ]
-    for model, result in paper.TABLE_1[pairs[0]].items():
-        own = [each for each in series if each.runs[0].preset == model]
-        lines += _table(model, result, own)
-    lines += [*left_out_lines("Not finished", unfinished), "## How it was run", ""]
-    for each in series:
-        for run in each.runs:
-            text = in_markdown(run.manifest["text"])
-            lines.append(f"- **{run.label}**, run {code(run.name)}, on {text}")
-            lines += [f"  - {line}" for line in provenance_lines(run)]
-    page = (out or folder) / "readings.md"
-    write_text(page, "\n".join([*lines, ""]))
-    return page
+    finished = [run for group in groups for run in group.table["run"]]
+    foreign = {plain(run.text) for run in runs if not run.manifest.official_text}
+    results = paper.TABLE_1[pairs[0]].items()
+    return write_filled(
+        out / "readings.md",
+        pair=pairs[0],
+        foreign=", ".join(sorted(foreign)),
+        notes=notes(folder),
+        sections="\n\n".join(_section(*result, groups) for result in results),
+        unfinished=left_out("Not finished", (r for r in runs if r not in finished)),
+        started=started(
+            (f"**{plain(run.label)}**, run `{run.name}`, on {plain(run.text)}", [run])
+            for run in finished
+        ),
+    )
 
 
-def distance(series: Series, result: paper.Result) -> float:
-    """Returns how far the mean losses are from the paper's."""
-    return math.hypot(*(series.mean(name) - getattr(result, name) for name in LOSSES))
-
-
-def _table(model, result, series: Sequence[Series]) -> list[str]:
-    theirs = [f"{result.train_loss:.2f}", f"{result.val_loss:.2f}"]
-    rows = [["paper", "", "", "1", *theirs, "", "", ""]]
-    for each in sorted(series, key=lambda each: distance(each, result)):
-        differences = [each.mean(name) - getattr(result, name) for name in LOSSES]
-        rows.append(
-            [
-                each.label,
-                in_markdown(each.runs[0].manifest["text"]),
-                ", ".join(each.departures) or "nothing",
-                str(len(each.runs)),
-                *(each.cell(name, 3) for name in LOSSES),
-                *(f"{difference:+.3f}" for difference in differences),
-                f"{distance(each, result):.3f}",
-            ]
-        )
-    return [f"## {model}", "", *markdown(HEAD, "lllrrrrrr", rows), ""]
+def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
+    """A table of the readings of a model, the nearest to the paper first."""
+    rows = []
+    for group in (each for each in groups if each.run.settings.preset == model):
+        means = [group.table[name].mean() for name in LOSSES]
+        gaps = [mean - getattr(result, name) for mean, name in zip(means, LOSSES)]
+        cells = [
+            plain(group.run.label),
+            plain(group.run.text),
+            group.run.departures or "nothing",
+            str(len(group.table)),
+            *(group.cell(name, 3) for name in LOSSES),
+            *(f"{gap:+.3f}" for gap in gaps),
+            f"{math.hypot(*gaps):.3f}",
+        ]
+        rows.append((math.hypot(*gaps), cells))
+    rows.sort(key=lambda row: row[0])
+    theirs = [f"{getattr(result, name):.2f}" for name in LOSSES]
+    first = ["paper", "", "", "1", *theirs, "", "", ""]
+    table = markdown(HEAD, [first, *(cells for _, cells in rows)], "lll")
+    return f"## {model}\n\n{table}"

@@ -1,282 +1,197 @@
 """Runs, live or frozen, as pages read them.
 
-A folder's runs are its run folders, those of its frozen experiment, and those that its
+A folder's runs are its run folders, those of its `runs.jsonl`, and those that its
 `selection.toml` takes from other folders:
 
     "../ablation/az_to_en" = ["baseline.text", "repe.text.0"]
 
-names a folder and the beginnings of its runs' names, up to a dot.
+names a folder and the beginnings of its runs' names, up to a dot. `page.toml` says how
+a page shows the models; what it leaves out is said by that of the other folder.
 """
 
-import collections
-import dataclasses
 import statistics
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from reprt.lab import paper
-from reprt.analysis.cost import Cost
-from reprt.files import is_unfinished
+from reprt.files import is_unfinished, read_text
+from reprt.lab.folder import RunFolder
+from reprt.lab.pages import SETTINGS
+from reprt.lab.recipe import Look, PageSettings, named
+from reprt.lab.records import Record, RunFolderError, read_records
 from reprt.presets import PRESETS
 from reprt.reading import read_toml
-from reprt.lab.pages.frozen import RUNS, Record, is_frozen, read_frozen
-from reprt.lab.recipe import named
-from reprt.lab.records import RunFolderError
-from reprt.training.settings import RunSettings, flat, usual_settings
-from reprt.schema import check
 
-SELECTION = "selection.toml"
-MEASURED = (
-    "parameters",
-    "peak_memory_bytes",
-    "val_prefix_loss_per_token",
-    "test_prefix_loss_per_token",
-    "test_bleu",
-)
-# Settings that are no departure from the paper, whatever they are.
-NO_DEPARTURES = {
-    "text.pair",
-    "text.source",
-    "training.bleu",
-    "training.checkpoint_minutes",
-    "training.deterministic",
-    "training.keep_every",
-    "training.seed",
-    "training.tensorboard",
-}
+RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
 
 
-@dataclasses.dataclass(frozen=True)
 class Run(Record):
-    """A run, as pages ask of it."""
+    """A run with its look."""
+
+    look: Look
 
     @property
-    def results(self) -> Mapping[str, Any]:
-        """Its metrics; empty while it is unfinished."""
-        return self.metrics or {}
-
-    @property
-    def preset(self) -> str:
-        return self.settings["preset"]
+    def name(self) -> str:
+        """MODEL, or MODEL.SCHEDULE.SEED."""
+        return self.settings.name
 
     @property
     def model(self) -> str:
-        """The model's name in its recipe; the run's is MODEL.SCHEDULE.SEED."""
+        """The model's name in its recipe."""
         return self.name.split(".")[0]
-
-    @property
-    def label(self) -> str:
-        """What pages call the model."""
-        return self.settings.get("label") or self.model
-
-    @property
-    def colour(self) -> str | None:
-        """The model's in pictures; None if its recipe gives none."""
-        return self.settings.get("colour")
-
-    @property
-    def reference(self) -> bool:
-        """Whether pages give the other models' differences from this one."""
-        return bool(self.settings.get("reference"))
 
     @property
     def schedule(self) -> str:
         return ".".join(self.name.split(".")[1:-1])
 
     @property
-    def schedule_dim(self) -> int | None:
-        """The paper's m, from which the rate follows; None where its peak is given."""
-        if "peak" in self.settings["schedule"]:
-            return None
-        own = self.settings["model"]["embedding_dim"]
-        return self.settings["schedule"].get("dim", own)
+    def label(self) -> str:
+        """What pages call the model."""
+        return self.look.label or self.model
+
+    @property
+    def seed(self) -> int:
+        return self.settings.training.seed
+
+    @property
+    def pair(self) -> str:
+        return self.settings.text.pair
+
+    @property
+    def text(self) -> str:
+        return self.manifest.text
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether its decoder sees words to come."""
+        return self.manifest.looks_ahead
+
+    @property
+    def departures(self) -> str:
+        return ", ".join(self.settings.departures)
 
     @property
     def rate(self) -> str:
         """What its learning rate follows from, in short."""
-        if self.schedule_dim is not None:
-            return f"m = {self.schedule_dim}"
-        schedule = self.settings["schedule"]
-        return f"{schedule['name']} from {schedule['peak']:g}"
-
-    @property
-    def seed(self) -> int:
-        return self.settings["training"]["seed"]
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether its decoder sees words to come, as its model said."""
-        return self.manifest["looks_ahead"]
-
-    @property
-    def paper(self) -> paper.Result | None:
-        """The paper's result; None for a variant of its models, or another pair."""
-        if self.departures:
-            return None
-        return paper.TABLE_1.get(self.settings["text"]["pair"], {}).get(self.preset)
-
-    @property
-    def departures(self) -> list[str]:
-        """The settings that are not the paper's."""
-        usual, here = flat(usual_settings(self.preset)), flat(self.settings)
-        # The paper's is as wide as the model's own embedding.
-        usual["schedule.dim"] = here["model.embedding_dim"]
-        return [
-            f"{name} = {value}"
-            for name, value in here.items()
-            if "." in name and name not in NO_DEPARTURES and value != usual.get(name)
-        ]
-
-    @property
-    def text_hashes(self) -> list[str]:
-        return [value for name, value in self.manifest.items() if "sha256" in name]
-
-    @property
-    def seconds(self) -> list[float]:
-        return [row["train_seconds"] for row in self.log]
-
-    @property
-    def seconds_an_epoch(self) -> float:
-        """The median of its epochs, which forgets one in which the machine slept."""
-        return statistics.median(self.seconds)
-
-    @property
-    def cost(self) -> Cost | None:
-        """What its training cost; None if its results do not tell."""
-        return Cost.of_results(self.results, sum(self.seconds))
-
-    @property
-    def last(self) -> Mapping[str, float]:
-        """The last epoch's row; of a mean of models, with its own validation losses."""
-        measured = ("val_loss", "val_loss_per_token")
-        own = {name: self.results[name] for name in measured if name in self.results}
-        return {**self.log[-1], **own}
+        if self.settings.schedule_dim is not None:
+            return f"m = {self.settings.schedule_dim}"
+        return f"{self.settings.schedule.name} from {self.settings.schedule.peak:g}"
 
     @property
     def numbers(self) -> dict[str, float]:
-        """What was measured; what was not measured yet is left out.
+        """What was measured; what was not is left out.
 
-        Losses are those of `last`: as Keras reports them, or per token.
+        Losses are the last epoch's, as Keras reports them or per token; those of a mean
+        of models are its own. The time of an epoch is the median, which forgets one in
+        which the machine slept.
         """
-        found: dict[str, float] = {"epochs": len(self.log)}
+        found: dict[str, float] = {}
         if self.log:
-            names = ("train_loss", "val_loss")
-            for name in (*names, *(f"{name}_per_token" for name in names)):
-                found[name] = self.last[name]
+            seconds = [row["train_seconds"] for row in self.log]
             tokens = statistics.median(row["train_tokens"] for row in self.log)
-            found["seconds_an_epoch"] = self.seconds_an_epoch
-            found["tokens_per_second"] = tokens / self.seconds_an_epoch
-        if self.cost:
-            found |= dataclasses.asdict(self.cost)
-        for name in MEASURED:
-            if name in self.results:
-                found[name] = self.results[name]
-        for score in self.results.get("test_scores", ()):
-            if (score["metric"], score["form"]) == ("chrF", "corpus tokens"):
-                found["test_chrf"] = score["value"]
-        return found
+            found = self.log[-1] | {
+                "train_seconds": sum(seconds),
+                "seconds_an_epoch": statistics.median(seconds),
+                "tokens_per_second": tokens / statistics.median(seconds),
+            }
+        if self.metrics:
+            found |= self.metrics.model_dump(exclude_none=True)
+            for score in self.metrics.test_scores:
+                if (score.metric, score.form) == ("chrF", "corpus tokens"):
+                    found["test_chrf"] = score.value
+        return found | {"epochs": len(self.log)}
 
 
-def read_texts(folder: Path) -> list[list[Run]]:
-    """Reads the runs of several texts, or of one; those of a text stand together.
+def page_settings(folder: Path, name: str | None = None) -> PageSettings:
+    """Returns what the `page.toml` in a folder says of its page.
 
     Args:
-        folder: a folder with runs, or with a folder of them for each text.
-
-    Raises:
-        RunFolderError: if there is no run.
+        folder: the folder.
+        name: the page, instead of the one that the file names. If neither does, trials
+            on one text are compared, and other runs on one text are reported on.
     """
-    texts: dict[tuple, list[Run]] = {}
-    for run in _read(folder, "*/config.toml", "*/*/config.toml"):
-        name = run.manifest["text"]
-        texts.setdefault((name.lower(), name, *run.text_hashes), []).append(run)
-    return [texts[text] for text in sorted(texts)]
+    settings = _said(folder)
+    name = name or settings.name
+    if name is None:
+        runs, *others = read_texts(folder)
+        trials = any("." in run.name for run in runs)
+        name = "families" if others else "comparison" if trials else "report"
+    return settings.changed(name=name)
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Reads every run in a folder, the paper's models first.
+    """Returns the runs on one text in a folder, the paper's models first.
 
     Raises:
         RunFolderError: if there is none, or their texts or vocabularies differ: their
             losses cannot be compared then.
     """
-    runs = _read(folder, "*/config.toml")
-    for run in runs[1:]:
-        if run.text_hashes != runs[0].text_hashes:
-            raise RunFolderError(
-                f"Expected the runs in {folder} to be on the same text, with the same "
-                f"vocabularies. Those of {runs[0].name} and {run.name} differ."
-            )
+    runs, *others = read_texts(folder)
+    if others:
+        raise RunFolderError(
+            f"Expected the runs in {folder} to be on the same text, with the same "
+            f"vocabularies. Those of {runs[0].name} and {others[0][0].name} differ."
+        )
     return runs
 
 
-def _read(folder: Path, *configs: str) -> list[Run]:
-    runs = own_runs(folder, *configs)
+def read_texts(folder: Path) -> list[list[Run]]:
+    """Returns the runs in a folder, those on one text together.
+
+    Raises:
+        RunFolderError: if there is none.
+    """
+    runs = _own_runs(folder)
     path = folder / SELECTION
-    if path.exists():
-        selection = read_toml(path)
-        check(selection, dict[str, list[str]], str(path))
-        for other, names in selection.items():
-            there = own_runs(folder / other, *configs)
-            for name in names:
-                found = named(there, [name])
-                if not found:
-                    raise RunFolderError(
-                        f"Expected the runs of {path} to be in {folder / other}. "
-                        f"Received: {name!r}, which is not."
-                    )
-                runs += found
+    selection = read_toml(path) if path.exists() else {}
+    for other, beginnings in selection.items():
+        there = _own_runs(folder / other, _said(folder))
+        for each in beginnings:
+            if not named(there, [each]):
+                raise RunFolderError(
+                    f"Expected the runs of {path} to be in {folder / other}. Received: "
+                    f"{each!r}, which is not."
+                )
+        runs += named(there, beginnings)
     if not runs:
         raise RunFolderError(
             f"Expected a folder with run folders in it. Received: {folder}, without "
-            "any, and without the runs.csv of a frozen experiment."
-        )
-    counts = collections.Counter(
-        (run.manifest["text"], *run.text_hashes, run.name) for run in runs
-    )
-    twice = sorted(names[-1] for names, count in counts.items() if count > 1)
-    if twice:
-        raise RunFolderError(
-            f"Expected each run of {folder} once. Received {', '.join(twice)} more "
-            f"often: see its run folders, {RUNS} and {SELECTION}."
+            f"any, and without the {RUNS} of a frozen experiment."
         )
     presets = list(PRESETS)
-    return sorted(
-        runs,
-        key=lambda run: (-presets.index(run.preset), run.name != run.preset, run.name),
-    )
+    texts: dict[tuple, dict[tuple, Run]] = {}
+    for run in runs:  # one that is frozen and selected, or linked to, is one
+        text = run.text.lower(), run.text, run.manifest.hashes
+        preset = run.settings.preset
+        order = -presets.index(preset), run.name != preset, run.name
+        texts.setdefault(text, {})[order] = run
+    return [
+        [found[order] for order in sorted(found)] for _, found in sorted(texts.items())
+    ]
 
 
-def own_runs(folder: Path, *configs: str) -> list[Run]:
-    """Returns the runs that a folder itself holds.
+def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
+    """The runs that a folder itself holds, or its folders of texts."""
+    records = [
+        RunFolder(path.parent).record()
+        for pattern in ("*/config.toml", "*/*/config.toml")
+        for path in sorted(folder.glob(pattern))
+        if not is_unfinished(path.parent)
+    ]
+    if (folder / RUNS).exists():
+        records += read_records(folder / RUNS)
+    looks = _said(folder).models | first.models
+    models = [record.settings.name.split(".")[0] for record in records]
+    return [
+        Run(**dict(record), look=looks.get(model, Look()))
+        for record, model in zip(records, models)
+    ]
 
-    Args:
-        folder: the folder.
-        *configs: patterns of the `config.toml` of its run folders.
 
-    Raises:
-        RunFolderError: if the log of one has not the epochs that its results say.
-    """
-    from reprt.lab.folder import RunFolder  # which needs tomli-w
+def _said(folder: Path) -> PageSettings:
+    path = folder / SETTINGS
+    return PageSettings.read(read_toml(path) if path.exists() else {}, str(path))
 
-    runs = []
-    found = [path for each in configs for path in folder.glob(each)]
-    # A link may lead to a run once more.
-    for config in sorted({path.resolve(): path for path in found}.values()):
-        live = RunFolder(config.parent)
-        if is_unfinished(live.path):
-            continue
-        run = Run(live.settings(), live.manifest(), live.log(), live.metrics())
-        epochs = run.results.get("epochs", len(run.log))
-        if epochs != len(run.log):
-            raise RunFolderError(
-                f"Expected {live.path / 'log.csv'} to have {epochs} epochs, as "
-                f"metrics.json says. Received: {len(run.log)}."
-            )
-        runs.append(run)
-    if is_frozen(folder):
-        for record in read_frozen(folder):
-            settings = RunSettings.from_tables(record.settings, str(folder)).as_tables()
-            runs.append(Run(**{**vars(record), "settings": settings}))
-    return runs
+
+def notes(folder: Path) -> str:
+    """Returns the folder's `notes.md`, which its page takes in, or nothing."""
+    path = folder / NOTES
+    return read_text(path).strip() if path.exists() else ""

@@ -1,24 +1,25 @@
 """The paper's Table 1, with ours beside it."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from reprt.lab import paper
+import pandas as pd
+
 from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
-from reprt.lab.pages.escaping import in_latex, in_markdown
-from reprt.lab.pages.files import notes
-from reprt.lab.pages.provenance import provenance_lines
-from reprt.lab.pages.registry import register
-from reprt.lab.pages.runs import Run, read_texts
-from reprt.lab.pages.series import NOT_RUN, Series, by_settings
-from reprt.lab.pages.tables import csv_text, latex, markdown
+from reprt.lab import paper
+from reprt.lab.pages.frame import Group, by_settings
+from reprt.lab.pages.provenance import started
+from reprt.lab.pages.runs import Run, notes, read_texts
+from reprt.lab.pages.tables import latex, markdown, plain, write_filled
+from reprt.lab.recipe import PageSettings
 
 MODELS = paper.LABELS
-# What the paper prints of each model, and with how many digits.
+# What the paper prints of each model, with how many digits, and our name for it.
 PRINTED = {"epochs": 0, "train_loss": 2, "val_loss": 2, "seconds_an_epoch": 0}
+HEAD = ("epochs", "training loss", "validation loss", "seconds an epoch")
 BEYOND = {
     "val_loss_per_token": ("validation loss, teacher-forced", 3),
     "val_prefix_loss_per_token": ("validation loss, prefix", 3),
@@ -28,301 +29,176 @@ BEYOND = {
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
-NONE, BLANK = "–", " "
+BEYOND_HEAD = ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
+Texts = Mapping[str, Sequence[Sequence[Group]]]  # groups of each text, by pair
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A pair of languages: the paper's results and ours on one text.
-
-    Attributes:
-        pair: the pair's name.
-        manifest: of our runs, which names their text; None if there are none.
-        series: ours, the paper's models and variants of them.
-        first: whether it is the first row of its pair, which has the paper's line.
-    """
-
-    pair: str
-    manifest: Mapping[str, Any] | None = None
-    series: Sequence[Series] = ()
-    first: bool = True
-
-    @property
-    def official(self) -> bool:
-        return self.manifest is not None and self.manifest["official_text"]
-
-    @property
-    def published(self) -> Mapping[str, paper.Result]:
-        return paper.TABLE_1.get(self.pair, {})
-
-    @property
-    def ours(self) -> dict[str, Series]:
-        """Our results with the paper's two models.
-
-        Runs with the paper's settings; where there are none, those that are named after
-        its models, whose departures stand below the table.
-        """
-        found: dict[str, Series] = {}
-        for each in sorted(self.series, key=lambda each: len(each.departures)):
-            if each.model in MODELS:
-                found.setdefault(each.model, each)
-        return found
-
-    def paper_numbers(self, model: str) -> dict[str, float]:
-        if model not in self.published:
-            return {}
-        result = dataclasses.asdict(self.published[model])
-        return {**result, "seconds_an_epoch": result["seconds"]}
-
-    def difference(self, model: str, name: str) -> str:
-        """Ours minus the paper's, where the two can be compared."""
-        ours, theirs = self.ours.get(model), self.paper_numbers(model)
-        if not self.official or ours is None or not ours.values(name):
-            return NONE
-        if name not in theirs or name == "seconds_an_epoch":  # on other hardware
-            return NONE
-        return f"{ours.mean(name) - theirs[name]:+.{PRINTED[name]}f}"
-
-
-@register(
-    "table1",
-    help="the paper's Table 1 with ours beside it",
-    files="table1.md, .tex and .csv",
-    folder="a folder with a folder of runs for each text",
-    several_texts=True,
-    each_text="report",
-)
-def write_table1(folder: Path, out: Path | None = None) -> Path:
-    """Writes `table1.md`, `.tex` and `.csv` from the runs in a folder.
-
-    Args:
-        folder: a folder with runs, or with a folder of them for each text. A file
-            `notes.md` in it becomes part of the page.
-        out: where the files go; None for the same folder.
-
-    Returns:
-        The path of the page.
-
-    Raises:
-        RunFolderError: if there is no run.
-    """
-    rows, out = read_rows(folder), out or folder
-    write_text(out / "table1.csv", _csv(rows))
-    write_text(out / "table1.tex", f"{_latex(rows)}\n{_latex_beyond(rows)}")
-    page = out / "table1.md"
-    write_text(page, _page(rows, notes(folder)))
-    return page
-
-
-def read_rows(folder: Path) -> list[Row]:
-    """Returns the rows of Table 1 in its order, then those of other pairs.
-
-    Raises:
-        RunFolderError: if there is no run in the folder.
-    """
-    rows: dict[str, list[Row]] = {pair: [] for pair in PAIRS}
-    for runs in read_texts(folder):
-        begun = [run for run in runs if run.log]
-        if begun:
-            pair = begun[0].settings["text"]["pair"]
-            row = Row(pair, begun[0].manifest, _series(begun), not rows.get(pair))
-            rows.setdefault(pair, []).append(row)
-    return [row for pair, found in rows.items() for row in found or [Row(pair)]]
-
-
-def _series(runs: Sequence[Run]) -> list[Series]:
-    # A run that is under way has other epochs than the others.
-    finished = by_settings([run for run in runs if run.metrics])
-    return finished + [Series([run]) for run in runs if not run.metrics]
-
-
-def _lines(row: Row, written: Callable[[str], str] = str) -> list[list[str]]:
-    """The lines of one pair: its name, both sizes, whose, the cells of both models.
-
-    The name of the text is `written` as the table needs it.
-    """
-    lines = []
-    known = PAIRS.get(row.pair)
-    if known and row.published and row.first:
-        theirs = [
-            f"{row.paper_numbers(model)[name]:,.{digits}f}"
-            for model in MODELS
-            for name, digits in PRINTED.items()
-        ]
-        sizes = [f"{known.train:,}", f"{known.dev:,}"]
-        lines.append([row.pair, *sizes, "paper", *theirs])
-    first = [BLANK] * 3 if lines else [row.pair, BLANK, BLANK]
-    if row.manifest and not row.official:  # numbers on another text name it
-        pairs = row.manifest["sentence_pairs"]
-        first = [first[0], f"{pairs['train']:,}", f"{pairs['dev']:,}"]
-    lines.append([*first, _ours(row, written), *_our_cells(row)])
-    if row.official and row.ours:
-        differences = [
-            row.difference(model, name) for model in MODELS for name in PRINTED
-        ]
-        lines.append([*[BLANK] * 3, "ours − paper", *differences])
-    return lines
-
-
-def _ours(row: Row, written) -> str:
-    mark = "*" if any(each.departures for each in row.ours.values()) else ""
-    if row.manifest and not row.official:
-        return f"ours{mark}, on {written(row.manifest['text'])}: not comparable"
-    return f"ours{mark}"
-
-
-def _our_cells(row: Row) -> list[str]:
-    cells = []
-    for model in MODELS:
-        series = row.ours.get(model)
-        if series is None:
-            cells += [NOT_RUN, *[NONE] * (len(PRINTED) - 1)]
-            continue
-        epochs = sorted({len(run.log) for run in series.runs})
-        several = "–".join(str(n) for n in dict.fromkeys((epochs[0], epochs[-1])))
-        cells.append(several + ("" if series.finished else " so far"))
-        cells += [series.cell(name, n) for name, n in list(PRINTED.items())[1:]]
-    return cells
-
-
-def _page(rows: Sequence[Row], notes: Sequence[str]) -> str:
-    columns = ("epochs", "training loss", "validation loss", "seconds an epoch")
-    head = [f"{name}: {column}" for name in MODELS.values() for column in columns]
-    lines = [
-        "# Table 1",
-        "",
-        "Losses are teacher-forced, as Keras reports them, after the last epoch. The "
-        "published decoder then knows the mean and variance of words to come; “Beyond "
-        "the paper” below has the losses without them. Ours are mean ± standard "
-        "deviation where there are several seeds, and a run's seconds an epoch are a "
-        "median. The paper's seconds are those of two A100 GPUs, and ours are those of "
-        "the hardware named below.",
-        "",
-        *markdown(
-            ["pair", "train", "dev", "", *head],
-            "lrrl" + "r" * len(head),
-            [cells for row in rows for cells in _lines(row, in_markdown)],
+def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
+    """Writes `table1.md`, `.tex` and `.csv` from runs on one text or several."""
+    texts = read_pairs(folder)
+    groups = [group for found in texts.values() for text in found for group in text]
+    lines = [line for pair in texts for line in _lines(pair, texts[pair])]
+    departures = dict.fromkeys(
+        f"- \\* {plain(run.label)} on {plain(run.text)}: {run.departures}"
+        for run, _ in groups
+        if run.departures
+    )
+    if departures:
+        departures = {"Settings that are not the paper's:\n": None} | departures
+    write_text(out / "table1.csv", _csv(groups))
+    write_text(out / "table1.tex", _latex(lines, groups))
+    head = [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
+    return write_filled(
+        out / "table1.md",
+        table=markdown(["pair", "train", "dev", "", *head], lines, "lrrl"),
+        notes=notes(folder),
+        beyond=markdown(BEYOND_HEAD, _beyond(groups), "ll"),
+        departures="\n".join(departures),
+        started=started(
+            (
+                f"**{plain(run.label)}** on {plain(run.text)}, seed "
+                f"{', '.join(map(str, table['seed']))}:",
+                table["run"],
+            )
+            for run, table in groups
         ),
-        "",
-    ]
-    return "\n".join(
-        [*lines, *notes, *_beyond(rows), *_departures(rows), *_provenance(rows)]
     )
 
 
-def _beyond(rows) -> list[str]:
-    return [
-        "## Beyond the paper",
-        "",
-        "Losses here are means over tokens, in nats. The *prefix* loss gives the "
-        "decoder the words before each position and no others, as in a translation. "
-        "BLEU and chrF are those of greedy search on the test split, on corpus tokens.",
-        "",
-        *markdown(
-            _beyond_head(),
-            "llr" + "r" * len(BEYOND),
-            _beyond_cells(rows, in_markdown),
-        ),
-        "",
-    ]
+def read_pairs(folder: Path) -> Texts:
+    """Returns the groups on each text by pair, those of Table 1 in its order first."""
+    texts: dict[str, list[list[Group]]] = {pair: [] for pair in PAIRS}
+    for runs in read_texts(folder):
+        begun = [run for run in runs if run.log]
+        groups = by_settings(run for run in begun if run.metrics)
+        for run in (run for run in begun if not run.metrics):
+            groups += by_settings([run])  # which has other epochs than the others
+        if groups:
+            texts.setdefault(groups[0].run.pair, []).append(groups)
+    return texts
 
 
-def _beyond_head() -> list[str]:
-    return ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
+def nearest(groups: Iterable[Group]) -> dict[str, Group]:
+    """Returns ours of the paper's two models.
 
-
-def _beyond_cells(rows, written: Callable[[str], str] = str) -> list[list[str]]:
-    found = []
-    for row in rows:
-        for each in row.series:
-            cells = [each.cell(name, digits) for name, (_, digits) in BEYOND.items()]
-            name = f"{each.label}{'*' if each.departures else ''}"
-            text = written(row.manifest["text"])
-            found.append([text, name, str(len(each.runs)), *cells])
+    Runs with the paper's settings; where there are none, those that are named after
+    its models, whose departures stand below the table.
+    """
+    found: dict[str, Group] = {}
+    for group in sorted(groups, key=lambda group: len(group.run.settings.departures)):
+        if group.run.model in MODELS:
+            found.setdefault(group.run.model, group)
     return found
 
 
-def _departures(rows) -> list[str]:
-    found = dict.fromkeys(
-        f"- \\* {each.label} on {in_markdown(row.manifest['text'])}: "
-        + ", ".join(each.departures)
-        for row in rows
-        for each in row.series
-        if each.departures
-    )
-    return ["Settings that are not the paper's:", "", *found, ""] if found else []
+def published(pair: str, model: str) -> dict[str, float]:
+    """Returns the paper's numbers by our names; none of other pairs and models."""
+    result = paper.TABLE_1.get(pair, {}).get(model)
+    return dict(zip(PRINTED, vars(result).values())) if result else {}
 
 
-def _provenance(rows) -> list[str]:
-    lines = ["## How it was run", ""]
-    for row in rows:
-        for each in row.series:
-            seeds = ", ".join(str(run.seed) for run in each.runs)
-            lines.append(
-                f"- **{each.label}** on {in_markdown(row.manifest['text'])}, "
-                f"seed {seeds}:"
-            )
-            ways = [line for run in each.runs for line in provenance_lines(run)]
-            lines += [f"  - {line}" for line in ways]
-    return [*lines, ""]
+def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
+    """The lines of one pair: its name, both sizes, whose, the cells of both models."""
+    lines = []
+    if pair in paper.TABLE_1:
+        sizes = [f"{size:,}" for size in (PAIRS[pair].train, PAIRS[pair].dev)]
+        theirs = [
+            f"{published(pair, model)[name]:,.{digits}f}"
+            for model in MODELS
+            for name, digits in PRINTED.items()
+        ]
+        lines.append([pair, *sizes, "paper", *theirs])
+    for groups in texts or [[]]:
+        ours, name = nearest(groups), "" if lines else pair
+        whose = "ours*" if any(run.departures for run, _ in ours.values()) else "ours"
+        cells = [cell for model in MODELS for cell in _cells(ours.get(model))]
+        if groups and not groups[0].run.manifest.official_text:  # it is named then
+            pairs = groups[0].run.manifest.sentence_pairs
+            whose += f", on {groups[0].run.text}: not comparable"
+            lines.append([name, f"{pairs.train:,}", f"{pairs.dev:,}", whose, *cells])
+            continue
+        lines.append([name, "", "", whose, *cells])
+        if ours:
+            places = itertools.product(MODELS, PRINTED)
+            gaps = [_gap(pair, ours, model, name) for model, name in places]
+            lines.append(["", "", "", "ours − paper", *gaps])
+    return lines
 
 
-def _latex(rows) -> str:
-    head = " & ".join(("epochs", "train", "val", "s/epoch") * len(MODELS))
+def _cells(group: Group | None) -> list[str]:
+    if group is None:
+        return ["not run", *["–"] * (len(PRINTED) - 1)]
+    epochs = dict.fromkeys(sorted(group.table["epochs"]))
+    several = "–".join(map(str, [*epochs][:: max(1, len(epochs) - 1)]))
+    state = "" if group.run.metrics else " so far"
+    return [
+        several + state,
+        *(group.cell(name, digits) for name, digits in [*PRINTED.items()][1:]),
+    ]
+
+
+def _gap(pair: str, ours: Mapping[str, Group], model: str, name: str) -> str:
+    """Ours minus the paper's."""
+    theirs = published(pair, model)
+    if name == "seconds_an_epoch" or model not in ours or not theirs:
+        return "–"  # the hardware is another
+    return f"{ours[model].table[name].mean() - theirs[name]:+.{PRINTED[name]}f}"
+
+
+def _beyond(groups: Sequence[Group]) -> list[list[str]]:
+    return [
+        [
+            group.run.text,
+            group.run.label + ("*" if group.run.departures else ""),
+            str(len(group.table)),
+            *(group.cell(name, digits) for name, (_, digits) in BEYOND.items()),
+        ]
+        for group in groups
+    ]
+
+
+def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
+    head = ["pair", "train", "dev", "", *("epochs", "train", "val", "s/epoch") * 2]
+    above, rule, body = latex(head, lines, "lrrl").partition("\\midrule\n")
     spans = " & ".join(
         rf"\multicolumn{{{len(PRINTED)}}}{{c}}{{{name}}}" for name in MODELS.values()
     )
-    table = latex(
-        "lrrl" + "r" * (len(PRINTED) * len(MODELS)),
-        [f"& & & & {spans}", f"pair & train & dev & & {head}"],
-        map(_lines, rows),
+    above = above.replace("\\toprule\n", f"\\toprule\n& & & & {spans} \\\\\n")
+    body = re.sub(r"\n (?=\S)", "\n\\\\addlinespace\n ", body)  # before a pair
+    beyond = latex(BEYOND_HEAD, _beyond(groups), "ll")
+    return (
+        f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n\n"
+        f"% Beyond the paper\n{beyond}\n"
     )
-    return "% \\usepackage{booktabs}\n" + table
 
 
-def _latex_beyond(rows) -> str:
-    head = " & ".join(map(in_latex, _beyond_head()))
-    table = latex("llr" + "r" * len(BEYOND), [head], [_beyond_cells(rows)])
-    return "% Beyond the paper\n" + table
+def _csv(groups: Sequence[Group]) -> str:
+    names = list(dict.fromkeys([*PRINTED, *BEYOND]))
+    theirs = pd.DataFrame(
+        {"pair": pair, "model": model, **published(pair, model)}
+        for pair, models in paper.TABLE_1.items()
+        for model in models
+    ).assign(source="paper", official_text=True, seeds=1)
+    theirs["text"] = "TED-HRLR " + theirs["pair"]
+    ours = pd.DataFrame(
+        {
+            "pair": run.pair,
+            "source": "ours",
+            "text": run.text,
+            "official_text": run.manifest.official_text,
+            "model": run.model,
+            "seeds": len(table),
+            **table[names].mean().round(5),
+            **table[names].std().round(5).add_suffix("_sd"),
+            "departures": "; ".join(run.settings.departures),
+            "commits": _commits(table["run"]),
+        }
+        for run, table in groups
+    )
+    found = pd.concat([theirs, ours])[list(ours)] if groups else theirs
+    return found.convert_dtypes().to_csv(index=False, lineterminator="\n")
 
 
-def _csv(rows) -> str:
-    names = [*PRINTED, *(name for name in BEYOND if name not in PRINTED)]
-    spreads = [f"{name}_sd" for name in names]
-    fields = ["pair", "source", "text", "official_text", "model", "seeds", *names]
-    fields += [*spreads, "departures", "commits"]
-    found = []
-    for pair, results in paper.TABLE_1.items():
-        for model in results:
-            numbers = Row(pair).paper_numbers(model)
-            found.append(
-                {
-                    "pair": pair,
-                    "source": "paper",
-                    "text": f"TED-HRLR {pair}",
-                    "official_text": True,
-                    "model": model,
-                    "seeds": 1,
-                    **{name: numbers[name] for name in PRINTED},
-                }
-            )
-    for row in rows:
-        for each in row.series:
-            means = {n: each.mean(n) for n in names if each.values(n)}
-            deviations = {f"{n}_sd": each.deviation(n) for n in means}
-            commits = {s["commit"] for run in each.runs for s in run.manifest["starts"]}
-            found.append(
-                {
-                    "pair": row.pair,
-                    "source": "ours",
-                    "text": row.manifest["text"],
-                    "official_text": row.official,
-                    "model": each.model,
-                    "seeds": len(each.runs),
-                    **{n: round(value, 5) for n, value in means.items()},
-                    **{n: round(v, 5) for n, v in deviations.items() if v is not None},
-                    "departures": "; ".join(each.departures),
-                    "commits": " ".join(sorted(filter(None, commits))),
-                }
-            )
-    return csv_text(found, fields)
+def _commits(runs: Iterable[Run]) -> str:
+    starts = [start for run in runs for start in run.manifest.starts]
+    return " ".join(sorted({start.commit for start in starts if start.commit}))

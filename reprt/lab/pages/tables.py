@@ -1,133 +1,97 @@
-"""Tables in Markdown, CSV and LaTeX."""
+"""What pages are written with: templates, tables, and words that others chose.
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+`report.md` beside `report.py` is the template of that page, and so on.
+"""
+
+import re
+import string
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from reprt.lab.pages.escaping import in_latex
+from tabulate import tabulate
+
+from reprt.files import write_text
+
+# Signs that tabulate leaves as they are and LaTeX does not have.
+LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
+
+
+def write_filled(path: Path, **values: Any) -> Path:
+    """Writes a page from the template of its name, and returns its path."""
+    write_text(path, fill(path.stem, **values) + "\n")
+    return path
+
+
+def fill(template: str, **values: Any) -> str:
+    """Returns a template with its values.
+
+    A paragraph that has a place for a value that is empty, or for several, is left out.
+    """
+    text = resources.files(__package__).joinpath(f"{template}.md").read_text("utf-8")
+    paragraphs = []
+    for paragraph in text.strip().split("\n\n"):
+        places = [name for _, name, *_ in string.Formatter().parse(paragraph) if name]
+        if "" not in [values[place] for place in places]:
+            paragraphs.append(paragraph.replace("\n", " ").format(**values))
+    return "\n\n".join(paragraphs)
 
 
 def markdown(
-    head: Sequence[str], align: str, rows: Iterable[Sequence[str]]
-) -> list[str]:
-    """Returns a table's lines.
+    head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l"
+) -> str:
+    """Returns a table in Markdown.
 
     Args:
         head: the columns' names.
-        align: a letter a column, `"l"` or `"r"`.
-        rows: the cells of each line.
+        rows: the cells of each line; a short one is filled with dashes.
+        align: a letter for each of the first columns, `"l"` or `"r"`; the others are
+            numbers, and stand to the right.
 
     Example:
 
-    >>> print(*markdown(["loss", ""], "lr", [["training", "1.5"]]), sep="\\n")
-    | loss | |
-    |---|--:|
-    | training | 1.5 |
+    >>> print(markdown(["loss", "1", "2"], [["training", "1.5", "0.5"], ["prefix"]]))
+    | loss     |   1 |   2 |
+    |:---------|----:|----:|
+    | training | 1.5 | 0.5 |
+    | prefix   |   – |   – |
     """
-    rule = "".join({"l": "---|", "r": "--:|"}[letter] for letter in align)
-    return [_markdown_row(head), f"|{rule}", *map(_markdown_row, rows)]
+    cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    return _table(head, cells, align, "pipe")
 
 
-def _markdown_row(cells):
-    # A blank cell is one space wider than it says, any other two.
-    escaped = (cell.replace("|", r"\|") for cell in cells)
-    return "|" + "".join(f" {c} |" if c.strip() else f" {c}|" for c in escaped)
+def latex(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
+    """Returns a table for LaTeX's booktabs, with arguments as `markdown`."""
+    return _table(head, rows, align, "latex_booktabs").translate(LATEX)
 
 
-def epochs_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns a table of losses by epoch, in Markdown.
-
-    Args:
-        rows: what each line is of, and its losses, of as many epochs as there were.
-
-    Example:
-
-    >>> print(*epochs_table([["repe", "2.5", "1.5"], ["baseline", "3.5"]]), sep="\\n")
-    | loss | 1 | 2 |
-    |---|--:|--:|
-    | repe | 2.5 | 1.5 |
-    | baseline | 3.5 | – |
-    """
-    length = max(2, *map(len, rows))
-    return markdown(
-        ["loss", *map(str, range(1, length))],
-        "l" + "r" * (length - 1),
-        [[*row, *["–"] * (length - len(row))] for row in rows],
+def _table(head, rows, align, kind):
+    sides = [{"l": "left", "r": "right"}[each] for each in align.ljust(len(head), "r")]
+    return tabulate(
+        rows,
+        head,
+        kind,
+        colalign=sides,
+        disable_numparse=True,
+        missingval="–",
     )
 
 
-def csv_text(
-    rows: Sequence[Mapping[str, Any]], head: Sequence[str] | None = None
-) -> str:
-    """Returns the text of a CSV file; what a row does not have is left empty.
-
-    Args:
-        rows: values by column.
-        head: the columns; None for all, in the order in which they first come up.
-
-    Example:
-
-    >>> csv_text([{"run": "repe", "loss": 1.5}, {"run": "baseline"}])
-    'run,loss\\nrepe,1.5\\nbaseline,\\n'
-    """
-    if head is None:
-        head = list(dict.fromkeys(name for row in rows for name in row))
-    text = _Lines()
-    writer = csv.DictWriter(text, head, lineterminator=text.END)
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+def epochs_table(rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table of losses by epoch: what each line is of, and its losses."""
+    epochs = range(1, max(2, *map(len, rows)))
+    return markdown(["loss", *map(str, epochs)], rows)
 
 
-class _Lines(io.StringIO):
-    """What is written to it line by line ends its lines by a line feed alone.
+def plain(text: str) -> str:
+    r"""Returns words that others chose as Markdown shows them.
 
-    The writer quotes only the signs that end its own lines. Readers take a carriage
-    return for an end, too.
-    """
-
-    END = "\r\n"
-
-    def write(self, line):
-        return super().write(line.removesuffix(self.END) + "\n")
-
-
-def latex(
-    align: str, head: Iterable[str], groups: Iterable[Iterable[Sequence[str]]]
-) -> str:
-    """Returns a table for LaTeX's booktabs.
-
-    Args:
-        align: a letter a column.
-        head: the lines above the rule, as LaTeX has them.
-        groups: lines of cells, which are escaped; there is some space between groups.
+    A bar is markup only within a table, where `markdown` escapes it.
 
     Example:
 
-    >>> print(latex("lr", [r"pair & loss"], [[["az_to_en", "1.5 ± 0.1"]]]))
-    \\begin{tabular}{lr}
-    \\toprule
-    pair & loss \\\\
-    \\midrule
-    az\\_to\\_en & 1.5 $\\pm$ 0.1 \\\\
-    \\bottomrule
-    \\end{tabular}
-    <BLANKLINE>
+    >>> print(plain("5 * 3 <b>"))
+    5 \* 3 \<b>
     """
-    bodies = (
-        [f"{' & '.join(map(in_latex, cells))} \\\\" for cells in group]
-        for group in groups
-    )
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{align}}}",
-            r"\toprule",
-            *(f"{line} \\\\" for line in head),
-            r"\midrule",
-            "\n\\addlinespace\n".join("\n".join(lines) for lines in bodies),
-            r"\bottomrule",
-            r"\end{tabular}",
-            "",
-        ]
-    )
+    return re.sub(r"[\\`*<\[]", r"\\\g<0>", " ".join(text.split()))

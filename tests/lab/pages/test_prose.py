@@ -1,38 +1,28 @@
 """Every figure of README and results page is that of a frozen experiment."""
 
-import csv
 import functools
 import pathlib
 import re
-import statistics
 
 import pytest
 
-from reprt.presets import preset
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt.lab.pages.frame import by_schedule, runs_table, spread
 from reprt.lab.pages.runs import read_runs, read_texts
-from reprt.lab.pages.series import NOT_RUN, by_schedule, with_spread
-from reprt.lab.pages.table1 import read_rows
-from reprt.lab.recipe import load_recipe
+from reprt.lab.pages.table1 import nearest, published, read_pairs
+from reprt.presets import preset
 
-REPOSITORY = pathlib.Path(__file__).parents[1]
+REPOSITORY = pathlib.Path(__file__).parents[3]
 RESULTS = REPOSITORY / "experiments" / "results"
 README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
+OURS = "causal RePE: RMSNorm, query-key norm"
 
 
 def test_the_candidate_of_the_contest_is_the_preset():
-    recipe = load_recipe(REPOSITORY / "experiments" / "repaired.toml")
-    (model,) = {run.model for run in recipe.runs(False) if "qk-rms." in run.name}
-    assert model == preset("repe-causal")
-
-
-def test_no_sentence_is_kept_of_a_text_that_may_not_be_distributed():
-    for path in RESULTS.rglob("examples.csv"):
-        with path.open(encoding="utf-8", newline="") as file:
-            texts = {row["text"] for row in csv.DictReader(file)}
-        assert all(text.startswith("embedded corpus") for text in texts), path
+    runs = [run for run in measured("repaired", "pt_to_en") if run.model == "qk-rms"]
+    assert runs and all(run.settings.model == preset("repe-causal") for run in runs)
 
 
 def tables(path, mark):
@@ -42,44 +32,46 @@ def tables(path, mark):
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
-def series(folder):
-    runs = [run for run in read_runs(folder) if run.metrics]
-    return {(each.label, each.schedule_dim): each for each in by_schedule(runs)}
+def groups(folder):
+    table = runs_table(run for run in read_runs(folder) if run.metrics)
+    return {(g.run.label, g.run.settings.schedule_dim): g for g in by_schedule(table)}
+
+
+def mean(group, name):
+    return group.table[name].mean()
 
 
 @pytest.mark.parametrize("cells", tables(PAGE, "paired"), ids=" ".join)
 def test_differences_are_those_of_the_runs(cells):
     names, experiment, width, difference = cells
     one, other = names.split(" − ")
-    found = series(RESULTS / "ablation" / experiment)
+    found = groups(RESULTS / "ablation" / experiment)
     runs = found[one, int(width)], found[other, int(width)]
-    assert difference == with_spread(runs[0].differences(runs[1], CHOSEN_BY), 3, "+")
+    assert difference == spread(runs[0].differences(runs[1], CHOSEN_BY), 3, "+")
 
 
 @pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)
 def test_losses_beside_the_papers_are_those_of_the_runs(path):
-    (row,) = (row for row in read_rows(RESULTS / "table1") if row.pair == "az_to_en")
+    (az_to_en,) = read_pairs(RESULTS / "table1")["az_to_en"]
+    found = {group.run.label: group for group in nearest(az_to_en).values()}
     rows = tables(path, "table1")
-    labels = {each.label: name for name, each in row.ours.items()}
-    assert {cells[0] for cells in rows} == set(labels)
+    assert {cells[0] for cells in rows} == set(found)
     for label, theirs, ours, *_ in rows:
-        name = labels[label]
-        numbers = row.paper_numbers(name)
+        numbers = published("az_to_en", found[label].run.model)
         losses = ("train_loss", "val_loss")
         assert theirs == " / ".join(f"{numbers[loss]:.2f}" for loss in losses)
-        assert ours == " / ".join(row.ours[name].cell(loss, 2) for loss in losses)
+        assert ours == " / ".join(found[label].cell(loss, 2) for loss in losses)
 
 
 def test_what_was_found_has_the_numbers_of_the_leaks_page():
-    found = {label: runs for (label, _), runs in series(RESULTS / "leak").items()}
+    found = {label: runs for (label, _), runs in groups(RESULTS / "leak").items()}
     baseline = found["baseline"]
     behind = {
-        label: statistics.mean(each.differences(baseline, CHOSEN_BY))
+        label: each.differences(baseline, CHOSEN_BY).mean()
         for label, each in found.items()
     }
-    share = found["RePE without TokenNorm"].mean("parameters") / baseline.mean(
-        "parameters"
-    )
+    ours = found["RePE without TokenNorm"]
+    share = mean(ours, "parameters") / mean(baseline, "parameters")
     front, page = (" ".join(p.read_text("utf-8").split()) for p in (README, PAGE))
     assert f"{behind['RePE as published']:.2f} nats a token above" in front
     assert f"loss within {behind['RePE without TokenNorm']:.3f} nats" in front
@@ -93,7 +85,7 @@ def measured(experiment, pair):
     (runs,) = (
         [run for run in runs if CHOSEN_BY in run.numbers]
         for runs in read_texts(RESULTS / experiment)
-        if pair in runs[0].manifest["text"]
+        if pair in runs[0].text
     )
     return runs
 
@@ -101,7 +93,8 @@ def measured(experiment, pair):
 @functools.cache
 def best(experiment, pair):
     """Every model on this text at the rate that the validation split chose."""
-    return {each.label: each for each in choose(measured(experiment, pair))}
+    chosen = choose(runs_table(measured(experiment, pair)))
+    return {group.run.label: group for group in chosen}
 
 
 @pytest.mark.parametrize("cells", tables(CAUSAL, "ingredients"), ids=" ".join)
@@ -109,10 +102,10 @@ def test_ingredients_give_what_the_runs_say(cells):
     _, names, *differences = cells
     for text, difference in zip(("embedded", "pt_to_en"), differences, strict=True):
         found = best("repaired", text)
-        series = [found.get(name) for name in names.split(" − ")]
-        expected = NOT_RUN
-        if all(series):
-            expected = with_spread(series[0].differences(series[1], CHOSEN_BY), 3, "+")
+        one, other = (found.get(name) for name in names.split(" − "))
+        expected = "not run"
+        if one and other:
+            expected = spread(one.differences(other, CHOSEN_BY), 3, "+")
         assert difference == expected, text
 
 
@@ -123,30 +116,28 @@ def test_the_contest_has_the_numbers_of_the_runs():
     for label, *cells in rows:
         expected = []
         for text in texts:
-            one = text.get(label)
-            expected += [one.cell(LOSS, 3), one.cell(BLEU, 1)] if one else [NOT_RUN] * 2
+            group = text.get(label)
+            for name, digits in ((LOSS, 3), (BLEU, 1)):
+                expected.append(group.cell(name, digits) if group else "not run")
         assert cells == expected, label
 
 
 @pytest.mark.parametrize("pair", ["az_to_en", "gl_to_en", "pt_to_en"])
 def test_causal_repe_is_not_worse_than_the_whole_baseline_by_the_rule(pair):
     found = best("contest", pair)
-    ours, whole = found["causal RePE: RMSNorm, query-key norm"], found["baseline"]
-    assert ours.mean("parameters") <= 0.28 * whole.mean("parameters")
+    ours, whole = found[OURS], found["baseline"]
+    assert mean(ours, "parameters") <= 0.28 * mean(whole, "parameters")
     for worse in (ours.differences(whole, LOSS), whole.differences(ours, BLEU)):
-        assert statistics.mean(worse) <= 2 * statistics.stdev(worse)
+        assert worse.mean() <= 2 * worse.std()
 
 
 def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     page = " ".join(CAUSAL.read_text("utf-8").split())
     contest, screening = (best(name, "pt_to_en") for name in ("contest", "repaired"))
-    ours, rival = (
-        "causal RePE: RMSNorm, query-key norm",
-        "cut baseline, tied output, query-key norm",
-    )
+    ours, rival = OURS, "cut baseline, tied output, query-key norm"
     whole = contest["baseline"]
-    loss = with_spread(whole.differences(contest[ours], LOSS), 2)
-    bleu = with_spread(contest[ours].differences(whole, BLEU), 1)
+    loss = spread(whole.differences(contest[ours], LOSS), 2)
+    bleu = spread(contest[ours].differences(whole, BLEU), 1)
     assert f"RePE is ahead by {loss} nats and {bleu} BLEU" in page
     (middle,) = (
         run.numbers[CHOSEN_BY]
@@ -154,33 +145,33 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
         if run.name == "baseline.middle.1"
     )
     assert f"its validation loss ends at {middle:.2f}" in page
-    first, second = (run.numbers for run in whole.runs)
+    first, second = (run.numbers for run in whole.table["run"])
     ends = f"{second[CHOSEN_BY]:.2f}, where the first gives {first[CHOSEN_BY]:.2f}"
     assert f"the lowest rate gives {ends}" in page
     assert f"two seeds differ by {second[LOSS] - first[LOSS]:.2f} nats" in page
     small = best("contest", "gl_to_en")
-    loss = with_spread(small["baseline"].differences(small[ours], LOSS), 2)
-    bleu = with_spread(small[ours].differences(small["baseline"], BLEU), 1)
+    loss = spread(small["baseline"].differences(small[ours], LOSS), 2)
+    bleu = spread(small[ours].differences(small["baseline"], BLEU), 1)
     assert f"ahead there by {loss} nats and {bleu} BLEU" in page
     leads = [
-        found[rival].mean(CHOSEN_BY) - found[ours].mean(CHOSEN_BY)
+        mean(found[rival], CHOSEN_BY) - mean(found[ours], CHOSEN_BY)
         for found in (screening, contest)
     ]
     first, last = (f"{lead:.2f}" for lead in leads)
     assert f"is {first} in the validation loss after two epochs" in page
     assert f"and {last} after five of the contest" in page
-    late = series(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
-    loss = contest[ours].mean(CHOSEN_BY) - late.mean(CHOSEN_BY)
-    bleu = late.mean(BLEU) - contest[ours].mean(BLEU)
-    (run,) = late.runs
+    late = groups(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
+    loss = mean(contest[ours], CHOSEN_BY) - mean(late, CHOSEN_BY)
+    bleu = mean(late, BLEU) - mean(contest[ours], BLEU)
+    (run,) = late.table["run"]
     (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
-    here = whole.mean(CHOSEN_BY)
+    here = mean(whole, CHOSEN_BY)
     assert f"loss is {there:.2f} there, where the contest has {here:.2f}" in page
-    mine = contest[ours].mean(CHOSEN_BY)
+    mine = mean(contest[ours], CHOSEN_BY)
     assert f"Causal RePE's is {mine:.2f}" in page and here - there > (here - mine) / 2
     assert f"validation loss is {loss:.2f} lower than causal RePE's" in page
     modern = contest["modern Transformer of the baseline's size"]
-    loss = there - modern.mean(CHOSEN_BY)
+    loss = there - mean(modern, CHOSEN_BY)
     assert f"validation loss is {loss:.2f} lower than the whole baseline's" in page
     assert f"and its BLEU is {bleu:.1f} higher" in page
     runs = measured("repaired", "pt_to_en")

@@ -1,0 +1,117 @@
+"""One table of runs, and what pages compute of it: means, spreads, differences."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+
+from reprt.analysis.cost import COUNTED
+from reprt.lab.pages.runs import Run
+from reprt.lab.records import RunFolderError
+
+KEYS = "name text model label schedule seed rate looks_ahead departures".split()
+NUMBERS = (
+    *("epochs", "train_loss", "train_loss_per_token", "val_loss", "val_loss_per_token"),
+    *("val_prefix_loss_per_token", "test_prefix_loss_per_token"),
+    *("test_bleu", "test_chrf", "peak_memory_bytes", *COUNTED),
+    *("train_seconds", "seconds_an_epoch", "tokens_per_second"),
+)
+
+
+class Group(NamedTuple):
+    """Runs that differ by their seeds only.
+
+    Attributes:
+        run: the first, which tells what they have in common.
+        table: their rows.
+    """
+
+    run: Run
+    table: pd.DataFrame
+
+    @property
+    def rate(self) -> str:
+        return self.table["rate"].iloc[0]
+
+    @property
+    def ahead(self) -> str:
+        """Whether the decoder sees words to come, as tables have it."""
+        return "**yes**" if self.run.looks_ahead else "no"
+
+    def cell(self, name: str, digits: int) -> str:
+        """Returns the mean of a number and its standard deviation."""
+        values = self.table[name]
+        # Parameters are the settings' doing, and not the seeds'.
+        return spread(values[:1] if name == "parameters" else values, digits)
+
+    def differences(self, other: "Group", name: str) -> pd.Series:
+        """Returns, of each seed that both have, the difference of a number."""
+        ours, theirs = (each.table.set_index("seed")[name] for each in (self, other))
+        return (ours - theirs).dropna()
+
+
+def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
+    """Returns a row a run: `KEYS`, the run, and `NUMBERS`, NaN where not measured.
+
+    Where a model has two schedules whose rates read alike, for they differ in the
+    warm-up or the like, the schedule's name stands behind the rate.
+    """
+    rows = [
+        {**run.numbers, **{key: getattr(run, key) for key in KEYS}, "run": run}
+        for run in runs
+    ]
+    table = pd.DataFrame(rows, columns=[*KEYS, "run", *NUMBERS]).sort_values("name")
+    schedules = table.groupby(["model", "rate"])["schedule"].nunique()
+    alike = {rate for (_, rate), count in schedules.items() if count > 1}
+    longer = table["rate"] + ", " + table["schedule"]
+    return table.assign(rate=table["rate"].mask(table["rate"].isin(alike), longer))
+
+
+def grouped(table: pd.DataFrame, by: str) -> list[Group]:
+    """Returns a group for each model and value of a column, by the runs' names."""
+    groups = table.groupby(["model", by], sort=False)
+    return [Group(rows["run"].iloc[0], rows) for _, rows in groups]
+
+
+def by_settings(runs: Iterable[Run]) -> list[Group]:
+    """Returns a group for each model and its departures, the paper's own first."""
+    groups = grouped(runs_table(runs), "departures")
+    return sorted(groups, key=lambda group: len(group.run.settings.departures))
+
+
+def by_schedule(table: pd.DataFrame) -> list[Group]:
+    """Returns a group for each model and schedule, by their names.
+
+    Raises:
+        RunFolderError: if runs of one differ by more than their seeds.
+    """
+    groups = grouped(table, "schedule")
+    for one, rows in groups:
+        for other in rows["run"]:
+            differing = {*one.settings.departures} ^ {*other.settings.departures}
+            if differing:
+                raise RunFolderError(
+                    f"Expected {one.name} and {other.name} to differ by their seeds "
+                    f"only. Received other settings: {', '.join(sorted(differing))}."
+                )
+    return groups
+
+
+def spread(values: Iterable[float], digits: int, sign: str = "") -> str:
+    """Returns the mean of numbers and, of several, their standard deviation.
+
+    Args:
+        values: the numbers; those that are NaN do not count.
+        digits: after the point.
+        sign: `"+"` for differences, which are "–" if there is none.
+
+    Example:
+
+    >>> spread([1.0, 2.0], 2, "+"), spread([1200.0], 0), spread([], 2)
+    ('+1.50 ± 0.71', '1,200', 'not run')
+    """
+    numbers = pd.Series(values, dtype=float).dropna()
+    if numbers.empty:
+        return "–" if sign else "not run"
+    deviation = f" ± {numbers.std():,.{digits}f}" if len(numbers) > 1 else ""
+    return f"{numbers.mean():{sign},.{digits}f}{deviation}"

@@ -1,0 +1,62 @@
+"""What the pictures of pages have in common."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from reprt.files import whole_file
+from reprt.lab.pages.runs import Run
+
+# Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
+PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
+
+
+def colours(runs: Sequence[Run]) -> dict[str, str]:
+    """Returns the colours of the models that a picture shows, by their names.
+
+    They are those to which the page's settings give a colour. Where these give none,
+    they are the first ones, as many as can be told apart.
+    """
+    given = {run.model: run.look.colour for run in runs if run.look.colour}
+    return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
+
+
+def new_figure(rows: int, columns: int, figsize, **options):
+    """Returns a figure and its axes, of no window or notebook."""
+    figure = Figure(figsize=figsize, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def draw_log(axis, run: Run, loss: str, style: str, **look):
+    """Draws a loss of a run by epoch."""
+    epochs, losses = zip(*((row["epoch"], row[loss]) for row in run.log))
+    axis.plot(epochs, losses, style, **look)
+
+
+def finish_axis(axis, title: str, below: str):
+    axis.set_title(title, loc="left", fontsize=9)
+    axis.set_xlabel(below)
+    axis.grid(alpha=0.3, which="both")
+
+
+def add_legend(figure, labels: Mapping[str, str]):
+    """Says below all axes which label has which colour."""
+    lines = [Line2D([], [], color=colour, linewidth=3) for colour in labels.values()]
+    figure.legend(lines, labels, loc="outside lower center", ncols=3, fontsize=9)
+
+
+def save_figure(figure, path: Path):
+    """Writes a picture, whole or not at all; the same one gives the same file.
+
+    Dollars in its text are dollars, and not mathematics.
+    """
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    kind = path.suffix[1:]
+    metadata = {"Date": None} if kind == "svg" else {}
+    with whole_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "reprt"}):
+        figure.savefig(file, format=kind, dpi=120, metadata=metadata)

@@ -1,0 +1,74 @@
+"""The frozen experiments of the repository, and the pages on them."""
+
+import csv
+import io
+import pathlib
+import re
+
+import pytest
+
+from reprt.data.corpora import embedded
+from reprt.lab.pages import PAGES, write_page
+from reprt.lab.pages.runs import read_texts
+from reprt.lab.records import read_records
+
+RESULTS = pathlib.Path(__file__).parents[3] / "experiments" / "results"
+COMMITTED = sorted(path for name in PAGES for path in RESULTS.glob(f"**/{name}.md"))
+FROZEN = sorted(RESULTS.glob("**/runs.jsonl"))
+
+
+def name(path):
+    return str(path.relative_to(RESULTS))
+
+
+@pytest.mark.parametrize("page", COMMITTED, ids=name)
+def test_a_committed_page_is_written_again_from_the_runs_beside_it(
+    page, tmp_path, drawn
+):
+    """To the byte, and so is the CSV or LaTeX beside it."""
+    assert write_page(page.parent, out=tmp_path).name == page.name
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == (page.parent / path.name).read_bytes(), path.name
+
+
+def test_a_picture_is_drawn_again_and_the_same(tmp_path):
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        write_page(RESULTS / "figure3" / "standin_pt_to_en", out=folder)
+    for ending in ("png", "svg"):
+        first, second = (tmp_path / x / f"figure3.{ending}" for x in "ab")
+        assert first.read_bytes() == second.read_bytes()
+        assert first.stat().st_size > 50_000
+
+
+def test_every_run_is_still_there():
+    runs = [
+        run
+        for path in FROZEN
+        for text in read_texts(path.parent)
+        for run in text
+    ]
+    found = {(run.name, run.manifest.hashes, str(run.manifest.starts)) for run in runs}
+    assert len(found) == 357
+    assert not [path for path in RESULTS.glob("**/config.toml")]
+
+
+def test_no_sentence_is_kept_of_a_text_that_may_not_be_distributed():
+    records = [record for path in FROZEN for record in read_records(path)]
+    kept = {r.manifest.text for r in records if r.metrics and r.metrics.examples}
+    assert kept == {embedded.NAME}
+
+
+def test_the_tables_of_a_page_are_tables():
+    """Of as many cells in each line as in the head."""
+    for path in COMMITTED:
+        for table in re.findall(r"(?:^\|.*\n)+", path.read_text("utf-8"), re.M):
+            bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+            assert len(bars) == 1, table
+
+
+def test_a_table_of_runs_has_a_row_for_each_of_them():
+    for path in RESULTS.glob("**/comparison.csv"):
+        rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+        finished = [r for text in read_texts(path.parent) for r in text if r.metrics]
+        assert [row["run"] for row in rows] == sorted(run.name for run in finished)

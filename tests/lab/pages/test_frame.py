@@ -1,0 +1,154 @@
+"""What pages compute of runs: means, differences by seed, the choice of a rate."""
+
+import pytest
+from fake_runs import row
+
+from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt.lab.pages.frame import by_schedule, by_settings, runs_table, spread
+from reprt.lab.pages.runs import read_runs
+from reprt.lab.records import RunFolderError
+
+RATES = {
+    "high": {"peak": 2e-3},
+    "low": {"peak": 1e-3},
+    "late": {"peak": 1e-3, "warmup_steps": 9},
+}
+
+
+@pytest.fixture
+def table(add):
+    """A function that returns the table of runs: name, validation, test and BLEU."""
+
+    def table(*runs, **changes):
+        for name, *losses in runs:
+            _, schedule, seed = name.split(".")
+            measured = dict(zip((CHOSEN_BY, LOSS, BLEU), losses))
+            folder = add(
+                name,
+                [row(1, 4.0, 3.0)],
+                {**measured, "train_flops": 10**9},
+                schedule=RATES[schedule],
+                training={"seed": int(seed)},
+                **(changes if name == runs[-1][0] else {}),
+            )
+        return runs_table(read_runs(folder))
+
+    return table
+
+
+def test_differences_are_paired_by_the_seeds_that_both_have(table):
+    ours, theirs = by_schedule(
+        table(
+            ("repe.low.0", 2.0, 1.0, 30.0),
+            ("repe.low.1", 5.0, 1.0),
+            ("baseline.low.1", 1.0, 1.0, 20.0),
+            ("baseline.low.0", 1.5, 1.0, 10.0),
+            ("baseline.low.2", 99.0, 1.0, 10.0),
+        )
+    )[::-1]
+    assert list(ours.differences(theirs, CHOSEN_BY)) == [0.5, 4.0]
+    assert list(ours.differences(theirs, BLEU)) == [20.0]  # one was not measured
+    assert ours.cell(CHOSEN_BY, 2) == "3.50 ± 2.12" and ours.cell(BLEU, 1) == "30.0"
+    assert ours.cell("test_chrf", 1) == "not run"
+    assert ours.cell("parameters", 0) == "1,234,567"
+
+
+@pytest.mark.parametrize(
+    "values, digits, sign, text",
+    [
+        ([1.0, 2.0], 2, "+", "+1.50 ± 0.71"),
+        ([1234.5], 0, "", "1,234"),
+        ([2.0, float("nan")], 1, "", "2.0"),
+        ([float("nan")], 1, "", "not run"),
+        ([], 1, "+", "–"),
+    ],
+)
+def test_a_cell_has_the_mean_and_its_spread(values, digits, sign, text):
+    assert spread(values, digits, sign) == text
+
+
+def test_the_validation_split_chooses_the_rate_by_the_seeds_that_all_rates_have(table):
+    chosen = choose(
+        table(
+            ("repe.high.0", 2.0, 9.0),
+            ("repe.high.1", 2.5, 9.5),
+            ("repe.low.0", 3.0, 1.0),
+            ("baseline.high.0", 4.0, 5.0),
+            ("baseline.low.0", 3.5, 6.0),
+            ("baseline.low.1", 99.0, 7.0),
+        )
+    )
+    # The order is that of the test split, which has no say in the choice.
+    names = [(group.run.name, len(group.table)) for group in chosen]
+    assert names == [("baseline.low.0", 2), ("repe.high.0", 2)]
+
+
+def test_rates_without_a_common_seed_choose_none(table):
+    with pytest.raises(RunFolderError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"):
+        choose(table(("repe.high.0", 2.0, 3.0), ("repe.low.1", 1.0, 3.0)))
+
+
+def test_runs_that_differ_by_more_than_a_seed_are_no_group(table):
+    runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
+    with pytest.raises(RunFolderError, match="high.0 and repe.high.1 .*forward_dim"):
+        by_schedule(table(*runs, model={"feed_forward_dim": 7}))
+
+
+def test_two_schedules_with_one_peak_are_two_rates(table):
+    found = table(
+        ("repe.low.0", 3.0, 1.0), ("repe.late.0", 2.0, 5.0), ("repe.high.0", 2.0, 5.0)
+    )
+    assert dict(zip(found["schedule"], found["rate"])) == {
+        "low": "inverse_sqrt from 0.001, low",
+        "late": "inverse_sqrt from 0.001, late",
+        "high": "inverse_sqrt from 0.002",
+    }
+
+
+@pytest.mark.parametrize(
+    "tables, rate, departures",
+    [
+        ({}, "m = 64", ""),
+        ({"schedule": {"dim": 64}}, "m = 64", ""),
+        ({"schedule": {"dim": 128}}, "m = 128", "schedule.dim = 128"),
+        (
+            {"schedule": {"peak": 0.1}},
+            "inverse_sqrt from 0.1",
+            "schedule.peak = 0.1",
+        ),
+        (
+            {"schedule": {"name": "cosine", "warmup_steps": 4000}},
+            "cosine from 0.0006",
+            "schedule.name = cosine, schedule.peak = 0.0006, schedule.floor = 6e-05",
+        ),
+        ({"training": {"seed": 3, "tensorboard": True, "bleu": False}}, "m = 64", ""),
+        (
+            {"model": {"num_blocks": 4}, "training": {"epochs": 4}},
+            "m = 64",
+            "model.num_blocks = 4, training.epochs = 4",
+        ),
+    ],
+)
+def test_rates_and_departures_are_told_from_the_settings(add, tables, rate, departures):
+    (run,) = read_runs(add("repe", **tables))
+    assert (run.rate, run.departures) == (rate, departures)
+
+
+def test_the_papers_own_settings_come_first(add):
+    add("repe.equal.0", schedule={"dim": 128})
+    add("repe.text.1", training={"seed": 1})
+    runs = read_runs(add("repe.text.0"))
+    names = [list(group.table["name"]) for group in by_settings(runs)]
+    assert names == [["repe.text.0", "repe.text.1"], ["repe.equal.0"]]
+
+
+def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
+    rows = [row(epoch, 4.0, 3.0, 10.0) for epoch in (1, 2, 3)]
+    rows[-1] |= {"train_tokens": 600, "train_seconds": 1.0}
+    (run,) = read_runs(add("repe", rows))
+    assert run.numbers["tokens_per_second"] == 600
+
+
+def test_the_losses_of_a_mean_of_models_are_its_own(add):
+    (run,) = read_runs(add("repe", [row(1, 4.0, 3.0)], {"val_loss": 2.5}))
+    assert (run.numbers["val_loss"], run.numbers["train_loss"]) == (2.5, 4.0)

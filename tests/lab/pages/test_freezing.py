@@ -1,0 +1,150 @@
+"""Runs come back as they were, from folders, frozen files and other experiments."""
+
+import pytest
+from fake_runs import row
+
+from reprt.data.corpora.embedded import NAME as EMBEDDED
+from reprt.lab.pages import write_page
+from reprt.lab.pages.freeze import freeze
+from reprt.lab.pages.runs import page_settings, read_runs, read_texts
+from reprt.lab.records import RunFolderError
+
+EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}
+SCORE = {"metric": "chrF", "form": "corpus tokens", "value": 1e-7, "signature": "c|s"}
+METRICS = {
+    "parameters_without_tables": 10**6,
+    "train_source_tokens": 40_000,
+    "train_target_tokens": 12_000,
+    "train_flops": 3 * 10**17 + 1,
+    "val_prefix_loss_per_token": 1 / 3,
+    "test_bleu": 31.25,
+    "test_bleu_signature": "BLEU|corpus tokens",
+    "test_scores": [SCORE],
+    "examples": [EXAMPLE],
+}
+
+
+@pytest.fixture
+def live(add):
+    """A folder of two finished trials and one under way, in which much differs."""
+    rows = [row(1, 4.0, 1 / 3, 60.25), row(2, float("nan"), 2e-5)]
+    add("repe.text.3", rows, METRICS, EMBEDDED, training={"seed": 3, "hours": 10.0})
+    add("baseline.text.0", rows, METRICS, EMBEDDED, schedule={"dim": 64}, starts=2)
+    folder = add("repe-deep.text.0", rows[:1], None, EMBEDDED, model={"num_blocks": 4})
+    (folder / "page.toml").write_text('[models.repe]\nlabel = "ours"')
+    (folder / "notes.md").write_text("What a person has to say.\n")
+    return folder
+
+
+def test_a_run_comes_back_as_it_was(live, tmp_path_factory, drawn):
+    out = tmp_path_factory.mktemp("frozen")
+    place, unfinished = freeze(live, out)
+    assert place == out and unfinished == ["repe-deep.text.0"]
+    names = {path.name for path in out.iterdir()}
+    assert names >= {"runs.jsonl", "page.toml", "notes.md", "comparison.md"}
+    assert repr(read_runs(out)) == repr(read_runs(live))  # nan equals nothing
+    assert "ours" in {run.label for run in read_runs(out)}
+
+
+def test_sentences_of_others_texts_are_not_frozen(add, tmp_path_factory, drawn):
+    live = add("repe", [row(1, 4.0, 3.5)], METRICS)
+    out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+    word = "não".encode()
+    assert word in (live / "repe" / "metrics.json").read_bytes()
+    assert not [path for path in out.iterdir() if word in path.read_bytes()]
+    assert read_runs(out)[0].metrics.test_bleu == 31.25
+
+
+@pytest.mark.parametrize("page", ["comparison", "figure3", "report", "table1"])
+def test_a_page_is_the_same_of_live_and_frozen_runs(
+    live, tmp_path_factory, page, drawn
+):
+    frozen, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+    written = []
+    for folder in (live, frozen):
+        out = tmp_path_factory.mktemp("page")
+        assert "What a person has to say." in write_page(folder, page, out).read_text()
+        written.append({path.name: path.read_bytes() for path in out.iterdir()})
+    assert written[0] == written[1]
+
+
+def test_texts_are_frozen_together_and_keep_their_page(add, tmp_path_factory, drawn):
+    for text in ("TED-HRLR az_to_en", "az_to_en, tokenised"):
+        add("repe", [row(1, 4.0, 3.5)], {}, text, "az_to_en", under=text)
+        live = add("baseline", [row(1, 4.0, 3.5)], {}, text, "az_to_en", under=text)
+    (live / "page.toml").write_text('name = "readings"')
+    out, unfinished = freeze(live, tmp_path_factory.mktemp("frozen"))
+    assert not unfinished and [len(text) for text in read_texts(out)] == [2, 2]
+    assert (out / "readings.md").read_text() == write_page(live).read_text()
+    with pytest.raises(RunFolderError, match="on the same text, .* differ"):
+        write_page(live, "report")
+
+
+def test_a_frozen_experiment_grows_and_loses_no_finished_run(
+    live, add, tmp_path_factory, drawn
+):
+    out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+    add("repe-deep.text.1", [row(1, 4.0, 3.0)], {}, EMBEDDED, training={"seed": 1})
+    freeze(live, out)
+    assert len(read_runs(out)) == 4
+    before = (out / "runs.jsonl").read_bytes()
+    (live / "repe.text.3" / "metrics.json").unlink()
+    config = live / "baseline.text.0" / "config.toml"
+    config.write_text(config.read_text().replace("seed = 0", "seed = 4"))
+    with pytest.raises(RunFolderError, match="finished: baseline.text.0, repe.text.3"):
+        freeze(live, out)
+    assert (out / "runs.jsonl").read_bytes() == before
+
+
+def test_a_folder_with_other_files_is_refused(live, tmp_path_factory):
+    out = tmp_path_factory.mktemp("mine")
+    (out / "letter.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="with other files. Choose another"):
+        freeze(live, out)
+    assert [path.name for path in out.iterdir()] == ["letter.txt"]
+
+
+def test_a_selection_takes_runs_of_other_folders_with_their_look(
+    live, tmp_path_factory, drawn
+):
+    frozen, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+    folder = tmp_path_factory.mktemp("page")
+    for there in (live, frozen):
+        names = '["repe", "repe.text.3", "baseline.text.0"]'
+        (folder / "selection.toml").write_text(f'"{there}" = {names}\n')
+        labels = {run.name: run.label for run in read_runs(folder)}
+        assert labels == {"baseline.text.0": "baseline", "repe.text.3": "ours"}
+    (folder / "page.toml").write_text('[models.repe]\nlabel = "mine"')
+    assert [run.label for run in read_runs(folder)] == ["baseline", "mine"]
+    (folder / "selection.toml").write_text(f'"{frozen}" = ["rep"]\n')
+    with pytest.raises(RunFolderError, match="selection.toml to be in .*'rep'"):
+        read_runs(folder)
+
+
+def test_a_damaged_line_is_named(live, tmp_path_factory, drawn):
+    out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
+    text = (out / "runs.jsonl").read_text().replace('"seed":3', '"seed":"three"')
+    (out / "runs.jsonl").write_text(text)
+    with pytest.raises(ValueError, match="'settings.training.seed' in line 3 of"):
+        read_runs(out)
+
+
+def test_a_folder_without_runs_is_refused(tmp_path, add):
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(RunFolderError, match="with run folders in it"):
+            write_page(folder)
+    folder = add("repe", [row(1, 3.0, 2.0)])
+    (folder / "repe").rename(folder / ".reprt-0123456789ab")  # it is being made
+    with pytest.raises(RunFolderError, match="with run folders in it"):
+        freeze(folder)
+
+
+def test_trials_are_compared_and_other_runs_reported_on(add):
+    runs, trials = add("repe", under="a") / "a", add("repe.0", under="b") / "b"
+    assert page_settings(runs).name == "report"
+    assert page_settings(trials).name == "comparison"
+    assert page_settings(trials, "table1").name == "table1"
+    add("repe.0", text="another", under="b/another")
+    assert page_settings(trials).name == "families"
+    (trials / "page.toml").write_text('name = "figure3"')
+    assert page_settings(trials).name == "figure3"

@@ -1,0 +1,270 @@
+"""Each page says what the files of runs say, and what was not run."""
+
+import re
+
+import numpy as np
+import pytest
+from fake_runs import row
+
+from reprt.data.corpora.embedded import NAME as EMBEDDED
+from reprt.lab import paper
+from reprt.lab.pages import PAGES, write_page
+from reprt.lab.pages.evaluation import evaluation_table
+from reprt.lab.pages.figure3 import bootstrap_interval
+from reprt.lab.records import RunFolderError
+
+AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
+PREFIX, TEST = "val_prefix_loss_per_token", "test_prefix_loss_per_token"
+COST = {
+    "parameters_without_tables": 1000,
+    "train_source_tokens": 10,
+    "train_target_tokens": 10,
+    "train_flops": 10**9,
+}
+
+pytestmark = pytest.mark.usefixtures("drawn")
+
+
+def page(folder, name):
+    return write_page(folder, name).read_text("utf-8")
+
+
+def lines(text, *cells):
+    """The cells of the table's lines that begin with these."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    return [row[len(cells) :] for row in rows if row[: len(cells)] == [*cells]]
+
+
+@pytest.mark.parametrize("name", set(PAGES) - {"readings"})
+def test_a_page_can_be_written_before_any_epoch_has_ended(add, name):
+    folder = add("repe.text.0")
+    (folder / "notes.md").write_text("What I *saw*.\n\né bom\n", encoding="utf-8")
+    text = page(folder, name)
+    assert "not run" in text or "Not finished: repe.text.0." in text
+    assert "\n\nWhat I *saw*.\n\né bom\n\n" in text and "\n\n\n" not in text
+
+
+def test_official_results_stand_beside_the_papers_with_the_difference(add):
+    add("repe", [row(1, 3.0, 2.0), row(2, 1.25, 1.5)], {"test_bleu": 31.24})
+    text = page(add("baseline", [row(1, 1.84, 2.1, 120.0)], {}), "report")
+    assert text.startswith("# RePE and its baseline on TED-HRLR pt_to_en\n")
+    assert "not comparable" not in text.lower()
+    theirs = "10,184,162 (on pt_to_en) | 10 | 1.84 | 2.13 | 4,049 | 1.00 | –"
+    assert lines(text, "baseline", "paper") == [theirs.split(" | ")]
+    ours = "1,234,567 | 2 | 1.250 | 1.500 | 60.0 (60.0 to 60.0) | 2.00 | 31.2"
+    assert lines(text, "repe", "ours") == [ours.split(" | ")]
+    assert lines(text, "repe", "ours − paper")[0][2:4] == ["+0.03", "-0.03"]
+    assert lines(text, "repe, ours, validation") == [["2.00", "1.50", *["–"] * 8]]
+    assert "baseline 1.841 / 2.101; repe 1.251 / 1.501" in text
+    assert "**Read the losses of repe with care.**" in text
+    assert "preset `repe`, seed 0; 2 minutes of training." in text
+
+
+def test_every_number_on_another_text_carries_its_name(add):
+    example = {"source": "o *1*", "reference": "a | b", "translation": "<hi>"}
+    add("repe", [row(1, 3.0, 2.0)], {"examples": [example], PREFIX: 3.25}, EMBEDDED)
+    folder = add("baseline", [row(1, 4.0, 3.0)], {}, EMBEDDED)
+    text = page(folder, "report")
+    assert text.splitlines()[0].endswith("not comparable with the paper")
+    assert "> **Not comparable with the paper.**" in text and "− paper" not in text
+    whose = [", ".join(cells[:2]) for cells in lines(text)]
+    ours = [each for each in whose if re.match("(repe|baseline), [a-z]", each)]
+    assert len(ours) == 4 + 4 + 2  # results, losses by epoch, and those of the paper
+    for each in ours:
+        assert ("paper" if "not comparable" in each else EMBEDDED) in each
+    assert "- o \\*1\\*\n  - reference: a | b\n  - repe: \\<hi>\n" in text
+    assert lines(text, "repe", "2.001") == [["3.250"]]  # the prefix loss
+
+
+def test_runs_under_way_variants_and_means_are_shown_as_such(add):
+    add("baseline")
+    mean = {"averaged_models": ["a", "b"], "val_loss": 1.75}
+    add("repe-wide", [row(1, 3.0, 2.0)], mean, schedule={"dim": 128})
+    text = page(add("repe", [row(1, 3.0, 2.0)], starts=2), "report")
+    assert lines(text, "repe", "ours", "–", "1 so far", "3.000", "2.000", "60.0")
+    assert lines(text, "baseline", "ours", "–", "0 so far", "not run")
+    assert "run `repe-wide`, preset `repe` with schedule.dim = 128, seed 0;" in text
+    assert lines(text, "repe-wide", "ours", "1,234,567", "1", "3.000", "1.750")
+    assert "The model of repe-wide (of 2) is a mean of the last models" in text
+    assert "ours − paper" not in text and text.count(", commit `") == 4
+
+
+def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
+    add("baseline.0", [row(1, 9.0, 9.0), row(2, 4.5, 4.0)], {}, **AZ)
+    add("repe.0", [row(1, 4.0, 3.5, 10.0)], {}, **AZ, training={"seed": 3})
+    folder = add("repe.1", [row(1, 5.0, 3.7, 30.0)], {TEST: 1.0}, **AZ)
+    text = page(folder, "table1")
+    for pair, models in paper.TABLE_1.items():
+        ((_, _, whose, *cells),) = lines(text, pair)
+        numbers = [float(cell.replace(",", "")) for cell in cells]
+        assert numbers == [n for each in models.values() for n in vars(each).values()]
+    ours = "2 | 4.50 | 4.00 | 60 | 1 | 4.50 ± 0.71 | 3.60 ± 0.14 | 20 ± 14"
+    assert lines(text, "", "", "", "ours")[0] == ours.split(" | ")
+    assert len(lines(text, "", "", "", "ours", "not run")) == 13
+    # The paper: 10 epochs, 4.34 and 4.23; 10 epochs, 4.32 and 4.22.
+    gaps = "-8 | +0.16 | -0.23 | – | -9 | +0.18 | -0.62 | –"
+    assert lines(text, "", "", "", "ours − paper") == [gaps.split(" | ")]
+    latex = (folder / "table1.tex").read_text().split("% Beyond the paper")
+    rows = [line for line in latex[0].splitlines() if line.endswith(r"\\")]
+    assert {row.count("&") for row in rows if "multicolumn" not in row} == {11}
+    assert len(rows) == 2 + 14 * 2 + 1 and latex[0].count("addlinespace") == 13
+    assert r"az\_to\_en" in latex[1] and not re.search(r"(?<!\\)_|±|−", latex[1])
+    table = (folder / "table1.csv").read_text().splitlines()
+    assert len(table) == 1 + 28 + 2
+    assert "az_to_en,ours,TED-HRLR az_to_en,True,repe,2,1,4.5,3.6," in table[-1]
+
+
+def test_table1_names_departures_and_other_texts(add):
+    mine = "az_to_en from mine (not TED)"
+    add("repe", [row(1, 1.0, 1.0)], {}, mine, "az_to_en", under="mine")
+    add("repe-wide", [row(1, 1.0, 1.0)], {}, **AZ, schedule={"dim": 128})
+    add("repe", [row(1, 4.0, 3.5)], {}, **AZ)
+    folder = add("baseline", [row(1, 2.0, 2.0)], {}, **AZ, training={"epochs": 1})
+    text = page(folder, "table1")
+    assert len(lines(text, "az_to_en", "5,946", "671", "paper")) == 1
+    assert lines(text, "", "33", "10", f"ours, on {mine}: not comparable")
+    assert lines(text, "", "", "", "ours*", "1", "2.00", "2.00", "60", "1", "4.00")
+    assert "\\* baseline on TED-HRLR az_to_en: training.epochs = 1" in text
+    assert lines(text, AZ["text"], "repe-wide*") and "\\* repe on" not in text
+
+
+def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
+    # The paper: 4.32 and 4.22 for RePE, 4.34 and 4.23 for its baseline.
+    padded = {"model": {"padding_in_statistics": True}}
+    add("repe.m64.0", [row(1, 3.92, 3.92)], {}, **AZ)
+    add("repe-padded.m64.0", [row(1, 4.32, 4.26)], {}, **AZ, **padded)
+    seed = {"training": {"seed": 1}}
+    add("repe-padded.m64.1", [row(1, 4.32, 4.20)], {}, **AZ, **padded, **seed)
+    folder = add("repe-table.m64.0", [row(1, 9.0, 9.0)], **AZ)
+    text = page(folder, "readings")
+    found = lines(text.split("## repe")[1])
+    assert [[row[0], *row[2:4], row[-1]] for row in found[2:]] == [
+        ["paper", "", "1", ""],
+        ["repe-padded", "model.padding_in_statistics = True", "2", "0.010"],
+        ["repe", "nothing", "1", "0.500"],
+    ]
+    assert "Not finished: repe-table.m64.0." in text
+    folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
+    with pytest.raises(RunFolderError, match="one pair of Table 1. .*: az_to_en, de"):
+        write_page(folder, "readings")
+
+
+def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
+    add("repe.text.0", [row(1, 4.0, 3.0), row(2, 3.0, 2.0)], {})
+    add("repe.text.1", [row(1, 6.0, 5.0)], training={"seed": 1})
+    add("repe.equal.0", [row(1, 9.0, 9.0)], {}, schedule={"dim": 128})
+    folder = add("repe-prefix.text.0", [row(1, 1.0, 1.0)], {})
+    text = page(folder, "figure3")
+    assert "by their seeds: baseline: not run, RePE as published: 2." in text
+    name = "RePE as published, training, ours"
+    assert lines(text, name)[0][:3] == ["5.00 (4.00–6.00)", "3.00", "–"]
+    assert lines(text, "baseline, training, ours", "not run")
+    assert lines(text, "baseline", "not run", "4,297.8 ± 675.8")
+    assert "repe**, seed 1, under way" in text
+    numbers = (folder / "figure3.csv").read_text()
+    assert "TED-HRLR pt_to_en,ours,repe,train_loss,1,2,5.0,4.0,6.0\n" in numbers
+    assert "TED-HRLR pt_to_en,ours,repe,train_loss,2,1,3.0,,\n" in numbers
+    assert numbers.count(",paper,") == 40
+    png, svg = drawn
+    for figure in (png, svg):
+        drawn_lines = figure.axes[0].lines
+        curves = {line.get_label(): [*line.get_ydata()] for line in drawn_lines}
+        assert curves[f"{name} (trials: 2)"] == [5.0, 3.0]
+        assert curves["baseline, validation, ours (not run)"] == []
+
+
+def test_the_interval_covers_the_mean_about_as_often_as_it_says():
+    random = np.random.default_rng(0)
+    intervals = [bootstrap_interval(random.normal(size=10)) for _ in range(300)]
+    covered = np.mean([low < 0 < high for low, high in intervals])
+    # The percentile bootstrap of ten values is somewhat too narrow.
+    assert 0.85 < covered < 0.97
+
+
+def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
+    equal, wide = {"schedule": {"dim": 128}}, {"model": {"embedding_dim": 128}}
+
+    def trial(name, forced, measured, **tables):
+        seed = {"training": {"seed": int(name[-1])}}
+        return add(name, [row(1, 3.0, forced - 0.001, 2.0)], measured, **seed, **tables)
+
+    trial("repe.equal.0", 1.0, {PREFIX: 3.0, "test_bleu": 4.0}, **equal)
+    trial("repe.equal.1", 2.0, {PREFIX: 5.0, "test_bleu": 6.0}, **equal)
+    trial("repe.equal.2", 2.0, None, **equal)
+    trial("repe-not.equal.0", 9.0, {}, **equal)  # which did not search
+    trial("baseline.text.0", 2.5, {PREFIX: 2.5, "test_bleu": 7.0}, **wide)
+    folder = trial("baseline.text.1", 2.5, {PREFIX: 3.5, "test_bleu": 9.0}, **wide)
+    text = page(folder, "comparison")
+    found = lines(text.split("## All on one schedule, m = 128")[1].split("##")[0])
+    base = "baseline | no | 2 | 1,234,567 | 2.500 ± 0.000 | 3.000 ± 0.707 | +0.500 | –"
+    repe = (
+        "repe | **yes** | 2 | 1,234,567 | 1.500 ± 0.707 | 4.000 ± 1.414 | +2.500 | "
+        "+1.000 ± 0.707"
+    )
+    other = "repe-not | **yes** | 1 | 1,234,567 | 9.000 | not run | – | –"
+    assert [" | ".join(row[:8]) for row in found[2:]] == [base, repe, other]
+    assert "Not finished: repe.equal.2." in text
+    assert (folder / "comparison.csv").read_text().count("\nrepe.equal") == 2
+    dots = [line for line in drawn[0].axes[0].lines if line.get_marker() == "o"]
+    filled = [[*d.get_xdata()] for d in dots if d.get_fillstyle() == "full"]
+    assert filled[:2] == [[2.5, 3.5], [3.0, 5.0]]
+
+
+def test_families_compare_the_best_rates_with_the_reference(add, drawn):
+    def trial(name, validation, test, bleu, rate, **more):
+        measured = {PREFIX: validation, TEST: test, "test_bleu": bleu, **COST, **more}
+        tables = {"schedule": {"peak": rate}, "training": {"seed": int(name[-1])}}
+        return add(name, [row(1, 4.0, validation)], measured, **tables)
+
+    trial("repe.high.0", 2.0, 9.0, 30.0, 2e-3)
+    trial("repe.high.1", 2.5, 9.5, 30.0, 2e-3, out_of_time=True)
+    trial("repe.low.0", 3.0, 1.0, 30.0, 1e-3, peak_memory_bytes=2**30)
+    trial("baseline.low.0", 3.5, 6.0, 31.0, 1e-3)
+    trial("baseline.low.1", 99.0, 7.0, 33.0, 1e-3)
+    add("repe-old.low.0", [row(1, 4.0, 3.0)], {PREFIX: 2.0})
+    folder = add("repe-new.low.0", [row(1, 4.0, 3.0)])
+    (folder / "page.toml").write_text(
+        'name = "families"\nreference = "baseline"\n'
+        'models.repe = { label = "a|b", colour = "#000000" }\n'
+    )
+    (folder / "notes.md").write_text("# Mine\n\n## What it says\n\nMuch.\n")
+    text = page(folder, None)
+    assert text.startswith("# Mine\n\nThe *prefix loss*")
+    assert "\n\n## What it says\n\nMuch.\n\n" in text
+    assert "The reference is baseline." in text
+    assert lines(text, "baseline", "no", "2", "6.500 ± 0.707", "–", "32.0 ± 1.4")
+    cells = (
+        "**yes** | 2 | 9.250 ± 0.354 | **+2.750 ± 0.354** | 30.0 ± 0.0 | -2.0 ± 1.4 | "
+        "not run | 1.00e9 | 60 | not run"
+    )
+    labelled = [line for line in text.splitlines() if line.startswith(r"| a\|b ")]
+    assert re.sub(" +", " ", labelled[0]) == rf"| a\|b | {cells} |"
+    assert "| 3.000 | **2.250 ± 0.354** |" in re.sub(" +", " ", labelled[1])
+    assert "| 1.20e5 | 1.00e9 | 0.017 | 1.67e7 |" in re.sub(" +", " ", labelled[2])
+    assert "Out of time before the last epoch, and counted: repe.high.1." in text
+    assert "Not finished: repe-new.low.0." in text
+    assert "Without these numbers: repe-old.low.0." in text
+    assert "  - 5 × `reprt train mine.toml`, commit `0123456789ab`" in text
+    curves, *_ = drawn[0].axes
+    assert sorted([*line.get_ydata()] for line in curves.lines) == [[2.001], [2.501]]
+
+
+def test_the_table_of_an_evaluation_has_losses_scores_and_signatures():
+    loss = {"per_token": 1.25, "mean_of_batches": 1.5, "tokens": 1200}
+    score = {"metric": "BLEU", "form": "detokenised", "value": 31.5, "signature": "a|b"}
+    search = {"beam_size": 4, "length_penalty": 0.6, "dtype": "float32"}
+    about = {"run": "repe", "text": "mine", "split": "test", "sentences": 10}
+    seconds = {"teacher_forced": 1.0, "prefix": 2.0, "translation": 3.0}
+    prefix = {**loss, "per_token": 1.75}
+    results = {"teacher_forced": loss, "prefix": prefix, "scores": [score]}
+    text = evaluation_table({**about, "search": search, "seconds": seconds, **results})
+    assert text.startswith("repe on the test split of the mine: 10 sentences, 1,200 t")
+    how = "BLEU, detokenised, beam search, 4 hypotheses, length penalty 0.6"
+    assert lines(text, how) == [["31.50", "3.0"]]
+    worth = "prefix − teacher-forced: what looking ahead is worth"
+    assert lines(text, worth, "+0.5000")
+    assert text.endswith("\n- BLEU, detokenised: `a|b`")
