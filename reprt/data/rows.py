@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt.files import opened, whole_file
+from reprt.files import whole_file
 
 SHARD = 2**18  # rows of a file
 _SHA256_SIZE = hashlib.sha256().digest_size
@@ -118,7 +118,7 @@ def read_rows(path: Path) -> Rows:
         FileNotFoundError: if there is no such file.
         ValueError: if it is damaged.
     """
-    with opened(path) as file:
+    with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size - _SHA256_SIZE
         sha, left = hashlib.sha256(), size
         while left > 0 and (block := file.read(min(left, _BLOCK))):

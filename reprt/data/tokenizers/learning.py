@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from reprt.data.tokenizers.base import Tokenizer
-from reprt.files import opened, whole_file
+from reprt.files import whole_file
 
 Kind = TypeVar("Kind", bound=Tokenizer)
 _SHA256_SIZE = 32
@@ -37,8 +37,7 @@ def learnt_once(
     """
     path = folder / f"{digest_of(asked, itertools.chain(*texts))}.learnt"
     with contextlib.suppress(FileNotFoundError):
-        with opened(path) as file:
-            held = file.read()
+        held = path.read_bytes()
         learnt = held[:-_SHA256_SIZE]
         if _sha256(learnt) == held[-_SHA256_SIZE:]:
             return tokenizer.from_bytes(learnt)
