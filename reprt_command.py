@@ -25,14 +25,14 @@ COUNT = click.IntRange(min=1)
 
 
 class _Sentences(click.Command):
-    """A command whose arguments may begin with a dash, and then need `--` before them."""
+    """A command whose arguments may begin with a dash; `--` must precede them."""
 
     def parse_args(self, ctx, args):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.message += " Put -- before sentences that begin with a dash."
-            raise
+            hint = "Put -- before sentences that begin with a dash."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
 
 
 def _do(work: str, *arguments: Any, **options: Any):
@@ -136,8 +136,10 @@ def _search(beam, length_penalty, max_tokens):
     metavar="ADDRESS",
     is_flag=False,
     flag_value="here",
-    help="Several runs at once, one a device, handed out by Ray: on this machine, or on "
-    "the cluster with this address, whose machines share --out.",
+    help=(
+        "Several runs at once, one a device, handed out by Ray: on this machine, or on "
+        "the cluster with this address, whose machines share --out."
+    ),
 )
 @click.option("--cpus", type=COUNT, default=1, help="With --ray, cores of each run.")
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus):

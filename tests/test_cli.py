@@ -16,8 +16,8 @@ import tiny_run
 from tiny_run import RECIPE, arguments
 
 import reprt
-from reprt_command import main
 from reprt.decoding.translator import Translation, Translator
+from reprt_command import main
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,8 +10,8 @@ import eager
 import naive
 import pytest
 
-from reprt_command import main
 from reprt.data.corpora import embedded
+from reprt_command import main
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 MODEL = """

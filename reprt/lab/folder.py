@@ -10,8 +10,14 @@ from typing import Any
 import tomli_w
 
 from reprt.data.encoding import EncodedCorpus
-from reprt.files import is_unfinished, lock_file, locked, whole_file, whole_folder
-from reprt.files import write_text
+from reprt.files import (
+    is_unfinished,
+    lock_file,
+    locked,
+    whole_file,
+    whole_folder,
+    write_text,
+)
 from reprt.lab.provenance import provenance
 from reprt.lab.records import (
     Epoch,
@@ -19,6 +25,7 @@ from reprt.lab.records import (
     Metrics,
     Record,
     RunFolderError,
+    SentencePairs,
     log_text,
     read_log,
 )
@@ -92,9 +99,9 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             unknown=text.unknown,
-            sentence_pairs={
-                name: len(getattr(text, name)) for name in ("train", "dev", "test")
-            },
+            sentence_pairs=SentencePairs(
+                train=len(text.train), dev=len(text.dev), test=len(text.test)
+            ),
         )
         if (self.path / "config.toml").exists():
             self._check_same(settings, manifest)

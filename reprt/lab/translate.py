@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ def translate(
         search: arguments of `reprt.decoding.BeamSearch`.
     """
     typed = not (sentences or file) and sys.stdin.isatty()
+    lines: Iterable[str]
     if sentences:
         lines = map(_in_utf8, sentences)
     elif file:

@@ -16,12 +16,12 @@ from variants import ALL, FAMILY
 
 from reprt import models
 from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
-from reprt_command import main
 from reprt.decoding.translator import Translator
-from reprt.presets import preset
+from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import power
 from reprt.lab.pages.tables import markdown
-from reprt.lab.folder import RunFolder
+from reprt.presets import preset
+from reprt_command import main
 
 SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}
 VARIANTS = ("repe", "baseline", *FAMILY)

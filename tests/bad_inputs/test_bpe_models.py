@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2 as messages
 
-from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPE, BPESettings
-from reprt.lab.recipe import load_recipe
 from reprt.lab.folder import RunFolder, RunFolderError
+from reprt.lab.recipe import load_recipe
+from reprt_command import main
 
 SETTINGS = {
     "separate": BPESettings(size=150),

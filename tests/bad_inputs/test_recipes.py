@@ -2,8 +2,8 @@
 
 import pytest
 
-from reprt_command import main
 from reprt.lab.recipe import load_recipe
+from reprt_command import main
 
 MODEL = "[models.repe]\npreset = 'repe'\n"
 

@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from reprt import files
 from reprt.decoding import export as exporting
-from reprt.training.checkpoint import save_checkpoint
 from reprt.lab.folder import RunFolder
+from reprt.training.checkpoint import save_checkpoint
 
 OURS = ".reprt-0123456789ab"
 

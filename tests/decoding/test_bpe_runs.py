@@ -8,7 +8,6 @@ import tensorflow as tf
 import tiny
 
 from reprt import models
-from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
@@ -16,6 +15,7 @@ from reprt.decoding.export import ExportedTranslator
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.training.settings import TextSettings
+from reprt_command import main
 
 SENTENCES = ["O homem", "", "a  casa", " \t ", "漢 a\u00a0casa", "a " * 20, "<en>"]
 TAGGED = BPESettings(size=150, shared=True, tags=True)

@@ -12,7 +12,6 @@ import tiny
 import variants
 
 from reprt import models
-from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
@@ -22,6 +21,7 @@ from reprt.decoding.ctranslate2_translator import CTranslate2Translator
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.training.settings import TextSettings
+from reprt_command import main
 
 PAD, UNKNOWN, START, END = range(4)
 NEVER = [PAD, START]

@@ -8,14 +8,14 @@ import tiny_run
 import toy_family
 from fake_runs import row
 
-from reprt_command import main
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.corpora import ted
-from reprt.lab.texts import find_runs
-from reprt.lab.plan import make_plan
-from reprt.progress import Progress
-from reprt.lab.recipe import load_recipe
 from reprt.lab.folder import RunFolder
+from reprt.lab.plan import make_plan
+from reprt.lab.recipe import load_recipe
+from reprt.lab.texts import find_runs
+from reprt.progress import Progress
+from reprt_command import main
 
 # Of a family whose arithmetic takes no time.
 RECIPE = tiny_run.TABLES.replace("epochs = 2", "epochs = 1") + """

@@ -9,8 +9,8 @@ from tiny import SOURCE, TARGET
 
 from reprt import models
 from reprt.analysis.audit import audit
-from reprt.training.settings import TranslationAndSourceSettings
 from reprt.training.objective import Objective, TranslationAndSource
+from reprt.training.settings import TranslationAndSourceSettings
 
 LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 

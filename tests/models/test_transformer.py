@@ -11,8 +11,8 @@ from formula import shaken
 from variants import ALL, GRID, sees_ahead
 
 from reprt import models
-from reprt.layers import padding_mask
 from reprt.lab.paper import PARAMETERS
+from reprt.layers import padding_mask
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 

@@ -9,14 +9,14 @@ from tiny import losses, to_the_end
 
 from reprt.layers import PMHA, RMSNorm
 from reprt.optimizers import make_optimizer
+from reprt.schedules import CosineSchedule, WarmupSchedule
+from reprt.training import trainer as loop
 from reprt.training.settings import (
     AdamSettings,
     AdamWSettings,
     CosineSettings,
     InverseSqrtSettings,
 )
-from reprt.schedules import CosineSchedule, WarmupSchedule
-from reprt.training import trainer as loop
 from reprt.training.tensorflow_backend import mirrored_strategy
 
 HALF = {

@@ -15,11 +15,11 @@ import tiny_run
 from tiny import losses, to_the_end
 
 from reprt import termination
-from reprt_command import main
-from reprt.training.checkpoint import CheckpointError
 from reprt.lab.folder import RunFolder
 from reprt.termination import Terminated
 from reprt.training import trainer as training
+from reprt.training.checkpoint import CheckpointError
+from reprt_command import main
 
 RECIPE = f"""
 [vocabulary]

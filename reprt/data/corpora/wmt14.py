@@ -256,7 +256,7 @@ def _joined(folder: Path) -> list[Joined]:
         ValueError: if it does not.
     """
     record = folder / RECORD
-    joined = read_json(record, list[Joined]) if record.exists() else []
+    joined = read_json(record) if record.exists() else []
     again = f"Remove {folder}; the command makes it again."
     names = [part.name for part in TRAIN[: len(joined)]]
     sizes = [part["bytes"] for part in joined]
