@@ -47,7 +47,9 @@ def _split(context, parameter, values):
     return [each for value in values for each in value.split(",")]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="reprt", prog_name="reprt")
 def command():
     """Reinforced position embedding (RePE) against its baseline: train both, compare
@@ -330,12 +332,9 @@ def main(arguments=None) -> int:
     try:
         return command.main(arguments, prog_name="reprt", standalone_mode=False) or 0
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
-        print(
-            "\nInterrupted. `reprt train` goes on from its checkpoint.", file=sys.stderr
-        )
+        print("Interrupted. `reprt train` goes on from its checkpoint.", file=sys.stderr)
         return INTERRUPTED
     except SystemExit as error:
         if error.code == TERMINATED:

@@ -72,6 +72,8 @@ def find_runs(
                 )
                 instead = load_recipe(Path(recipe.fallback), recipe.overrides)
                 return find_runs(instead, only, out, progress)
+            if not recipe.pairs[1:]:
+                raise
             missing.append(error)
             # The search for TED tells at length where it looked.
             reason = str(error).splitlines()[0]

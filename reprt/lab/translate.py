@@ -37,7 +37,8 @@ def translate(
     if sentences:
         lines = map(_in_utf8, sentences)
     elif file:
-        lines = Lines.read(file)
+        with open(file, "rb") as opened:  # perhaps a pipe
+            lines = Lines.of(opened)
     else:
         lines = decoded(sys.stdin.buffer, "standard input")
     translator = Translator.load(run, **search)
