@@ -7,7 +7,7 @@ import pytest
 
 from reprt.files import held, lock_file, locked
 from reprt.reading import read_csv, read_json, read_toml
-from reprt.runs.run_folder import RunFolder
+from reprt.lab.folder import RunFolder
 
 
 def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):

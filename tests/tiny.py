@@ -6,6 +6,7 @@ import numpy as np
 
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.presets import preset
 from reprt.training.settings import RunSettings
 
 TINY = {
@@ -69,6 +70,8 @@ def settings(name="repe", model=None, **changes):
     }
     sizes = RECURRENT if name == "recurrent" else TINY
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
+    if getattr(preset(name), "shared_embedding", False):
+        tables["vocabulary"] = {"name": "bpe", "shared": True}
     run = {
         "name": name,
         "preset": name,

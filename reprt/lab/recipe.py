@@ -25,6 +25,7 @@ from reprt.training.settings import (
     Batching,
     Objective,
     Optimizer,
+    Preset,
     RunSettings,
     Schedule,
     TextSettings,
@@ -70,7 +71,7 @@ class ModelTable(OwnTables):
 
     model_config = pydantic.ConfigDict(extra="allow")
 
-    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+    preset: Preset
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -16,6 +16,21 @@ from reprt.settings import Positive, Settings, Share, Size, by_name
 Rate = Annotated[float, Field(gt=0, le=1)]
 
 
+def _is_preset(name: str) -> str:
+    if name not in PRESETS:
+        raise ValueError(
+            f"Expected a model named one of {', '.join(PRESETS)}. Received: {name!r}."
+        )
+    return name
+
+
+Preset = Annotated[
+    str,
+    pydantic.AfterValidator(_is_preset),
+    pydantic.WithJsonSchema({"type": "string", "enum": list(PRESETS)}),
+]
+
+
 class TextSettings(Settings):
     """The text."""
 
@@ -209,7 +224,7 @@ class RunSettings(Settings):
 
     name: str
     """The run's name: MODEL, or MODEL.SCHEDULE.SEED."""
-    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+    preset: Preset
     """The model that it is, or departs from."""
     model: Any
     """The architecture, of the settings class of the preset's family."""
