@@ -12,7 +12,6 @@ from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.spacing import detokenised
 from reprt.decoding.beam_search import BeamSearch
 from reprt.decoding.translator import Translation, Translator
-from reprt.lab.folder import RunFolderError
 
 SENTENCES = ["o homem sabe", "", "a casa", "ele não sabe que a casa é grande.", "e"]
 
