@@ -8,7 +8,7 @@ from formula import shaken
 from tiny import SOURCE, TARGET
 
 from reprt import models
-from reprt.analysis.audit import audit
+from reprt.analysis import audit
 from reprt.training.objective import Objective, TranslationAndSource
 from reprt.training.settings import TranslationAndSourceSettings
 
