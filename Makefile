@@ -14,7 +14,7 @@
 #   make bench-decoding    compare speed in translating with other packages
 #
 # PAIR=az_to_en       another of the 14 pairs, or one with the same layout
-# PAIRS="A B"         these pairs of Table 1 alone, in this order
+# PAIRS="A B"         only these pairs of Table 1, in this order
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
 # REPRT_TED=FOLDER    the place of the official text, searched first
 # PYTHON=python3.12   the interpreter to make the environment with
@@ -39,7 +39,7 @@ reproduce-pt-en: $(VENV)/train
 
 reproduce-table1: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/table1.toml \
-		$(if $(PAIRS),--pair $(PAIRS)) --text $(TEXT) $(ARGUMENTS)
+		$(addprefix --pair ,$(PAIRS)) --text $(TEXT) $(ARGUMENTS)
 
 reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
@@ -73,7 +73,7 @@ build/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)/docs $(shell find reprt -name
 		--ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec $<
 
 build/notebooks/5_reading_the_results.ipynb: $(shell find experiments/results \
-	-name '*.toml' -o -name '*.csv' -o -name 'provenance.json' -o -name notes.md)
+	-name '*.toml' -o -name '*.jsonl' -o -name notes.md)
 
 docs: $(VENV)/docs
 	$(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site

@@ -25,14 +25,14 @@ COUNT = click.IntRange(min=1)
 
 
 class _Sentences(click.Command):
-    """A command whose arguments may begin with a dash, and then need `--` before them."""
+    """A command whose arguments may begin with a dash; `--` must precede them."""
 
     def parse_args(self, ctx, args):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.message += " Put -- before sentences that begin with a dash."
-            raise
+            hint = "Put -- before sentences that begin with a dash."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
 
 
 def _do(work: str, *arguments: Any, **options: Any):
@@ -47,7 +47,9 @@ def _split(context, parameter, values):
     return [each for value in values for each in value.split(",")]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="reprt", prog_name="reprt")
 def command():
     """Reinforced position embedding (RePE) against its baseline: train both, compare
@@ -136,8 +138,10 @@ def _search(beam, length_penalty, max_tokens):
     metavar="ADDRESS",
     is_flag=False,
     flag_value="here",
-    help="Several runs at once, one a device, handed out by Ray: on this machine, or on "
-    "the cluster with this address, whose machines share --out.",
+    help=(
+        "Several runs at once, one a device, handed out by Ray: on this machine, or on "
+        "the cluster with this address, whose machines share --out."
+    ),
 )
 @click.option("--cpus", type=COUNT, default=1, help="With --ray, cores of each run.")
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
@@ -328,12 +332,9 @@ def main(arguments=None) -> int:
     try:
         return command.main(arguments, prog_name="reprt", standalone_mode=False) or 0
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
-        print(
-            "\nInterrupted. `reprt train` goes on from its checkpoint.", file=sys.stderr
-        )
+        click.echo("Interrupted. `reprt train` goes on from its checkpoint.", err=True)
         return INTERRUPTED
     except SystemExit as error:
         if error.code == TERMINATED:

@@ -173,6 +173,11 @@ def check_weights(weights, labels):
     Args:
         weights: shape of the weights; sizes that are not known yet are None.
         labels: shape of the labels.
+
+    Example:
+
+    >>> import reprt
+    >>> reprt.losses.check_weights((2,), labels=(2, 5))
     """
     weights, labels = tuple(weights), tuple(labels)
     rows, tokens = (*weights, 1, 1)[:2]

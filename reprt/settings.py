@@ -66,7 +66,7 @@ class Settings(pydantic.BaseModel):
         return self.model_validate({**dict(self), **overrides})
 
     def as_table(self) -> dict[str, Any]:
-        """Returns the settings as TOML and JSON hold them, without those that are None."""
+        """Returns the settings as TOML and JSON hold them; None is left out."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -75,8 +75,8 @@ def check_known(key: str, known):
     if key not in known:
         nearest = difflib.get_close_matches(str(key), known, n=1, cutoff=0)
         raise ValueError(
-            f"Unknown key {key!r}; the nearest known one is {nearest[0]!r}. Known keys: "
-            f"{', '.join(known)}."
+            f"Unknown key {key!r}; the nearest known one is {nearest[0]!r}. Known keys:"
+            f" {', '.join(known)}."
         )
 
 
@@ -95,28 +95,25 @@ def in_one_line(error: pydantic.ValidationError, where: str) -> str:
     )
 
 
-def one_of(*members: type[Settings]) -> Any:
-    """Returns the type of a table whose `name` chooses among members, by default the first.
+def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
+    """Lets the `name` of a table choose among classes; the first is the default.
 
     Args:
         *members: classes whose `name` has a default of its own.
     """
-    by_name = {each.model_fields["name"].default: each for each in members}
+    known = {each.model_fields["name"].default: each for each in members}
 
     def choose(values):
         if not isinstance(values, dict):
             return values
-        name = values.get("name", next(iter(by_name)))
-        if name not in tuple(by_name):  # any object may stand there
+        name = values.get("name", next(iter(known)))
+        if name not in tuple(known):  # any object may stand there
             raise ValueError(
-                f"Expected 'name' to be one of {tuple(by_name)}. Received: {name!r}."
+                f"Expected 'name' to be one of {tuple(known)}. Received: {name!r}."
             )
-        return by_name[name].model_validate(values)
+        return known[name].model_validate(values)
 
-    union: Any = members[0]
-    for each in members[1:]:
-        union = union | each
-    return Annotated[union, pydantic.BeforeValidator(choose)]
+    return pydantic.BeforeValidator(choose)
 
 
 class BlockSettings(Settings):
@@ -151,8 +148,8 @@ class BlockSettings(Settings):
     """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
     `"inverse_sqrt"` as eq. 28 prints, or `"none"`."""
     table: Table = "tutorial"
-    """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions that
-    are `"learned"`."""
+    """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions
+    that are `"learned"`."""
     max_length: Size = 2048
     """Longest sequence of either side, in tokens."""
     norm_place: NormPlace = "after"
@@ -162,8 +159,8 @@ class BlockSettings(Settings):
     attention_bias: bool = True
     """Whether attention's projections have biases."""
     query_key_norm: bool = False
-    """Whether each head's queries and keys have length 1, with a learnt scale instead of
-    1 / sqrt(key_dim)."""
+    """Whether each head's queries and keys have length 1, with a learnt scale instead
+    of 1 / sqrt(key_dim)."""
     activation: Activation = "relu"
     """The feed-forward network's."""
 
@@ -234,25 +231,25 @@ class TransformerConfig(BlockSettings):
     """What the embeddings of both sides go through: a `"token_norm"`, `"rms"` (each
     divided by its own root mean square) or `"none"`."""
     value: Literal["tokens", "states"]
-    """What attention weighs: `"tokens"`, the (normalised) embeddings, or `"states"`, the
-    key's own sequence."""
+    """What attention weighs: `"tokens"`, the (normalised) embeddings, or `"states"`,
+    the key's own sequence."""
     encoder_statistics: Statistics = "sequence"
     """What the source's TokenNorm runs over."""
     decoder_statistics: Statistics = "sequence"
-    """The same for the target; `"sequence"`, as published, lets a position see statistics
-    of later tokens, `"prefix"` does not."""
+    """The same for the target; `"sequence"`, as published, lets a position see
+    statistics of later tokens, `"prefix"` does not."""
     padding_in_statistics: bool = False
     """Whether padding rows count among a sequence's tokens. A sentence's result then
     depends on how far its batch was padded."""
     epsilon: Positive = 1e-6
     """That of the norm of embeddings."""
     final_norm: Literal["none", "decoder", "both"] = "none"
-    """Which stacks of blocks end with a LayerNormalization of their own where norms stand
-    before sublayers."""
+    """Which stacks of blocks end with a LayerNormalization of their own where norms
+    stand before sublayers."""
     output_tying: Literal["none", "tied", "projected"] = "none"
     """`"none"` for an output layer of its own. With `"tied"` its matrix is the target's
-    embedding table, without a bias; with `"projected"` a matrix (no bias) takes the states
-    to the embedding's width before that."""
+    embedding table, without a bias; with `"projected"` a matrix (no bias) takes the
+    states to the embedding's width before that."""
     shared_embedding: bool = False
     """Whether one table embeds both sides, which then have one vocabulary."""
 
@@ -326,11 +323,11 @@ class RecurrentConfig(Settings):
     embedding_dim: Size
     """Width m of the token embedding, and of what the output layer takes."""
     hidden_dim: Size
-    """Width n of each direction's states, of the decoder's states and of the attention's
-    scores."""
+    """Width n of each direction's states, of the decoder's states and of the
+    attention's scores."""
     attention: Literal["additive", "multiplicative"] = "additive"
-    """Its score: `"additive"` (Bahdanau et al. 2015) or `"multiplicative"` (Luong et al.
-    2015, "general")."""
+    """Its score: `"additive"` (Bahdanau et al. 2015) or `"multiplicative"` (Luong et
+    al. 2015, "general")."""
     dropout: Share = 0.2
     """Rate of dropout between layers."""
     max_length: Size = 2048

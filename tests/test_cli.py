@@ -16,8 +16,9 @@ import tiny_run
 from tiny_run import RECIPE, arguments
 
 import reprt
-from reprt_command import main
 from reprt.decoding.translator import Translation, Translator
+from reprt.lab.folder import RunFolder
+from reprt_command import main
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,12 +68,10 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
     title = report.splitlines()[0]
     assert title.startswith("# ") and title.endswith("not comparable with the paper")
     name = "pt_to_en from text (not the official TED-HRLR split)"
-    assert name in title and f"| repe | ours, {name} |" in report
+    assert name in title and f"ours, {name}" in report
     for model in ("baseline", "repe"):
         metrics = json.loads((out / model / "metrics.json").read_text())
         assert metrics["epochs"] == 2 and not metrics["out_of_time"]
-        assert metrics["last_epoch"]["epoch"] == 2
-        assert metrics["total_train_seconds"] > metrics["last_epoch"]["train_seconds"]
         assert 0 <= metrics["test_bleu"] <= 100
         assert len(metrics["examples"]) == 5
         manifest = json.loads((out / model / "manifest.json").read_text())
@@ -93,7 +92,7 @@ def test_the_report_can_be_written_again(finished, capsys):
     page = finished / "out" / "report.md"
     before = page.read_bytes()
     page.unlink()
-    assert main(["report", str(finished / "out")]) == 0
+    assert main(["page", str(finished / "out")]) == 0
     assert capsys.readouterr().out.strip() == str(page)
     assert page.read_bytes() == before
 
@@ -171,7 +170,7 @@ def test_a_mistake_is_one_line_and_status_2(recipe, capsys, more, message):
         (None, "Cannot read the recipe"),
         ("[training", "is not valid TOML"),
         ("[modles.repe]", "Unknown key 'modles'"),
-        ("", "has no [models]"),
+        ("", "Missing in"),
     ],
 )
 def test_a_bad_recipe_is_one_line_and_status_2(tmp_path, capsys, content, message):
@@ -184,26 +183,27 @@ def test_a_bad_recipe_is_one_line_and_status_2(tmp_path, capsys, content, messag
 
 
 def test_a_report_on_nothing_is_one_line_and_status_2(tmp_path, capsys):
-    assert main(["report", str(tmp_path)]) == 2
+    assert main(["page", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("reprt: Expected a folder with run folders in it.")
 
 
-@pytest.mark.parametrize(
-    "command, goes_on", [("translate", False), ("train", True)]
-)
+@pytest.mark.parametrize("command", ["translate", "train"])
 def test_an_interruption_is_status_130_and_told_what_goes_on(
-    tmp_path, monkeypatch, capsys, command, goes_on
+    tmp_path, monkeypatch, capsys, command
 ):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", interrupt)
     monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
-    assert main([command, str(tmp_path)]) == 130
-    told = capsys.readouterr().err
-    assert "Interrupted." in told
-    assert ("goes on from the last checkpoint" in told) == goes_on
+    assert (
+        main([command, str(tmp_path), *(["a"] if command == "translate" else [])])
+        == 130
+    )
+    output = capsys.readouterr()
+    assert "Interrupted. `reprt train` goes on from its checkpoint." in output.err
+    assert output.out == ""
 
 
 LINES = (
@@ -314,12 +314,10 @@ def test_a_sentence_taken_for_an_option_is_told_how_it_is_none(command, capsys):
     + ["--json RUN -- -uma --casa b", "-- RUN -uma --casa b"],
 )
 def test_after_dashes_every_argument_is_a_sentence(command, monkeypatch):
-    def translate(options):
-        assert options.sentences == ["-uma", "--casa", "b"]
-        return 7
-
-    monkeypatch.setattr("reprt.cli._translate", translate)
-    assert main(["translate", *command.split()]) == 7
+    given = []
+    monkeypatch.setattr("reprt.lab.translate.translate", lambda *all: given.append(all))
+    assert main(["translate", *command.split()]) == 0
+    assert given[0][1] == ("-uma", "--casa", "b")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -367,9 +365,7 @@ def test_several_translations_of_a_sentence(runs, translations, capsys):
     assert main(command) == 0
     expected = []
     for number, found in enumerate(translations, 1):
-        lines = [
-            f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives
-        ]
+        lines = [f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives]
         assert len(lines) == (2 if found.source.strip() else 0)
         expected += lines or [""]
     assert capsys.readouterr().out.splitlines() == expected
@@ -395,11 +391,10 @@ def test_translations_for_programs(runs, translations, capsys):
 @pytest.mark.parametrize(
     "more, message",
     [
-        (["a", "--file", "b"], "Expected sentences or --file. Received both."),
-        (["a", "--n-best", "5"], "--n-best to be at least 1 and at most --beam"),
+        (["a", "--file", __file__], "Expected sentences or --file. Received both."),
+        (["a", "--n-best", "5"], "--n-best to be at most --beam"),
         (["a"], "Expected {run} to be a run folder. `reprt train` makes"),
         (["--file", "/no/such/file"], "/no/such/file"),
-        (["a", "--beam", "1", "--length-penalty", "1"], "with a --beam of at least 2"),
     ],
 )
 def test_what_cannot_be_translated_is_one_line_and_status_2(
@@ -423,7 +418,7 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     prefix, forced = result["prefix"], result["teacher_forced"]
     assert prefix["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
     assert prefix["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
-    last = metrics["last_epoch"]
+    last = RunFolder(run).log()[-1]
     assert forced["mean_of_batches"] == pytest.approx(last["val_loss"], rel=1e-4)
     assert result["sentences"] == 5 and result["split"] == "dev"
     assert not (run / "evaluation-test.json").exists()
@@ -435,6 +430,7 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     result = json.loads((run / "evaluation-test.json").read_text("utf-8"))
     page = capsys.readouterr().out
     assert page == (run / "evaluation-test.md").read_text("utf-8")
+    page = re.sub(" +", " ", page)
     assert result["run"] == "baseline" and result["sentences"] == 6
     assert result["search"] == {
         **{"beam_size": 2, "length_penalty": 1, "max_tokens": 12, "dtype": "float32"},
@@ -645,44 +641,37 @@ def test_an_audit_of_what_is_no_model_has_no_verdict(average, damage, capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["train"], ["predict"], ["train", "a", "b"]])
-def test_a_wrong_usage_is_status_2(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: reprt")
+def test_a_wrong_usage_is_one_line_and_status_2(arguments, capsys):
+    assert main(arguments) == 2
+    told(capsys)
 
 
-COMMANDS = (
-    "train families figure3 readings report table1 freeze translate evaluate "
-    "attention export audit"
-).split()
+COMMANDS = "attention audit evaluate export freeze page schema train translate".split()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command, capsys):
-    for asked in ([command, "--help"], ["--help"]):
-        with pytest.raises(SystemExit) as stopped:
-            main(asked)
-        assert stopped.value.code == 0
-    its, all_of_them = capsys.readouterr().out.split("usage: reprt ")[1:]
-    assert its.startswith(f"{command} [-h]")
-    assert re.search(rf"^    {command}\b", all_of_them, re.MULTILINE)
+def test_every_command_explains_itself(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1], re.M) == COMMANDS
+    for command in COMMANDS:
+        assert main([command, "--help"]) == 0
+        assert f"Usage: reprt {command}" in capsys.readouterr().out
 
 
-def test_no_other_command_goes_unexplained(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert re.findall(r"^    (\w+)\b", capsys.readouterr().out, re.M) == COMMANDS
+def test_help_and_mistakes_load_nothing_of_the_package():
+    script = (
+        "import sys\n"
+        "from reprt_command import main\n"
+        "assert main(['train', '--help']) == 0 and main(['train']) == 2\n"
+        "assert not {'reprt', 'keras', 'numpy'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize(
     "arguments, start",
-    [
-        (["--version"], f"reprt {reprt.__version__}\n"),
-        (["--help"], "usage: reprt [-h] [--version] COMMAND ...\n"),
-        (["train", "--help"], "usage: reprt train [-h] "),
-    ],
+    [("--version", f"reprt, version {reprt.__version__}"), ("--help", "Usage: reprt")],
 )
 def test_the_package_is_the_command(arguments, start):
-    command = [sys.executable, "-m", "reprt", *arguments]
+    command = [sys.executable, "-m", "reprt", arguments]
     assert subprocess.check_output(command, text=True).startswith(start)

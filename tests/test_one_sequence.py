@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from reprt_command import main
 from reprt.decoding import beam_search
+from reprt_command import main
 
 TAGGED = """
 [vocabulary]

@@ -10,8 +10,10 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from reprt.cli import main
-from reprt.runs.run_folder import RunFolder
+from reprt.decoding.translator import Translator
+from reprt.lab.folder import RunFolder
+from reprt.models.saving import load_model
+from reprt_command import main
 
 PARTS = ["the dog", "the cat", "a friend"], ["sees", "knows", "calls"], ["me", "us"]
 # Parts of sentences, what stands between them and at the end, the table of the
@@ -25,7 +27,11 @@ SCRIPTS = {
         "tok:zh",
     ),
     "ko": (
-        (["개가", "고양이가", "친구가"], ["나를", "우리를", "너를"], ["봅니다", "압니다"]),
+        (
+            ["개가", "고양이가", "친구가"],
+            ["나를", "우리를", "너를"],
+            ["봅니다", "압니다"],
+        ),
         " ",
         ".",
         'name = "wordpiece"\nsize = 150',
@@ -83,7 +89,7 @@ def test_a_text_goes_all_the_way(tmp_path, monkeypatch, capsys, language):
     assert manifest["unknown"]["test"]["target"] > 0.01
 
     folder = RunFolder(run)
-    folder.save_model(naive.lively(folder.load_model(), seed=1, end=0.0))
+    folder.save_model(naive.lively(load_model(folder.model), seed=1, end=0.0))
     asked = ["the dog sees us.", "\ufeff", "a friend knows me.", "\u200f", "the cat"]
     (tmp_path / "asked").write_text("\n".join(asked) + "\n", "utf-8")
     greedy = [str(run), "--beam", "1"]
@@ -92,7 +98,7 @@ def test_a_text_goes_all_the_way(tmp_path, monkeypatch, capsys, language):
     assert [bool(line) for line in translated] == [True, False, True, False, True]
     assert all(unicodedata.is_normalized("NFC", line) for line in translated)
     if "wordpiece" in vocabulary:
-        tokenizer = folder.tokenizer("target", folder.load_model().target_vocab_size)
+        tokenizer = Translator.load(folder.path).target_tokenizer
         assert list(map(tokenizer.as_written, tokenizer.words(texts))) == texts
 
     assert main(["evaluate", *greedy]) == 0

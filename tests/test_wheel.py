@@ -36,7 +36,7 @@ def test_recipes_are_found_by_name_without_the_repository(installed):
     script = """
 import sys
 from pathlib import Path
-from reprt.runs import recipe
+from reprt.lab import recipe
 print(recipe.__file__)
 for name in sys.argv[1:]:
     print(recipe.load_recipe(Path(name)).name)

@@ -6,6 +6,7 @@ import numpy as np
 
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.presets import preset
 from reprt.training.settings import RunSettings
 
 TINY = {
@@ -68,7 +69,13 @@ def settings(name="repe", model=None, **changes):
         table: {**usual, **changes.pop(table, {})} for table, usual in USUAL.items()
     }
     sizes = RECURRENT if name == "recurrent" else TINY
+    for table in ("vocabulary", "text"):
+        if table in changes:
+            tables[table] = changes.pop(table)
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
+    shared = getattr(preset(name), "shared_embedding", False)
+    if "vocabulary" not in tables and (shared or (model or {}).get("shared_embedding")):
+        tables["vocabulary"] = {"name": "bpe", "shared": True}
     run = {
         "name": name,
         "preset": name,

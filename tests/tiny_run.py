@@ -10,8 +10,8 @@ import eager
 import naive
 import pytest
 
-from reprt_command import main
 from reprt.data.corpora import embedded
+from reprt_command import main
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 MODEL = """
@@ -102,9 +102,10 @@ def _train(base, folder):
 def lively(base, name):
     """A copy of a run whose translations differ from sentence to sentence."""
     from reprt.lab.folder import RunFolder
+    from reprt.models.saving import load_model
 
     run = base / "lively-run" / name
     shutil.copytree(trained(base) / "out" / name, run)
     folder = RunFolder(run)
-    folder.save_model(naive.lively(folder.load_model(), seed=1, end=1.0))
+    folder.save_model(naive.lively(load_model(folder.model), seed=1, end=1.0))
     return run

@@ -1,6 +1,5 @@
 """A third family of models: bags of words, which the package knows nothing of."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import keras
@@ -9,10 +8,10 @@ from keras import ops
 from reprt.layers import padding_mask
 from reprt.models import FAMILIES, TranslationModel
 from reprt.presets import PRESETS
+from reprt.settings import Settings
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BagSettings:
+class BagSettings(Settings):
     embedding_dim: int = 8
     max_length: int = 128
     dropout: float = 0.1
@@ -95,7 +94,7 @@ class Bag(TranslationModel):
             **super().get_config(),
             "source_vocab_size": self.source_vocab_size,
             "target_vocab_size": self.target_vocab_size,
-            "config": dataclasses.asdict(self.config),
+            "config": self.config.as_table(),
         }
 
 

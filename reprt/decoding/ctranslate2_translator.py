@@ -201,7 +201,7 @@ class CTranslate2Translator(Translator):
         """
         folder = Path(run)
         try:
-            notes = read_json(folder / NOTES, Notes)
+            notes = read_json(folder / NOTES)
         except OSError as error:
             raise ValueError(
                 f"Expected {folder} to hold {NOTES} and a model of CTranslate2, as "
@@ -222,7 +222,7 @@ class CTranslate2Translator(Translator):
 def _pieces(folder, side) -> list[str]:
     """A vocabulary of CTranslate2, which writes only one of two that are equal."""
     own = folder / f"{side}_vocabulary.json"
-    return read_json(own if own.exists() else folder / "shared_vocabulary.json", list)
+    return read_json(own if own.exists() else folder / "shared_vocabulary.json")
 
 
 def _tokenizer(folder, side) -> Tokenizer:

@@ -143,9 +143,9 @@ class Translator:
         run = Path(run)
         settings = settings_of(run)
         kind = settings.vocabulary.tokenizer
-        sides = (kind.read(run / f"{side}{kind.ending}") for side in SIDES)
+        source, target = (kind.read(run / f"{side}{kind.ending}") for side in SIDES)
         model = load_model(run / "model.keras")
-        return cls(model, *sides, settings.text.max_tokens, search)
+        return cls(model, source, target, settings.text.max_tokens, search)
 
     def __call__(self, sentences):
         """Returns the `Translation` of a sentence, or a list of those of several.

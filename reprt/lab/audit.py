@@ -4,7 +4,7 @@ import runpy
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.analysis.audit import Audit, audit
+from reprt.analysis.lookahead import Audit, audit
 from reprt.models.saving import load_model
 
 
@@ -16,7 +16,7 @@ def audit_file(
     Args:
         path: a run folder, or a `.keras` file.
         modules: Python files that register the model's own classes with Keras.
-        *arguments, **options: of `reprt.analysis.audit.audit`.
+        *arguments, **options: of `reprt.analysis.audit`.
 
     Raises:
         ValueError: if a module or the model cannot be loaded or called.

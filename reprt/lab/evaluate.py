@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from reprt.lab.texts import text_of_run
-from reprt.progress import Progress
+from reprt.lab.folder import RunFolder
 from reprt.lab.pages.evaluation import evaluation_table
 from reprt.lab.provenance import provenance
-from reprt.lab.folder import RunFolder
+from reprt.lab.texts import text_of_run
+from reprt.progress import Progress
 
 
 def evaluate_run(

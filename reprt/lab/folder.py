@@ -24,6 +24,7 @@ from reprt.lab.records import (
     Metrics,
     Record,
     RunFolderError,
+    SentencePairs,
     log_text,
     read_log,
 )
@@ -98,9 +99,9 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             unknown=text.unknown,
-            sentence_pairs={
-                name: len(getattr(text, name)) for name in ("train", "dev", "test")
-            },
+            sentence_pairs=SentencePairs(
+                train=len(text.train), dev=len(text.dev), test=len(text.test)
+            ),
         )
         if (self.path / "config.toml").exists():
             self._check_same(settings, manifest)

@@ -46,6 +46,7 @@ def run_job(
         ConnectionError: if this is one of several workers, and another was lost.
         ValueError: for a text that is missing, or a folder that holds other runs.
     """
+    recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()
     with _together():
         work = find_runs(recipe, only, out, progress)

@@ -14,16 +14,16 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.lab.texts import CorpusRuns, find_runs
+from reprt.lab.folder import RunFolder
 from reprt.lab.job import write_pages
 from reprt.lab.plan import make_plan
+from reprt.lab.provenance import command
+from reprt.lab.recipe import Recipe
+from reprt.lab.records import RunFolderError
+from reprt.lab.texts import CorpusRuns, find_runs
 from reprt.lab.train import train_runs
 from reprt.loading import load_extra
 from reprt.progress import Progress
-from reprt.lab.provenance import command
-from reprt.lab.recipe import Recipe
-from reprt.lab.folder import RunFolder
-from reprt.lab.records import RunFolderError
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 

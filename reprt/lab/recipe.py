@@ -12,8 +12,8 @@ from pydantic import Field
 
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.reading import read_toml
 from reprt.presets import PRESETS
+from reprt.reading import read_toml
 from reprt.settings import (
     DecoderOnlyConfig,
     RecurrentConfig,
@@ -25,6 +25,7 @@ from reprt.training.settings import (
     Batching,
     Objective,
     Optimizer,
+    Preset,
     RunSettings,
     Schedule,
     TextSettings,
@@ -40,7 +41,7 @@ FAMILIES = (TransformerConfig, DecoderOnlyConfig, RecurrentConfig)
 
 
 def _keys_of(kind: Any) -> Any:
-    """The type of some keys of a table, whose values are checked once they are joined."""
+    """The type of some keys of a table; values are checked once all are joined."""
     schema = pydantic.TypeAdapter(kind).json_schema()
     members = [schema, *schema.get("$defs", {}).values()]
     keys = {n: key for each in members for n, key in each.get("properties", {}).items()}
@@ -52,7 +53,7 @@ def _keys_of(kind: Any) -> Any:
 
 
 class OwnTables(Settings):
-    """The tables that hold for all models, or for one; keys that are left out default."""
+    """The tables that hold for all models, or for one."""
 
     training: _keys_of(TrainingSettings) = {}  # type: ignore[valid-type]
     batching: _keys_of(Batching) = {}  # type: ignore[valid-type]
@@ -70,13 +71,13 @@ class ModelTable(OwnTables):
 
     model_config = pydantic.ConfigDict(extra="allow")
 
-    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+    preset: Preset
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _known(cls, values):
         if isinstance(values, dict):
-            usual = PRESETS.get(values.get("preset"), PRESETS["repe"])
+            usual: Any = PRESETS.get(str(values.get("preset")), PRESETS["repe"])
             known = (*cls.model_fields, *type(usual).model_fields)
             for key in values:
                 check_known(key, known)
@@ -133,9 +134,10 @@ class PageSettings(Settings):
 
 
 class Recipe(OwnTables):
-    """What a recipe's file holds. Of a key that stands at several places the last counts:
+    """What a recipe's file holds.
 
-    `[schedule]` and the like, the model's own, the trial's, and what was set by hand.
+    Of a key that stands at several places the last counts: the recipe's table, the
+    model's, the trial's, and what was set by hand.
     """
 
     name: str
@@ -189,7 +191,7 @@ class Recipe(OwnTables):
             pair: the pair; None for the first.
 
         Raises:
-            ValueError: for settings that do not go together, or a run that is not there.
+            ValueError: for settings that contradict one another, or an unknown run.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
         seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [{}]
@@ -337,7 +339,7 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
 
 
 def schema_text() -> str:
-    """Returns the JSON schema of a recipe's file, by which editors complete its keys."""
+    """Returns the JSON schema of recipes, by which editors complete their keys."""
     schema = Recipe.model_json_schema()
     for own in ("name", "overrides", "by_hand"):
         del schema["properties"][own]

@@ -8,11 +8,11 @@ from pathlib import Path
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.search import TextUnavailable, find
 from reprt.files import cache
-from reprt.progress import Progress
+from reprt.lab.folder import RunFolder
 from reprt.lab.pages import PAGES
 from reprt.lab.recipe import Recipe, load_recipe
-from reprt.lab.folder import RunFolder
 from reprt.lab.records import RunFolderError
+from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 
 
@@ -67,11 +67,14 @@ def find_runs(
         except TextUnavailable as error:
             if recipe.fallback and source == "auto":
                 progress.say(
-                    f"{error}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT "
-                    "IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
+                    f"{error}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS"
+                    " TEXT IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
                 )
                 instead = load_recipe(Path(recipe.fallback), recipe.overrides)
+                instead = instead.changed(name=recipe.name)  # of the results' folder
                 return find_runs(instead, only, out, progress)
+            if not recipe.pairs[1:]:
+                raise
             missing.append(error)
             # The search for TED tells at length where it looked.
             reason = str(error).splitlines()[0]

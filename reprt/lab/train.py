@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from reprt.analysis.cost import training_cost
-from reprt.lab.texts import CorpusRuns
-from reprt.progress import Progress, duration
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics, RunFolderError
+from reprt.lab.texts import CorpusRuns
+from reprt.progress import Progress, duration
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5

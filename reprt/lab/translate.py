@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,12 @@ def translate(
         search: arguments of `reprt.decoding.BeamSearch`.
     """
     typed = not (sentences or file) and sys.stdin.isatty()
+    lines: Iterable[str]
     if sentences:
         lines = map(_in_utf8, sentences)
     elif file:
-        lines = Lines.read(file)
+        with open(file, "rb") as opened:  # perhaps a pipe
+            lines = Lines.of(opened)
     else:
         lines = decoded(sys.stdin.buffer, "standard input")
     translator = Translator.load(run, **search)

@@ -29,7 +29,7 @@ class Backend(Protocol):
         """Returns the mean of all workers' numbers, so that all decide alike."""
 
     def check_same(self, what: str):
-        """Raises a `ValueError` on every worker if they are about to do other things."""
+        """Raises a `ValueError` on every worker if they are to do different things."""
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
         """Makes the steps of an objective and a built optimizer.
@@ -38,7 +38,7 @@ class Backend(Protocol):
         """
 
     def warm_up(self, plan: BatchPlan):
-        """Compiles what can be compiled before the clock runs; `load` undoes its steps."""
+        """Compiles what can be compiled in advance; `load` undoes its steps."""
 
     def load(self):
         """Takes the variables as they are now."""

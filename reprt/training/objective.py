@@ -8,8 +8,8 @@ from keras import ops
 from reprt.constants import END_ID, PAD_ID
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
-from reprt.training.settings import TranslationSettings
 from reprt.training.linear_crossentropy import linear_crossentropy
+from reprt.training.settings import TranslationSettings
 
 
 class Term(NamedTuple):

@@ -11,9 +11,24 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.presets import PRESETS
 from reprt.reading import read_toml
-from reprt.settings import Positive, Settings, Share, Size, one_of
+from reprt.settings import Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]
+
+
+def _is_preset(name: str) -> str:
+    if name not in PRESETS:
+        raise ValueError(
+            f"Expected a model named one of {', '.join(PRESETS)}. Received: {name!r}."
+        )
+    return name
+
+
+Preset = Annotated[
+    str,
+    pydantic.AfterValidator(_is_preset),
+    pydantic.WithJsonSchema({"type": "string", "enum": list(PRESETS)}),
+]
 
 
 class TextSettings(Settings):
@@ -22,7 +37,8 @@ class TextSettings(Settings):
     pair: str = "pt_to_en"
     """One of the 14 pairs, by TFDS's name, or another with the same layout."""
     source: str = "auto"
-    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or a path."""
+    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or a
+    path."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
 
@@ -58,9 +74,9 @@ class AdamSettings(Settings):
     epsilon: Positive = 1e-9
     """Added to the root of the second moment."""
     loss_scaling: Literal["none", "dynamic"] = "none"
-    """`"dynamic"` for gradients of a scaled loss, which float16 needs. A gradient that is
-    not finite makes no update: it halves the scale instead. The scale doubles after 2,000
-    updates in a row."""
+    """`"dynamic"` for gradients of a scaled loss, which float16 needs. A gradient that
+    is not finite makes no update: it halves the scale instead. The scale doubles after
+    2,000 updates in a row."""
 
 
 class AdamWSettings(AdamSettings):
@@ -83,13 +99,13 @@ class InverseSqrtSettings(Settings):
     warmup_steps: Size = 4000
     """The paper's N_w, the step of the highest rate."""
     dim: Size | None = None
-    """The paper's m, from which the highest rate follows; the model's own embedding width
-    by default."""
+    """The paper's m, from which the highest rate follows; the model's own embedding
+    width by default."""
     peak: Rate | None = None
     """The highest rate, instead of the one that follows from m."""
 
     @pydantic.model_validator(mode="after")
-    def _one_of_both(self):
+    def _by_name_both(self):
         if self.dim is not None and self.peak is not None:
             raise ValueError(
                 "Expected 'dim' or 'peak', for the highest rate follows from either. "
@@ -109,7 +125,8 @@ class CosineSettings(Settings):
     floor: Annotated[float, Field(ge=0)] = 6e-5
     """The rate at the end."""
     steps: Size | None = None
-    """The step of the end; by default the run's own number of steps, all its epochs'."""
+    """The step of the end; by default the run's own number of steps, all its
+    epochs'."""
 
     @pydantic.model_validator(mode="after")
     def _falls(self):
@@ -120,8 +137,8 @@ class CosineSettings(Settings):
             )
         if self.steps is not None and self.steps <= self.warmup_steps:
             raise ValueError(
-                f"Expected 'steps' to be more than 'warmup_steps', {self.warmup_steps}. "
-                f"Received: {self.steps}."
+                f"Expected 'steps' to be more than 'warmup_steps', {self.warmup_steps}."
+                f" Received: {self.steps}."
             )
         return self
 
@@ -132,12 +149,14 @@ class TrainingSettings(Settings):
     epochs: Size = 10
     """Passes over the training text."""
     steps: Size | None = None
-    """Updates of the weights, instead of `epochs`; the last epoch may then be cut short."""
+    """Updates of the weights, instead of `epochs`; the last epoch may then be cut
+    short."""
     hours: Positive = 12.0
-    """The training ends here if the epochs have not; an unfinished epoch does not count."""
+    """The training ends here if the epochs have not; an unfinished epoch does not
+    count."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
-    """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic loss
-    scaling of `[optimizer]`."""
+    """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic
+    loss scaling of `[optimizer]`."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Of the weights, the dropout and the order of the text."""
     deterministic: bool = True
@@ -152,7 +171,8 @@ class TrainingSettings(Settings):
     tensorboard: bool = False
     """Whether to log for TensorBoard as well."""
     bleu: bool = True
-    """Whether the prefix loss, and BLEU on the test split, are computed after training."""
+    """Whether the prefix loss, and BLEU on the test split, are computed after
+    training."""
 
 
 class TranslationSettings(Settings):
@@ -160,8 +180,8 @@ class TranslationSettings(Settings):
 
     name: Literal["translation"] = "translation"
     label_smoothing: Share = 0.0
-    """The share of each label that is given to all of the target's ids alike. The losses
-    that are logged are not smoothed."""
+    """The share of each label that is given to all of the target's ids alike. The
+    losses that are logged are not smoothed."""
 
 
 class TranslationAndSourceSettings(TranslationSettings):
@@ -171,19 +191,29 @@ class TranslationAndSourceSettings(TranslationSettings):
     `alpha` at s = `turn` · S, and from there to 0 at S.
     """
 
-    name: Literal["translation_and_source"] = (  # type: ignore[assignment]
-        "translation_and_source"
-    )
+    name: Literal["translation_and_source"] = "translation_and_source"  # type: ignore
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The weight where its slope changes."""
     turn: Annotated[float, Field(gt=0, lt=1)] = 0.25
     """The part of all steps after which it does."""
 
 
-Batching = one_of(SentencesSettings, TokensSettings)
-Optimizer = one_of(AdamSettings, AdamWSettings)
-Schedule = one_of(InverseSqrtSettings, CosineSettings)
-Objective = one_of(TranslationSettings, TranslationAndSourceSettings)
+Batching = Annotated[
+    SentencesSettings | TokensSettings,
+    by_name(SentencesSettings, TokensSettings),
+]
+Optimizer = Annotated[
+    AdamSettings | AdamWSettings,
+    by_name(AdamSettings, AdamWSettings),
+]
+Schedule = Annotated[
+    InverseSqrtSettings | CosineSettings,
+    by_name(InverseSqrtSettings, CosineSettings),
+]
+Objective = Annotated[
+    TranslationSettings | TranslationAndSourceSettings,
+    by_name(TranslationSettings, TranslationAndSourceSettings),
+]
 
 
 class RunSettings(Settings):
@@ -194,7 +224,7 @@ class RunSettings(Settings):
 
     name: str
     """The run's name: MODEL, or MODEL.SCHEDULE.SEED."""
-    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+    preset: Preset
     """The model that it is, or departs from."""
     model: Any
     """The architecture, of the settings class of the preset's family."""
@@ -229,15 +259,15 @@ class RunSettings(Settings):
         text, model, batching = self.text, self.model, self.batching
         if text.max_tokens > model.max_length:
             raise ValueError(
-                "Expected 'max_tokens' in [text] to be at most the model's 'max_length', "
-                f"{model.max_length}. Received: {text.max_tokens}."
+                "Expected 'max_tokens' in [text] to be at most the model's"
+                f" 'max_length', {model.max_length}. Received: {text.max_tokens}."
             )
         if getattr(model, "shared_embedding", False) and not self.vocabulary.joint:
             raise ValueError(
-                "Expected one vocabulary for the two sides of a model that has one "
-                "embedding table (shared_embedding): [vocabulary] with name = 'bpe' and "
-                f"shared = true. Received: name = {self.vocabulary.name!r}, one for each "
-                "side."
+                "Expected one vocabulary for the two sides of a model that has one"
+                " embedding table (shared_embedding): [vocabulary] with name = 'bpe'"
+                f" and shared = true. Received: name = {self.vocabulary.name!r}, one"
+                " for each side."
             )
         scored = getattr(model, "scores_source", False)
         if isinstance(self.objective, TranslationAndSourceSettings) and not scored:
@@ -247,9 +277,9 @@ class RunSettings(Settings):
             )
         if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
             raise ValueError(
-                "Expected 'size' in [batching] to be at least the 'max_tokens' in "
-                f"[text], {text.max_tokens}, so that a batch has room for any sentence. "
-                f"Received: {batching.size}."
+                "Expected 'size' in [batching] to be at least the 'max_tokens' in"
+                f" [text], {text.max_tokens}, so that a batch has room for any"
+                f" sentence. Received: {batching.size}."
             )
         half, scaling = self.training.precision, self.optimizer.loss_scaling
         if half == "mixed_float16" and scaling != "dynamic":
@@ -338,6 +368,6 @@ def settings_of(folder: Path) -> RunSettings:
             names = ", ".join(inside)
             received = f"a folder that holds the run folders {names}: name one"
     raise ValueError(
-        f"Expected {folder} to be a run folder. `reprt train` makes one for each model. "
-        f"Received {received}."
+        f"Expected {folder} to be a run folder. `reprt train` makes one for each model."
+        f" Received {received}."
     )

@@ -19,19 +19,19 @@ from reprt.data.rows import Rows
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
+from reprt.settings import in_one_line
+from reprt.termination import Terminated
+from reprt.training import EVALUATION_COST
+from reprt.training.average import average_last, keep_model
+from reprt.training.backend import backend
 from reprt.training.checkpoint import (
     by_path,
     drop_older,
     restore_checkpoint,
     save_checkpoint,
 )
-from reprt.training.settings import RunSettings
-from reprt.settings import in_one_line
-from reprt.termination import Terminated
-from reprt.training import EVALUATION_COST
-from reprt.training.average import average_last, keep_model
-from reprt.training.backend import backend
 from reprt.training.objective import OBJECTIVES
+from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3

@@ -12,7 +12,7 @@ from keras import layers, ops
 from tiny import TINY
 
 from reprt import models
-from reprt.analysis.audit import METHODS, audit
+from reprt.analysis.lookahead import METHODS, audit
 
 VOCAB = 24
 SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
@@ -402,7 +402,7 @@ def test_bad_input_is_named(make, options, message):
 ON_JAX = """
 import keras
 from keras import layers
-from reprt.analysis.audit import audit
+from reprt.analysis import audit
 
 assert keras.backend.backend() == "jax"
 source, target = keras.Input((None,)), keras.Input((None,))

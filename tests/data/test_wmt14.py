@@ -15,13 +15,12 @@ import tiny_run
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from reprt_command import main
 from reprt.data.corpora import download, embedded, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
 from reprt.data.tokenizers.bpe import BPESettings
-from reprt.presets import preset
 from reprt.lab.recipe import load_recipe
+from reprt.presets import preset
 from reprt.training.settings import (
     AdamSettings,
     AdamWSettings,
@@ -32,6 +31,7 @@ from reprt.training.settings import (
     TranslationAndSourceSettings,
     TranslationSettings,
 )
+from reprt_command import main
 
 PAIRS = 200  # of each archive
 DIRTY = [("only here", ""), ("word " * 251, "word"), ("a", "b " * 10), ("\u0301", "b")]

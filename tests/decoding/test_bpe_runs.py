@@ -1,6 +1,5 @@
 """A run with BPE from its folder: translated and exported."""
 
-import dataclasses
 
 import naive
 import pytest
@@ -8,7 +7,6 @@ import tensorflow as tf
 import tiny
 
 from reprt import models
-from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
@@ -16,6 +14,7 @@ from reprt.decoding.export import ExportedTranslator
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.training.settings import TextSettings
+from reprt_command import main
 
 SENTENCES = ["O homem", "", "a  casa", " \t ", "漢 a\u00a0casa", "a " * 20, "<en>"]
 TAGGED = BPESettings(size=150, shared=True, tags=True)
@@ -32,11 +31,8 @@ def run(text, tmp_path_factory):
     """A run whose model has one embedding table for both languages."""
     folder, shared = tmp_path_factory.mktemp("runs"), {"shared_embedding": True}
     folder = RunFolder(folder / "repe")
-    settings = dataclasses.replace(
-        tiny.settings(model=shared),
-        vocabulary=TAGGED,
-        text=TextSettings(max_tokens=9),
-    )
+    of_text = {"vocabulary": TAGGED, "text": TextSettings(max_tokens=9)}
+    settings = tiny.settings(model=shared, **of_text)
     folder.open(settings, text)
     sizes = len(text.source_tokenizer), len(text.target_tokenizer)
     model = models.build("repe", *sizes, **tiny.TINY, **shared)

@@ -1,6 +1,5 @@
 """CTranslate2 translates as the package does, and is refused what it cannot run."""
 
-import dataclasses
 import json
 import sys
 
@@ -12,7 +11,6 @@ import tiny
 import variants
 
 from reprt import models
-from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
@@ -22,6 +20,7 @@ from reprt.decoding.ctranslate2_translator import CTranslate2Translator
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.training.settings import TextSettings
+from reprt_command import main
 
 PAD, UNKNOWN, START, END = range(4)
 NEVER = [PAD, START]
@@ -159,9 +158,9 @@ def run(tmp_path_factory):
     corpus = embedded.load(train=60, dev=2, test=2)
     text = encode(corpus, TAGGED, 24, tmp_path_factory.mktemp("cache"))
     folder = RunFolder(tmp_path_factory.mktemp("runs") / "original")
-    settings = tiny.settings("transformer-base", model=naive.SIZES)
     of_text = {"vocabulary": TAGGED, "text": TextSettings(max_tokens=9)}
-    folder.open(dataclasses.replace(settings, **of_text), text)
+    settings = tiny.settings("transformer-base", model=naive.SIZES, **of_text)
+    folder.open(settings, text)
     folder.save_model(lively(*ORIGINAL, tokenizer=text.target_tokenizer))
     return folder.path
 

@@ -7,10 +7,10 @@ import pytest
 import tiny_run
 import toy_family
 
-from reprt_command import main
 from reprt.lab import train
 from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer, TrainingDiverged
+from reprt_command import main
 
 RECIPE = """
 [vocabulary]

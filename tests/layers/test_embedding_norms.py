@@ -6,7 +6,7 @@ import variants
 from formula import array_by_formula, set_weights_by_formula
 
 from reprt import constants
-from reprt.analysis.audit import audit
+from reprt.analysis import audit
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.models import build
 from reprt.presets import preset

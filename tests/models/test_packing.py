@@ -19,8 +19,8 @@ from reprt.data import pack
 from reprt.data.packing import GROUPS
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
-from reprt.training.settings import TranslationAndSourceSettings
 from reprt.training.objective import TranslationAndSource
+from reprt.training.settings import TranslationAndSourceSettings
 
 SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
 TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")

@@ -4,7 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from reprt.training.checkpoint import CheckpointError, restore_checkpoint, save_checkpoint
+from reprt.training.checkpoint import (
+    CheckpointError,
+    restore_checkpoint,
+    save_checkpoint,
+)
 
 
 def made(*values):

@@ -19,10 +19,10 @@ from variants import COMPARED
 
 from reprt.data import pack
 from reprt.data.encoding import encode
+from reprt.lab.folder import RunFolder
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
 from reprt.training.checkpoint import restore_checkpoint
-from reprt.lab.folder import RunFolder
 from reprt.training.objective import Objective
 from reprt.training.tensorflow_backend import mirrored_strategy
 from reprt.training.trainer import State, Trainer

@@ -289,8 +289,8 @@ def test_a_training_of_so_many_steps_ends_within_an_epoch(trainer):
 def test_out_of_time_only_finished_epochs_count(trainer):
     ours = trainer("run", epochs=3)
     ours.train_epoch()
-    spent = dataclasses.replace(ours.settings.training, hours=1e-9)
-    ours.settings = dataclasses.replace(ours.settings, training=spent)
+    spent = ours.settings.training.changed(hours=1e-9)
+    ours.settings = ours.settings.changed(training=spent)
     finished = ours.folder.model.read_bytes()
     ours.train_epoch()
     assert ours.finished and ours.state.out_of_time and ours.seconds_left == 0

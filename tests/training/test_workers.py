@@ -13,8 +13,8 @@ import time
 import pytest
 import tiny_run
 
-from reprt_command import main
 from reprt.training.workers import is_chief, several_workers
+from reprt_command import main
 
 EPOCHS = 10
 

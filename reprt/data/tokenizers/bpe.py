@@ -152,8 +152,8 @@ class BPESettings(VocabularySettings):
     shared: bool = False
     """Whether both sides have one vocabulary, learnt on both texts."""
     tags: bool = False
-    """Whether a sentence begins with its language instead of `[START]`: `<pt>`, `<en>` of
-    `pt_to_en`. They have the ids 4 and 5. It needs `shared`."""
+    """Whether a sentence begins with its language instead of `[START]`: `<pt>`, `<en>`
+    of `pt_to_en`. They have the ids 4 and 5. It needs `shared`."""
 
     @pydantic.model_validator(mode="after")
     def _one_vocabulary(self):

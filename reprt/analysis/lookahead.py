@@ -174,7 +174,7 @@ def audit(
     not.
 
     >>> import reprt
-    >>> from reprt.analysis.audit import audit
+    >>> from reprt.analysis import audit
     >>> audit(reprt.models.build("repe", 30, 30)).looks_ahead
     True
     >>> prefix = reprt.models.build("repe", 30, 30, decoder_statistics="prefix")

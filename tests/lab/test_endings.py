@@ -59,26 +59,6 @@ def ended(command, **streams):
     return found.stdout, found.stderr, found.returncode
 
 
-def test_a_full_disk_behind_the_output_is_one_line_and_status_2():
-    with open("/dev/full", "w") as full:
-        _, errors, status = ended([*COMMAND, "--help"], stdout=full)
-    assert errors.startswith("reprt: Expected to write to standard output. Received: ")
-    assert (errors.count("\n"), status) == (1, 2)
-
-
-def test_output_that_nobody_reads_ends_the_command_silently():
-    reader, writer = os.pipe()
-    os.close(reader)
-    _, errors, status = ended([*COMMAND, "--help"], stdout=writer)
-    os.close(writer)
-    assert (errors, status) == ("", 141)
-
-
-def test_an_interruption_of_the_imports_is_one_line_and_status_130():
-    found = ended([sys.executable, "-c", INTERRUPTED])
-    assert found == ("", "\nInterrupted.\n", 130)
-
-
 def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():

@@ -6,11 +6,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from reprt.training.checkpoint import CheckpointError, restore_checkpoint, save_checkpoint
-from reprt.training.trainer import State
+from reprt.training.checkpoint import (
+    CheckpointError,
+    restore_checkpoint,
+    save_checkpoint,
+)
 
 WEIGHTS = {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "seed": np.int64(7)}
 STATE = {"epoch": 1, "rows": [{"val_loss": 1.5}]}
@@ -104,39 +105,3 @@ def test_integers_of_another_backend_are_taken(folder, newest):
     present = variables(scale=0)
     assert restore_checkpoint(folder, present) == STATE
     assert present["seed"].value == 7
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"epoch": 2}, "'epoch' in the checkpoint's state to be from 1 to 1"),
-        ({"epoch": "1"}, "'epoch' in .* of type int"),
-        ({"tally": {"row": 1}}, "nearest known one is 'rows'"),
-        ({"epochs": 1}, "nearest known one is 'epoch'"),
-    ],
-)
-def test_what_is_no_state_is_named(change, message):
-    where = "the checkpoint's state"
-    assert State.from_json(STATE, where).epoch == 1
-    with pytest.raises(ValueError, match=message):
-        State.from_json({**STATE, **change}, where)
-
-
-@given(
-    at=st.floats(0, 1),
-    cut=st.integers(0, 20),
-    new=st.binary(max_size=20),
-    kind=st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA]),
-)
-def test_any_damage_is_read_as_it_was_or_named(folder, newest, at, cut, new, kind):
-    archive(newest, kind)
-    whole = newest.read_bytes()
-    place = int(at * len(whole))
-    newest.write_bytes(whole[:place] + new + whole[place + cut :])
-    present = variables(scale=2)
-    try:
-        assert restore_checkpoint(folder, present) == STATE
-    except CheckpointError:
-        return
-    for name, variable in variables().items():
-        np.testing.assert_array_equal(present[name].value, variable.value)

@@ -15,8 +15,9 @@ import tensorflow as tf
 
 from reprt import files
 from reprt.decoding import export as exporting
-from reprt.training.checkpoint import save_checkpoint
 from reprt.lab.folder import RunFolder
+from reprt.lab.records import Metrics
+from reprt.training.checkpoint import save_checkpoint
 
 OURS = ".reprt-0123456789ab"
 
@@ -122,13 +123,14 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_disk_that_is_full_midway_is_told_with_the_file(run):
-    run.write_metrics({"parameters": 1})
+    metrics = Metrics(parameters=1, epochs=0, finished="now")
+    run.write_metrics(metrics)
     path = run.path / "metrics.json"
     with pytest.raises(OSError, match="No space left on device: '.*/metrics.json'"):
         with files.whole_file(path) as file:
             file.write(b"half")
             raise FULL
-    assert run.metrics() == {"parameters": 1}
+    assert run.metrics() == metrics
     assert {each.name for each in run.path.iterdir()} == {"checkpoints", path.name}
 
 
