@@ -68,7 +68,8 @@ class Rows(Sequence[np.ndarray]):
         """Returns the sha256 of the shards' sha256s, in files or in memory."""
         sha = hashlib.sha256()
         for part in shards(len(self)):
-            sha.update(hashlib.sha256(_numbers(Rows.of(self[part]))).digest())
+            numbers = _numbers(Rows.of(self[part]))
+            sha.update(hashlib.sha256(numbers.tobytes()).digest())
         return sha.hexdigest()
 
     def __len__(self):

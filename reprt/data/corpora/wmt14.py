@@ -93,12 +93,14 @@ DEV = Part(
     "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
     _both("dev/newstest2013.{}"),
 )
+
+
 def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
     A call does not repeat the parts that an interrupted one has finished. The training
-    text is     the five archives of `TRAIN` in this order, without the pairs that `cleaned` drops;
-    it is not in memory. Validation is newstest2013 and test is newstest2014. The
+    text is the five archives of `TRAIN` in this order, without the pairs that `cleaned`
+    drops; it is not in memory. Validation is newstest2013 and test is newstest2014. The
     source side is what systems were given, and the target side is their reference.
     Both are whole and as sacrebleu reads them.
 
@@ -209,7 +211,8 @@ def _write_test(folder: Path):
     from sacrebleu.dataset import DATASETS
 
     full = DATASETS["wmt14/full"]
-    archive = _downloaded(full.data[0], f"md5:{full.md5[0]}")
+    (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
+    archive = _downloaded(url, f"md5:{md5}")
     for pair in PAIRS:
         languages = pair.split("_to_")
         # What systems were given, and what their translations are compared with.
@@ -226,7 +229,6 @@ def _segments(sgml: str) -> list[str]:
 
 def _clean(part: Part, archive: Path, folder: Path):
     """Writes what is kept of both sides of a part, and a record of it."""
-    hashes = {language: hashlib.sha256() for language in LANGUAGES}
     pairs = kept = 0
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
@@ -242,9 +244,8 @@ def _clean(part: Part, archive: Path, folder: Path):
             for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
                 if clean := cleaned(*pair):
                     kept += 1
-                    for file, sha256, each in zip(files, hashes.values(), clean):
+                    for file, each in zip(files, clean):
                         file.write(each + b"\n")
-                        sha256.update(each + b"\n")
                 if pairs % _LINES_BETWEEN == 0:
                     line.update(one.tell() - line.n)
         except ValueError as error:
@@ -252,10 +253,5 @@ def _clean(part: Part, archive: Path, folder: Path):
                 f"Both files of {part.name} need the same number of lines, "
                 f"{' and '.join(part.members)} in {archive}. Received: {error}."
             ) from error
-    record = {
-        "name": part.name,
-        "pairs": pairs,
-        "kept": kept,
-        "sha256": [sha256.hexdigest() for sha256 in hashes.values()],
-    }
+    record = {"name": part.name, "pairs": pairs, "kept": kept}
     write_text(folder / RECORD, json.dumps(record))
