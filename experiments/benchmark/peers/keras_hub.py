@@ -1,16 +1,16 @@
 """KerasHub's TransformerEncoder and TransformerDecoder, for the baseline.
 
 KerasHub makes each head hidden_dim / num_heads wide, 16 here, whereas the paper's
-baseline has 8 heads of 128 on a width of 128. Its layers are therefore subclassed, so
-that the attentions which they make are 128 wide; parameters and loss then are the
-baseline's. Its dropout of the attention's output, which the baseline has not, is
-switched off. All else is the library's own.
+baseline has 8 heads of 128. So the attentions which its layers make are widened, and
+their dropout of the attention's output, which the baseline has not, is switched off.
+All else is the library's own.
 """
 
 import keras
 import keras_hub
-from peers.keras_loop import KerasPeer, sinusoids
-from peers.settings import SIZES
+from keras import ops
+from peers.keras_loop import KerasPeer
+from peers.settings import SIZES, sinusoids
 
 HEAD = SIZES["baseline"].head
 
@@ -26,28 +26,23 @@ class _PaperAttention:
             value.rate = 0
         super().__setattr__(name, value)
 
+    def variables_in_order(self):
+        names = ["self_attention_layer", "cross_attention_layer"]
+        names += ["feedforward_intermediate_dense", "feedforward_output_dense"]
+        names += ["self_attention_layer_norm", "cross_attention_layer_norm"]
+        parts = [
+            getattr(self, f"_{name}", None)
+            for name in (*names, "feedforward_layer_norm")
+        ]
+        return [v for part in parts if part for v in part.trainable_variables]
+
 
 class Encoder(_PaperAttention, keras_hub.layers.TransformerEncoder):
-    def variables_in_order(self):
-        attentions = [self._self_attention_layer]
-        norms = [self._self_attention_layer_norm]
-        return _variables(self, attentions, norms)
+    pass
 
 
 class Decoder(_PaperAttention, keras_hub.layers.TransformerDecoder):
-    def variables_in_order(self):
-        attentions = [self._self_attention_layer, self._cross_attention_layer]
-        norms = [self._self_attention_layer_norm, self._cross_attention_layer_norm]
-        return _variables(self, attentions, norms)
-
-
-def _variables(layer, attentions, norms):
-    feed_forward = (
-        layer._feedforward_intermediate_dense,
-        layer._feedforward_output_dense,
-    )
-    parts = (*attentions, *feed_forward, *norms, layer._feedforward_layer_norm)
-    return [variable for part in parts for variable in part.trainable_variables]
+    pass
 
 
 class Transformer(keras.Model):
@@ -55,41 +50,30 @@ class Transformer(keras.Model):
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
-        self.scale = sizes.embedding**0.5
-        self.embeddings = [
-            keras.layers.Embedding(size, sizes.embedding) for size in vocab_sizes
-        ]
-        self.positions = sinusoids(2048, sizes.embedding)
+        width, self.scale = sizes.embedding, sizes.embedding**0.5
+        self.embeddings = [keras.layers.Embedding(n, width) for n in vocab_sizes]
+        self.positions = sinusoids(width)
         self.dropout = keras.layers.Dropout(dropout)
-        options = {
-            "intermediate_dim": sizes.hidden,
-            "num_heads": sizes.heads,
-            "dropout": dropout,
-            "activation": "relu",
-            "layer_norm_epsilon": 1e-3,
-        }
-        self.encoder = [Encoder(**options) for _ in range(sizes.blocks)]
-        self.decoder = [Decoder(**options) for _ in range(sizes.blocks)]
+        options = {"dropout": dropout, "layer_norm_epsilon": 1e-3}
+        blocks, block = range(sizes.blocks), (sizes.hidden, sizes.heads)
+        self.encoder = [Encoder(*block, **options) for _ in blocks]
+        self.decoder = [Decoder(*block, **options) for _ in blocks]
         self.logits = keras.layers.Dense(vocab_sizes[1])
 
     def call(self, inputs):
-        source_ids, target_ids = inputs
+        source, target = (ids != 0 for ids in inputs)
         memory, states = map(self._embedded, self.embeddings, inputs)
         for layer in self.encoder:
-            memory = layer(memory, padding_mask=source_ids != 0)
+            memory = layer(memory, padding_mask=source)
         for layer in self.decoder:
-            states = layer(
-                states,
-                memory,
-                decoder_padding_mask=target_ids != 0,
-                encoder_padding_mask=source_ids != 0,
-            )
+            masks = {"decoder_padding_mask": target, "encoder_padding_mask": source}
+            states = layer(states, memory, **masks)
         return self.logits(states)
 
     def _embedded(self, embedding, ids):
-        positions = keras.ops.convert_to_tensor(self.positions)
+        positions = ops.convert_to_tensor(self.positions)
         tokens = embedding(ids) * self.scale
-        return self.dropout(tokens + positions[: keras.ops.shape(ids)[1]])
+        return self.dropout(tokens + positions[: ops.shape(ids)[1]])
 
 
 class Peer(KerasPeer):
@@ -101,8 +85,7 @@ class Peer(KerasPeer):
         return Transformer(settings.vocab_sizes, settings.sizes, settings.dropout)
 
     def variables(self):
-        model = self.model
-        parts = [*model.encoder, *model.decoder]
-        blocks = [v for part in parts for v in part.variables_in_order()]
+        model, blocks = self.model, (*self.model.encoder, *self.model.decoder)
         embeddings = [layer.embeddings for layer in model.embeddings]
-        return [*embeddings, *blocks, *model.logits.trainable_variables]
+        between = [v for block in blocks for v in block.variables_in_order()]
+        return [*embeddings, *between, *model.logits.trainable_variables]

@@ -4,25 +4,12 @@ The model is plain Keras after that tutorial, the one that ours is trained besid
 """
 
 import tensorflow as tf
-from peers.plain_keras import Transformer
-from peers.settings import SIZES
+from peers import plain_keras
 from text import END, START
 
 
-class Peer:
+class Peer(plain_keras.Peer):
     """What the tutorial calls Translator, from ids to ids."""
-
-    packages = ("keras", "tensorflow")
-
-    def __init__(self, settings):
-        tf.config.threading.set_intra_op_parallelism_threads(settings.threads)
-        sizes = SIZES["baseline"]
-        self.model = Transformer(settings.vocab_sizes, sizes, repe=False, dropout=0.1)
-        ids = tf.ones((1, 2), tf.int32)
-        self.model((ids, ids))  # makes the weights
-        variables = self.model.trainable_variables
-        for variable, array in zip(variables, settings.load(), strict=True):
-            variable.assign(array)
 
     def translate(self, source, beam_size, max_tokens):
         return [self._sentence(ids, max_tokens) for ids in source]

@@ -5,54 +5,33 @@ prefix at every step, and `repe-causal`, which does not see ahead and is cached.
 and `repe-causal-jax` are the two that are cached, on JAX.
 """
 
-from pathlib import Path
-
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
-from text import END, START
+from peers.keras_loop import KerasModel
+from peers.settings import SEED
+from text import END, PAD, START
 
 import reprt
 from reprt.data.batching import padded
 from reprt.decoding.beam_search import BeamSearch
-from reprt.runs.run_folder import RunFolder
 
-VARIANTS = {
-    "": "baseline",
-    "jax": "baseline",
-    "repe": "repe",
-    "repe-causal": "repe-causal",
-    "repe-causal-jax": "repe-causal",
-}
 NEVER = -1e9  # a bias that leaves no probability
 
 
-class Peer:
-    """`BeamSearch`, ranked by probability alone."""
+class Peer(KerasModel):
+    """`BeamSearch`, ranked by probability alone; no translation ends by itself."""
 
-    packages = ("reprt", "keras", "tensorflow")
+    packages = ("reprt", *KerasModel.packages)
 
     def __init__(self, settings):
-        tf.config.threading.set_intra_op_parallelism_threads(settings.threads)
-        keras.utils.set_random_seed(settings.seed)
-        self.batch_size = settings.batch_size
-        self.searches = {}
-        if settings.run:
-            self.model = RunFolder(Path(settings.run)).load_model()
-        else:
-            name = VARIANTS[settings.variant]
-            self.model = reprt.models.build(name, *settings.vocab_sizes)
-        if settings.weights:
-            variables = self.model.trainable_variables
-            for variable, array in zip(variables, settings.load(), strict=True):
-                variable.assign(array)
+        keras.utils.set_random_seed(SEED)
+        self.batch_size, self.searches = settings.batch_size, {}
+        name = settings.variant.removesuffix("jax").removesuffix("-") or "baseline"
+        self.model = reprt.models.build(name, *settings.vocab_sizes)
         bias = np.array(self.model.output_dense.bias)
-        bias[list(settings.forbidden)] = NEVER
+        bias[[PAD, START, END]] = NEVER
         self.model.output_dense.bias.assign(bias)
-
-    def weights(self):
-        return [np.array(variable) for variable in self.model.trainable_variables]
 
     def translate(self, source, beam_size, max_tokens):
         search = self._search(beam_size, max_tokens)
