@@ -1,5 +1,6 @@
 """The driver's end: workers, and the results that they give."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -13,10 +14,7 @@ from text import Text
 
 from reprt.runs.provenance import provenance
 
-ROOT = Path(__file__).parents[2]
-# Where a peer's environment and its module do not have its name.
-ENVIRONMENTS = {"tutorial": "plain_keras"}
-MODULES = {"reprt:fit": "reprt_by_fit"}
+HERE = Path(__file__).parent
 
 
 def on_jax(peer: str) -> bool:
@@ -24,31 +22,21 @@ def on_jax(peer: str) -> bool:
     return peer.endswith("jax")
 
 
-def say(what: str):
-    print(what, file=sys.stderr, flush=True)
-
-
 class Worker:
-    """A process that has one peer, as a context manager; see `worker.py`.
-
-    Args:
-        module: the peer's.
-        peer: its name, with its variant after a colon.
-        folder: where the text is, and where the libraries' messages go.
-    """
+    """A process that has one peer, as a context manager; see `worker.py`."""
 
     def __init__(self, module: str, peer: str, folder: Path):
         name, _, variant = peer.partition(":")
-        python = ROOT / ".bench" / ENVIRONMENTS.get(name, name) / "bin" / "python"
-        script = Path(__file__).with_name("worker.py")
+        environment = "plain_keras" if name == "tutorial" else name
+        python = HERE.parents[1] / ".bench" / environment / "bin" / "python"
+        if not python.exists():  # `make` builds it
+            python = sys.executable
         # Keras reads its backend when it is imported.
         backend = "jax" if on_jax(peer) else "tensorflow"
-        # Only `make` builds the environments; a test has its own.
-        python = python if python.exists() else sys.executable
         self.peer, self.log = peer, folder / f"{peer.replace(':', '-')}.log"
         with self.log.open("a") as messages:
             self._process = subprocess.Popen(
-                [python, script, module, variant, folder / "text.json"],
+                [python, HERE / "worker.py", module, variant, folder / "text.json"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
@@ -58,11 +46,10 @@ class Worker:
 
     def ask(self, do: str, **arguments):
         """Calls a method of the process's `Worker`, and returns its answer."""
-        try:
-            order = json.dumps({"do": do, **arguments})
+        print(f"{self.peer}: {do}", file=sys.stderr)
+        order = json.dumps({"do": do, **arguments})
+        with contextlib.suppress(BrokenPipeError):  # there will be no answer either
             print(order, file=self._process.stdin, flush=True)
-        except BrokenPipeError:
-            pass  # there will be no answer either
         answer = self._process.stdout.readline()
         if not answer:
             sys.exit(f"{self.peer} failed at {do!r}; see {self.log}.")
@@ -79,13 +66,9 @@ class Worker:
 
 
 class Benchmark:
-    """What both benchmarks have: options, a text, workers and results.
+    """What both have: options, a text, workers, and results with more facts of them."""
 
-    Args:
-        options: the command's.
-        text: what the peers are given.
-        **facts: what stands beside the numbers, besides where and when.
-    """
+    modules: dict[str, str] = {}  # of peers whose module does not have their name
 
     def __init__(self, options, text: Text, **facts):
         self.options = options
@@ -99,11 +82,9 @@ class Benchmark:
 
     def worker(self, peer: str) -> Worker:
         """Starts the process of a peer."""
-        return Worker(self.module(peer), peer, self.options.out)
-
-    def module(self, peer: str) -> str:
-        """Returns the name of a peer's module."""
-        return MODULES.get(peer, peer.partition(":")[0])
+        name = peer.partition(":")[0]
+        module = self.modules.get(peer, self.modules.get(name, name))
+        return Worker(module, peer, self.options.out)
 
     def build(self, worker: Worker, **settings) -> dict:
         """Has a worker make its model, and returns what it says of it."""

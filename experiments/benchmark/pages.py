@@ -193,5 +193,5 @@ def table(columns, rows, first="peer"):
     """Returns a table of named rows; a column is a title and what makes its cells."""
     lines = [[first, *columns], ["---", *["--:" for _ in columns]]]
     for name, row in rows.items():
-        lines.append([name, *(cell(row) for cell in columns.values())])
+        lines.append([str(name), *(cell(row) for cell in columns.values())])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -2,8 +2,8 @@
 
 First it is shown that all compute the same: as many parameters, and with the same
 weights and no dropout the losses of the same training. Then each of them takes turns
-with ours. Its time is divided by ours of the same round. No more than two models are in
-memory, which some peers fill, but where our own models are compared with each other.
+with ours. No more than two models are in memory, which some peers fill, but where our
+own models are compared with each other.
 """
 
 import contextlib
@@ -11,44 +11,46 @@ import os
 import sys
 
 import numpy as np
-from driver import Benchmark, on_jax, say
+from driver import Benchmark, on_jax
 from peers.settings import OURS
 from text import generate
 
-# The models of each peer. Ours are presets.
-PEERS = {
-    OURS: (
-        *("baseline", "repe", "repe-causal"),
-        *("transformer-modern-tiny", "transformer-modern-small"),
-    ),
-    "plain_keras": ("baseline", "repe"),
-    "keras_hub": ("baseline",),
-    "pytorch": ("baseline",),
-}
-REFERENCE, PAIRS = "plain_keras", 6400
 # How far losses may be from ours, and over a training from the reference's.
 FIRST_LOSS, LOSSES = 1e-5, 1e-4
-
-
-def add_arguments(parser):
-    add, models = parser.add_argument, PEERS[OURS]
-    add("--models", nargs="+", default=["baseline", "repe"], choices=models)
-    add("--inexact", nargs="+", default=[], help="peers whose losses may differ")
-    add("--steps", type=int, default=3, help="training steps a round")
-    add("--pairs", type=int, default=640, help="of an epoch")
-    add("--agreement-steps", type=int, default=50, help="0 to show no agreement")
 
 
 class Training(Benchmark):
     """Trains, for the command's options."""
 
+    # The models of each peer. Ours are presets.
+    everyone = {
+        OURS: (
+            *("baseline", "repe", "repe-causal"),
+            *("transformer-modern-tiny", "transformer-modern-small"),
+        ),
+        "plain_keras": ("baseline", "repe"),
+        "keras_hub": ("baseline",),
+        "pytorch": ("baseline",),
+    }
+    modules, out = {"reprt:fit": "reprt_by_fit"}, "runs/benchmark"
+
+    @classmethod
+    def add_arguments(cls, add):
+        both, all_models = ["baseline", "repe"], cls.everyone[OURS]
+        add("--models", nargs="+", default=both, choices=all_models)
+        add("--inexact", nargs="+", default=[], help="peers whose losses may differ")
+        add("--steps", type=int, default=3, help="training steps a round")
+        add("--pairs", type=int, default=640, help="of an epoch")
+        add("--agreement-steps", type=int, default=50, help="0 to show no agreement")
+
     def __init__(self, options):
-        super().__init__(options, generate(PAIRS))
+        super().__init__(options, generate(6400))
         self.found |= {"training": {}, "side_by_side": {}}
 
     def run(self):
         for model in self.options.models:
-            peers = [p for p in self.peers if model in PEERS[p.partition(":")[0]]]
+            name_of = {peer: peer.partition(":")[0] for peer in self.peers}
+            peers = [p for p in self.peers if model in self.everyone[name_of[p]]]
             if self.options.agreement_steps:
                 self._show_agreement(model, peers)
             for peer in peers[1:]:
@@ -64,7 +66,6 @@ class Training(Benchmark):
         """Trains all from our initial weights, without dropout, and compares."""
         given, count = {}, self.options.agreement_steps
         for peer in peers:
-            say(f"{model}, {peer}: agreement")
             with self.worker(peer) as worker:
                 # Adam as it is defined: by default Keras leaves those rows of an
                 # embedding as they are that a batch does not touch; PyTorch moves them.
@@ -72,15 +73,13 @@ class Training(Benchmark):
                 if peer == OURS:
                     worker.ask("save", path=self.weights)
                     given = {"weights": self.weights}
-                first = worker.ask("evaluate", count=64)
-                losses = worker.ask("steps", first=0, count=count, size=8)["losses"]
-            self._row(model, peer).update(
-                parameters=built["parameters"], first_loss=first, losses=losses
-            )
+                losses = worker.ask("train", first=0, count=count, size=8)
+            facts = {"parameters": built["parameters"], "first_loss": losses[0]}
+            self._row(model, peer).update(facts, losses=losses)
         os.remove(self.weights)
         rows, wrong = self.found["training"][model], []
         ours = rows[OURS]
-        reference = rows.get(REFERENCE, ours)["losses"]
+        reference = rows.get("plain_keras", ours)["losses"]
         for peer, row in rows.items():
             first = _difference(row["first_loss"], ours["first_loss"])
             losses = _difference(row["losses"], reference)
@@ -94,28 +93,34 @@ class Training(Benchmark):
 
     def _measure(self, model, peer):
         """Our model and a peer's, by turns."""
-        row, rounds = self._row(model, peer), self.options.rounds
+        row, steps = self._row(model, peer), self.options.steps
         with self.worker(OURS) as ours, self.worker(peer) as theirs:
 
-            def measured(measure, first, *arguments):
-                for worker in (ours, theirs) if first else (theirs, ours):
-                    values = row["ours" if worker is ours else "measured"]
-                    for name, value in measure(worker, *arguments).items():
-                        values.setdefault(name, []).append(value)
+            def measured(worker, values):
+                into = row["ours" if worker is ours else "measured"]
+                for name, value in values.items():
+                    into.setdefault(name, []).append(value)
 
-            say(f"{model}, {peer}: start")
-            measured(self._start, True, model)
+            for worker in (ours, theirs):
+                built = self.build(worker, model=model)
+                found = {"import": built["import"], "build": built["build"]}
+                found["first_step"] = worker.ask("step", first=0, count=1)["step"]
+                measured(worker, found | {"start_up": sum(found.values())})
             for worker in (ours, theirs):
                 # Other shapes, a small last batch among them: a tf.function has seen
                 # enough of them then to be traced no more; JAX is compiled for each.
-                count = rounds * self.options.steps if on_jax(worker.peer) else 1
-                worker.ask("steps", first=2, count=count)
+                count = self.options.rounds * steps if on_jax(peer) else 1
+                worker.ask("train", first=2, count=count)
                 worker.ask("epoch", number=0, count=71)
-            for number in range(rounds):
-                say(f"{model}, {peer}: round {number + 1} of {rounds}")
-                for measure in (self._step, self._epoch, self._input):
-                    measured(measure, number % 2, number)
-                self.write()
+            for number in range(self.options.rounds):
+                for do, arguments in (
+                    ("step", {"first": 2 + number * steps, "count": steps}),
+                    ("epoch", {"number": number, "count": self.options.pairs}),
+                    ("pipeline", {"number": number}),
+                ):
+                    for worker in (ours, theirs) if number % 2 else (theirs, ours):
+                        measured(worker, worker.ask(do, **arguments))
+        self.write()
 
     def _compare_models(self):
         """What share of the first model's time the others take, in ours."""
@@ -123,42 +128,15 @@ class Training(Benchmark):
         with contextlib.ExitStack() as stack:
             workers = {}
             for model in self.options.models:
-                say(f"{model}: start")
                 worker = workers[model] = stack.enter_context(self.worker(OURS))
                 parameters = self.build(worker, model=model)["parameters"]
                 rows[model] = {"parameters": parameters, "seconds": []}
-                worker.ask("steps", first=0, count=4)
+                worker.ask("train", first=0, count=4)
             for number in range(self.options.rounds):
                 for model, worker in workers.items():
-                    took = worker.ask("steps", first=4 + number * steps, count=steps)
-                    rows[model]["seconds"].append(sum(took["seconds"]))
-                self.write()
-
-    def _start(self, worker, model):
-        built = self.build(worker, model=model)
-        seconds = {"import": built["import"], "build": built["build"]}
-        seconds["first_step"] = worker.ask("steps", first=0, count=1)["seconds"][0]
-        return {**seconds, "start_up": sum(seconds.values())}
-
-    def _step(self, worker, number):
-        count = self.options.steps
-        took = worker.ask("steps", first=2 + number * count, count=count)
-        seconds = sum(took["seconds"])
-        tokens = sum(took["target_tokens"]) / seconds
-        found = {"step": seconds / count, "step_tokens": tokens}
-        if "operations" in took:
-            rate = sum(took["operations"]) / seconds
-            found["share"] = rate / worker.ask("products")
-        return found
-
-    def _epoch(self, worker, number):
-        took = worker.ask("epoch", number=number, count=self.options.pairs)
-        tokens = took["target_tokens"] / took["seconds"]
-        memory = worker.ask("memory")
-        return {"epoch": took["seconds"], "epoch_tokens": tokens, "memory": memory}
-
-    def _input(self, worker, number):
-        return {"pipeline": worker.ask("pipeline", number=number)}
+                    took = worker.ask("step", first=4 + number * steps, count=steps)
+                    rows[model]["seconds"].append(took["step"])
+        self.write()
 
 
 def _difference(found, wanted):

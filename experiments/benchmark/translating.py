@@ -1,13 +1,9 @@
 """The benchmark of translation: our search and others, on the same sentences.
 
-Ours is measured beside the way of TensorFlow's tutorial, which decodes the whole prefix
-again at every step, one sentence at a time, and beside CTranslate2, an engine in C++.
-All have the same weights: first it is shown that they give the same probabilities, and
-that they find the same translations. In each round all of them take turns. RePE is
-there for information, with weights of its own.
-
-Untrained models do not know when to end, so [END] is forbidden, and every translation
-has as many tokens.
+The baselines have the same weights: first it is shown that they give the same
+probabilities, then how many translations are the same. In each round all peers take
+turns. RePE is there for information, with weights of its own. Untrained models do not
+know when to end, so [END] is forbidden, and every translation has as many tokens.
 """
 
 import contextlib
@@ -16,7 +12,7 @@ import os
 import sys
 
 import numpy as np
-from driver import Benchmark, on_jax, say
+from driver import Benchmark, on_jax
 from peers.settings import OURS
 from text import Text, generate
 
@@ -32,19 +28,22 @@ TOKENS, AT_ONCE = 30, 4  # of a translation; sentences that grow
 SCORES, SCORED = 1e-4, 64
 
 
-def add_arguments(parser):
-    add, slow = parser.add_argument, "sentences that a slow peer is measured on"
-    some, lengths = ["tutorial=12", "reprt:repe=256"], [64, 128, 256, 512]
-    add("--batch-size", type=int, default=64)
-    add("--text", help="as `reprt train --text`; else generated ids")
-    add("--sentences", type=int, default=1803, help="at most")
-    add("--sample", action="append", default=some, metavar="PEER=COUNT", help=slow)
-    add("--growth", nargs="*", type=int, default=lengths, help="tokens")
-    add("--growth-rounds", type=int, default=3)
-
-
 class Translating(Benchmark):
     """Translates, for the command's options."""
+
+    everyone = (*BASELINES, *INFORMATION)
+    modules = {OURS: "reprt_search", "tutorial": "plain_keras"}
+    out = "runs/decoding"
+
+    @classmethod
+    def add_arguments(cls, add):
+        samples, lengths = ["tutorial=12", "reprt:repe=256"], [64, 128, 256, 512]
+        add("--batch-size", type=int, default=64)
+        add("--text", help="as `reprt train --text`; else generated ids")
+        add("--sentences", type=int, default=1803, help="at most")
+        add("--sample", action="append", default=samples, help="PEER=SENTENCES")
+        add("--growth", nargs="*", type=int, default=lengths, help="tokens")
+        add("--growth-rounds", type=int, default=3)
 
     def __init__(self, options):
         text = _text(options)
@@ -57,45 +56,41 @@ class Translating(Benchmark):
             f"{len(text):,} sentences of {text.name}, vocabularies of {source:,} and "
             f"{target:,}. Translated to {TOKENS} tokens each: untrained, with [END] "
             f"forbidden. Batches of {options.batch_size} sentences of like length, "
-            f"float32, {os.cpu_count()} threads. Where fewer sentences were timed, they "
-            "are spread evenly over all lengths, and the last column is what all would "
-            "take."
+            f"float32, {os.cpu_count()} threads. Where fewer sentences were timed, "
+            "they are spread evenly over all lengths, and the last column is what all "
+            "would take."
         )
         self.found |= {"searches": {}, "agreement": {}, "growth": {}, "start": {}}
 
-    def module(self, peer):
-        name = super().module(peer)
-        return "reprt_search" if name == OURS else name
-
     def run(self):
         """All peers by turns, once they have shown that they are the same."""
+        options, workers = self.options, {}
         with contextlib.ExitStack() as stack:
-            workers = {}
             # They start one after the other, so that nothing else runs meanwhile.
             for peer in self.peers:
-                say(f"{peer}: start")
                 workers[peer] = stack.enter_context(self.worker(peer))
                 self._start(peer, workers[peer])
             os.remove(self.weights)
             self._show_agreement(workers)
             for peer, worker in workers.items():
-                say(f"{peer}: warming up")
                 # Batches of several shapes, for our graphs; JAX is compiled for each.
-                few = sys.maxsize if on_jax(peer) else 2 * self.options.batch_size + 1
-                chosen = self._sample(min(few, self._count(peer)))
+                count, few = self._count(peer), 2 * options.batch_size + 1
+                chosen = self._sample(count if on_jax(peer) else min(count, few))
                 for search in self._searches(peer):
                     self._translate(worker, chosen, SEARCHES[search])
-            for number in range(self.options.rounds):
+            for number in range(options.rounds):
                 self._round(number, workers)
             for peer, worker in workers.items():
                 self.found["start"][peer]["memory"] = worker.ask("memory")
-        if self.options.growth:
-            self._grow()
+            if options.growth:
+                ours = [p for p in self.peers if p in (OURS, *INFORMATION)]
+                self._grow({peer: workers[peer] for peer in ours})
         self.write()
 
     def _start(self, peer, worker):
-        given = peer in BASELINES and peer != OURS
-        built = self._build(worker, **({"weights": self.weights} if given else {}))
+        size, others = self.options.batch_size, {*BASELINES} - {OURS}
+        given = {"weights": self.weights} if peer in others else {}
+        built = self.build(worker, batch_size=size, **given)
         if peer == OURS:
             worker.ask("save", path=self.weights)
         first = self._translate(worker, self._sample(1), 1)["seconds"]
@@ -121,7 +116,6 @@ class Translating(Benchmark):
                 row = {"sentences": self._count(peer), "seconds": [], "tokens": []}
                 rows.setdefault(peer, row)
             for peer in reversed(peers) if number % 2 else peers:
-                say(f"round {number + 1} of {self.options.rounds}: {peer}, {search}")
                 chosen = self._sample(self._count(peer))
                 found = self._translate(workers[peer], chosen, beam_size)
                 translations[peer] = dict(zip(chosen, found["translations"]))
@@ -134,24 +128,15 @@ class Translating(Benchmark):
                 counts = f"{same:,} of {len(found):,}"
                 self.found["agreement"][peer]["same"][search] = counts
 
-    def _grow(self):
+    def _grow(self, workers):
         """Times ever longer translations of a few sentences, by our models only."""
         rows, lengths = self.found["growth"], self.options.growth
-        with contextlib.ExitStack() as stack:
-            workers = {}
-            for peer in [p for p in (OURS, *INFORMATION) if p in self.peers]:
-                workers[peer] = stack.enter_context(self.worker(peer))
-                self._build(workers[peer])
-                rows[peer] = {tokens: [] for tokens in lengths}
-            # The first time makes the graphs.
-            for number in range(1 + self.options.growth_rounds):
-                for tokens, (peer, worker) in itertools.product(lengths, workers.items()):
-                    say(f"{peer}: {tokens} tokens")
-                    found = self._translate(worker, self._sample(AT_ONCE), 1, tokens)
-                    rows[peer][tokens] += [found["seconds"]] if number else []
-
-    def _build(self, worker, **given):
-        return self.build(worker, batch_size=self.options.batch_size, **given)
+        rows |= {peer: {tokens: [] for tokens in lengths} for peer in workers}
+        # The first time makes the graphs.
+        for number in range(1 + self.options.growth_rounds):
+            for tokens, (peer, worker) in itertools.product(lengths, workers.items()):
+                found = self._translate(worker, self._sample(AT_ONCE), 1, tokens)
+                rows[peer][tokens] += [found["seconds"]] if number else []
 
     def _translate(self, worker, sentences, beam_size, tokens=TOKENS):
         sizes = {"beam_size": beam_size, "max_tokens": tokens}

@@ -55,47 +55,42 @@ class Worker:
         # Linux counts in KiB.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-    def steps(self, first, count, size=BATCH_SIZE):
-        """Trains on the batches numbered `first` and on; after the last, the first."""
-        order, answers = self._shuffled(0), []
-        for number in range(first, first + count):
-            start = number % (len(order) // size) * size
-            pairs = order.take(range(start, start + size))
-            batch = pairs.batch()
-            begun = time.perf_counter()
-            loss = self.peer.step(batch)
-            answer = {"seconds": time.perf_counter() - begun, "losses": loss}
-            answer["target_tokens"] = pairs.target_tokens()
-            if hasattr(self.peer, "operations"):
-                answer["operations"] = self.peer.operations(pairs)
-            answers.append(answer)
-        return {name: [answer[name] for answer in answers] for name in answers[0]}
+    def train(self, first, count, size=BATCH_SIZE):
+        """Trains on the batches numbered `first` and on; returns their losses."""
+        few = self._few(first, count, size)
+        return [self.peer.step(pairs.batch()) for pairs in few]
 
-    def products(self, size=2048, count=5):
-        """Returns the operations a second of square products by the peer's library."""
-        product = self.peer.square_product(size)
-        seconds = [_timed(product) for _ in range(count + 1)]
-        return 2 * size**3 / float(np.median(seconds[1:]))
+    def step(self, first, count):
+        """Measures training steps as `train` takes them."""
+        few = self._few(first, count)
+        batches = [pairs.batch() for pairs in few]
+        seconds = sum(_timed(lambda: self.peer.step(batch)) for batch in batches)
+        tokens = sum(pairs.target_tokens() for pairs in few)
+        found = {"step": seconds / count, "step_tokens": tokens / seconds}
+        if hasattr(self.peer, "operations"):
+            size = 2048  # of the square products that ours are compared with
+            product = self.peer.square_product(size)
+            usual = float(np.median([_timed(product) for _ in range(6)][1:]))
+            operations = sum(map(self.peer.operations, few))
+            found["share"] = operations / seconds * usual / (2 * size**3)
+        return found
 
     def epoch(self, number, count):
-        """Trains on `count` pairs by the peer's own loop.
+        """Measures an epoch of `count` pairs by the peer's own loop.
 
         The pipeline is made before the clock runs, as it is once for all epochs.
         """
         pairs = self._shuffled(1 + number).first(count)
         batches = self.peer.batches(pairs)
         seconds = _timed(lambda: self.peer.fit(batches))
-        return {"seconds": seconds, "target_tokens": pairs.target_tokens()}
-
-    def evaluate(self, count):
-        """Returns the mean loss of `count` pairs, without dropout."""
-        return self.peer.evaluate(self._shuffled(0).first(count))
+        tokens = pairs.target_tokens() / seconds
+        return {"epoch": seconds, "epoch_tokens": tokens, "memory": self.memory()}
 
     def pipeline(self, number):
-        """Returns the seconds a batch of going through the whole text's batches."""
+        """Measures going through the whole text's batches, which nobody uses."""
         pairs, batches = self._shuffled(1 + number), []
         seconds = _timed(lambda: batches.extend(1 for _ in self.peer.batches(pairs)))
-        return seconds / len(batches)
+        return {"pipeline": seconds / len(batches)}
 
     def translate(self, sentences, **sizes):
         """Translates the sentences of these numbers."""
@@ -111,6 +106,12 @@ class Worker:
 
     def _shuffled(self, epoch):
         return self.text.shuffled(SEED, epoch)
+
+    def _few(self, first, count, size=BATCH_SIZE):
+        """Batches of a shuffled text; after the last comes the first."""
+        order = self._shuffled(0)
+        numbers = (n % (len(order) // size) for n in range(first, first + count))
+        return [order.take(range(n * size, (n + 1) * size)) for n in numbers]
 
 
 def _timed(function):

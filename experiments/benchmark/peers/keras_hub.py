@@ -2,17 +2,22 @@
 
 KerasHub makes each head hidden_dim / num_heads wide, 16 here, whereas the paper's
 baseline has 8 heads of 128. So the attentions which its layers make are widened, and
-their dropout of the attention's output, which the baseline has not, is switched off.
-All else is the library's own.
+their dropout of its output, which the baseline has not, is switched off.
 """
 
 import keras
 import keras_hub
-from keras import ops
 from peers.keras_loop import KerasPeer
-from peers.settings import SIZES, sinusoids
+from peers.plain_keras_layers import PositionalEmbedding
+from peers.settings import SIZES
 
 HEAD = SIZES["baseline"].head
+PARTS = (
+    *("self_attention_layer", "cross_attention_layer"),
+    *("feedforward_intermediate_dense", "feedforward_output_dense"),
+    *("self_attention_layer_norm", "cross_attention_layer_norm"),
+    "feedforward_layer_norm",
+)
 
 
 class _PaperAttention:
@@ -25,16 +30,6 @@ class _PaperAttention:
         elif name.endswith("attention_dropout"):
             value.rate = 0
         super().__setattr__(name, value)
-
-    def variables_in_order(self):
-        names = ["self_attention_layer", "cross_attention_layer"]
-        names += ["feedforward_intermediate_dense", "feedforward_output_dense"]
-        names += ["self_attention_layer_norm", "cross_attention_layer_norm"]
-        parts = [
-            getattr(self, f"_{name}", None)
-            for name in (*names, "feedforward_layer_norm")
-        ]
-        return [v for part in parts if part for v in part.trainable_variables]
 
 
 class Encoder(_PaperAttention, keras_hub.layers.TransformerEncoder):
@@ -50,30 +45,24 @@ class Transformer(keras.Model):
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
-        width, self.scale = sizes.embedding, sizes.embedding**0.5
-        self.embeddings = [keras.layers.Embedding(n, width) for n in vocab_sizes]
-        self.positions = sinusoids(width)
-        self.dropout = keras.layers.Dropout(dropout)
-        options = {"dropout": dropout, "layer_norm_epsilon": 1e-3}
-        blocks, block = range(sizes.blocks), (sizes.hidden, sizes.heads)
-        self.encoder = [Encoder(*block, **options) for _ in blocks]
-        self.decoder = [Decoder(*block, **options) for _ in blocks]
+        added = sizes, False, dropout
+        self.embeddings = [PositionalEmbedding(n, *added) for n in vocab_sizes]
+        blocks, block = range(sizes.blocks), (sizes.hidden, sizes.heads, dropout)
+        self.encoder = [Encoder(*block, layer_norm_epsilon=1e-3) for _ in blocks]
+        self.decoder = [Decoder(*block, layer_norm_epsilon=1e-3) for _ in blocks]
         self.logits = keras.layers.Dense(vocab_sizes[1])
 
     def call(self, inputs):
-        source, target = (ids != 0 for ids in inputs)
-        memory, states = map(self._embedded, self.embeddings, inputs)
+        real = [ids != 0 for ids in inputs]
+        (_, memory), (_, states) = (
+            embed(*side) for embed, *side in zip(self.embeddings, inputs, real)
+        )
         for layer in self.encoder:
-            memory = layer(memory, padding_mask=source)
+            memory = layer(memory, padding_mask=real[0])
         for layer in self.decoder:
-            masks = {"decoder_padding_mask": target, "encoder_padding_mask": source}
+            masks = {"decoder_padding_mask": real[1], "encoder_padding_mask": real[0]}
             states = layer(states, memory, **masks)
         return self.logits(states)
-
-    def _embedded(self, embedding, ids):
-        positions = ops.convert_to_tensor(self.positions)
-        tokens = embedding(ids) * self.scale
-        return self.dropout(tokens + positions[: ops.shape(ids)[1]])
 
 
 class Peer(KerasPeer):
@@ -86,6 +75,6 @@ class Peer(KerasPeer):
 
     def variables(self):
         model, blocks = self.model, (*self.model.encoder, *self.model.decoder)
-        embeddings = [layer.embeddings for layer in model.embeddings]
-        between = [v for block in blocks for v in block.variables_in_order()]
-        return [*embeddings, *between, *model.logits.trainable_variables]
+        parts = [getattr(block, f"_{part}", None) for block in blocks for part in PARTS]
+        layers = [*model.embeddings, *filter(None, parts), model.logits]
+        return [v for layer in layers for v in layer.trainable_variables]

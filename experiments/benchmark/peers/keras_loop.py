@@ -51,9 +51,6 @@ class KerasPeer(KerasModel):
     def fit(self, batches):
         self.model.fit(batches, verbose=0)
 
-    def evaluate(self, pairs):
-        return self.model.evaluate(self.batches(pairs), verbose=0)[0]
-
     def batches(self, pairs):
         sides = tuple(map(_ragged, (pairs.source, pairs.target)))
         dataset = tf.data.Dataset.from_tensor_slices(sides).batch(BATCH_SIZE)

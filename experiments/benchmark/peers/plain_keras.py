@@ -6,8 +6,10 @@ since 3.8 does not carry them through attention.
 """
 
 import keras
+import tensorflow as tf
 from peers.keras_loop import KerasPeer
 from peers.plain_keras_layers import Block, PositionalEmbedding
+from text import END, START
 
 
 class Transformer(keras.Model):
@@ -40,10 +42,36 @@ class Transformer(keras.Model):
 
 
 class Peer(KerasPeer):
-    """The tutorial's structure, for both models."""
+    """The tutorial's structure, for both models, and its way to translate.
+
+    It takes one sentence at a time, and at each step all of it.
+    """
 
     def build(self, settings):
         repe = settings.model == "repe"
         return Transformer(
             settings.vocab_sizes, settings.sizes, repe, settings.dropout
         )
+
+    def translate(self, source, beam_size, max_tokens):
+        return [self._sentence(ids, max_tokens) for ids in source]
+
+    def _sentence(self, ids, max_tokens):
+        source, output = tf.constant([ids]), tf.constant([[START]])
+        for _ in range(max_tokens):
+            predictions = self.model((source, output), training=False)
+            # The last token only, though all have been predicted again.
+            predictions = predictions[:, -1:, :]
+            predicted = tf.argmax(predictions, axis=-1, output_type=tf.int32)
+            if predicted == END:
+                break
+            output = tf.concat([output, predicted], axis=1)
+        return output.numpy()[0, 1:].tolist()
+
+    def scores(self, source, target):
+        return [self._scores(*pair) for pair in zip(source, target)]
+
+    def _scores(self, source, target):
+        logits = self.model((source[None], target[None, :-1]), training=False)
+        scores = tf.nn.log_softmax(logits)[0].numpy()
+        return scores[range(len(scores)), target[1:]]

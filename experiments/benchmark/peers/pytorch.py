@@ -47,30 +47,20 @@ class Peer:
         for batch in batches:
             total += torch.tensor(self._step(*batch))
 
-    @torch.no_grad()
-    def evaluate(self, pairs):
-        self.model.eval()
-        losses = [self._loss_and_accuracy(*batch)[0] for batch in self.batches(pairs)]
-        return float(sum(losses)) / len(losses)
-
     def batches(self, pairs):
         sides = pairs.source, pairs.target
         rows = [[torch.from_numpy(ids).long() for ids in side] for side in sides]
         return DataLoader(list(zip(*rows)), BATCH_SIZE, collate_fn=_padded)
 
-    def _step(self, *batch):
-        self.model.train()
+    def _step(self, source, inputs, labels):
         self.adam.zero_grad()
-        loss, accuracy = self._loss_and_accuracy(*batch)
+        logits, real = self.model(source, inputs), labels != 0
+        loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+        accuracy = ((logits.argmax(-1) == labels) & real).sum() / real.sum()
         loss.backward()
         self.adam.step()
         self.schedule.step()
         return loss.item(), accuracy.item()
-
-    def _loss_and_accuracy(self, source, inputs, labels):
-        logits, real = self.model(source, inputs), labels != 0
-        loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
-        return loss, ((logits.argmax(-1) == labels) & real).sum() / real.sum()
 
 
 def _padded(pairs):

@@ -1,9 +1,8 @@
 """PyTorch's nn.Transformer, for the baseline.
 
-`nn.MultiheadAttention` cannot have heads wider than d_model / nhead, 16 here, whereas
-the paper's baseline has 8 heads of 128. So `Attention` takes its place. The layers'
-dropout of the attention's output and of the hidden layer, which the paper has not, is
-switched off. All else is the library's own.
+`nn.MultiheadAttention` has no heads wider than d_model / nhead, 16 here and 128 in the
+paper, so `Attention` takes its place. The layers' dropout of its output and of the
+hidden layer, which the paper has not, is switched off. All else is the library's own.
 """
 
 import math
@@ -28,15 +27,13 @@ class Attention(nn.Module):
         self.output = nn.Linear(wide, width)
 
     def forward(self, *inputs, attn_mask=None, key_padding_mask=None, **options):
-        layers = self.query, self.key, self.value
         query, key, value = (
             layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for layer, x in zip(layers, inputs)
+            for layer, x in zip((self.query, self.key, self.value), inputs)
         )
         mask = key_padding_mask[:, None, None]
         mask = mask if attn_mask is None else attn_mask + mask
-        rate = self.rate if self.training else 0.0
-        attended = scaled_dot_product_attention(query, key, value, mask, dropout_p=rate)
+        attended = scaled_dot_product_attention(query, key, value, mask, self.rate)
         return self.output(attended.transpose(1, 2).flatten(2)), None
 
 
@@ -55,7 +52,6 @@ class Transformer(nn.Module):
         )
         encoder, decoder = self.transformer.encoder, self.transformer.decoder
         encoder.norm = decoder.norm = None
-        encoder.use_nested_tensor = False
         for layer in (*encoder.layers, *decoder.layers):
             layer.self_attn = Attention(sizes, dropout)
             layer.dropout.p = layer.dropout1.p = 0.0
@@ -64,20 +60,19 @@ class Transformer(nn.Module):
         self.logits = nn.Linear(width, vocab_sizes[1])
 
     def forward(self, source, target):
-        causal = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
-        source_mask, target_mask, causal = map(_added, (source == 0, target == 0, causal))
+        length = target.shape[1]
+        source_mask, target_mask = _added(source == 0), _added(target == 0)
         states = self.transformer(
-            self._embedded(0, source),
-            self._embedded(1, target),
-            tgt_mask=causal,
+            *map(self._embedded, self.embeddings, (source, target)),
+            tgt_mask=_added(torch.ones(length, length, dtype=torch.bool).triu(1)),
             src_key_padding_mask=source_mask,
             tgt_key_padding_mask=target_mask,
             memory_key_padding_mask=source_mask,
         )
         return self.logits(states)
 
-    def _embedded(self, side, ids):
-        tokens = self.embeddings[side](ids) * self.scale
+    def _embedded(self, embedding, ids):
+        tokens = embedding(ids) * self.scale
         return self.dropout(tokens + self.positions[: ids.shape[1]])
 
 

@@ -1,20 +1,19 @@
-"""Our own models, trained as `reprt train` does, on TensorFlow or in `jax` on JAX.
+"""Our own models, trained as `reprt train` does.
 
-Variants: `bucketed` has batches of like length, but for single steps, which are given
-theirs; `bfloat16` has products of matrices in bfloat16.
+Variants: `jax`, `bfloat16`, and `bucketed` (epochs of batches of like length).
 """
 
 import keras
 import numpy as np
 import tensorflow as tf
 from peers.keras_loop import KerasModel
-from peers.settings import BATCH_SIZE, SEED, WARMUP_STEPS
+from peers.settings import BATCH_SIZE, SEED
 
-import reprt
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.encoding import EncodedSplit
 from reprt.models.registry import make
 from reprt.presets import preset
+from reprt.schedules import WarmupSchedule
 from reprt.training.objective import Objective
 from reprt.training.trainer import backend
 
@@ -36,12 +35,11 @@ class Peer(KerasModel):
 
     def __init__(self, settings):
         keras.utils.set_random_seed(SEED)
-        self.by_length, self.epochs = settings.variant == "bucketed", 0
+        self.by_length = settings.variant == "bucketed"
         self.backend = backend(deterministic=False)
         with self.backend.scope():
             self.model = build(settings)
-            width = preset(settings.model).embedding_dim
-            rate = reprt.schedules.WarmupSchedule(width, WARMUP_STEPS)
+            rate = WarmupSchedule(preset(settings.model).embedding_dim)
             adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
             adam.build(self.model.trainable_variables)
         ids = [np.ones(2, "int32")]
@@ -64,21 +62,15 @@ class Peer(KerasModel):
         else:
             source, inputs, labels = map(tf.constant, batch)
             batch = (source, inputs), labels
-        [(_, loss, tokens, _)] = self.backend.read([self.backend.train(batch)])
+        [(_, loss, tokens, _)] = self.fit([batch])
         return loss / tokens
 
     def fit(self, batches):
-        self.backend.read([self.backend.train(batch) for batch in batches])
-
-    def evaluate(self, pairs):
-        sums = [self.backend.evaluate(batch) for batch in self.batches(pairs)]
-        _, losses, tokens, _ = zip(*self.backend.read(sums))
-        return sum(losses) / sum(tokens)
+        return self.backend.read([self.backend.train(batch) for batch in batches])
 
     def batches(self, pairs, size=BATCH_SIZE):
-        text, self.epochs = split(pairs), self.epochs + 1
-        plan = BatchPlan(text.lengths, size, by_length=self.by_length, seed=SEED)
-        return self.backend.batches(text, plan, self.epochs if self.by_length else None)
+        plan = BatchPlan(split(pairs).lengths, size, by_length=self.by_length)
+        return self.backend.batches(split(pairs), plan, 1 if self.by_length else None)
 
     def operations(self, pairs):
         return 6 * int(self.model.multiply_adds(*split(pairs).tokens).sum())

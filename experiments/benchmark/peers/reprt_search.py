@@ -34,7 +34,14 @@ class Peer(KerasModel):
         self.model.output_dense.bias.assign(bias)
 
     def translate(self, source, beam_size, max_tokens):
-        search = self._search(beam_size, max_tokens)
+        key = beam_size, max_tokens
+        if key not in self.searches:  # kept for its graphs
+            self.searches[key] = BeamSearch(
+                *(self.model, START, END, beam_size),
+                length_penalty=0,
+                max_tokens=max_tokens,
+            )
+        search = self.searches[key]
         if self.batch_size == 1:  # one after the other, as its user waits for it
             return [search(ids[None])[0][0].ids for ids in source]
         found = [()] * len(source)
@@ -47,17 +54,3 @@ class Peer(KerasModel):
         inputs = padded(source), padded([row[:-1] for row in target])
         logs = np.array(ops.log_softmax(self.model(inputs, training=False)))
         return [of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)]
-
-    def _search(self, *sizes):
-        """A search of these sizes, kept for its graphs."""
-        if sizes not in self.searches:
-            beam_size, max_tokens = sizes
-            self.searches[sizes] = BeamSearch(
-                self.model,
-                START,
-                END,
-                beam_size=beam_size,
-                length_penalty=0,
-                max_tokens=max_tokens,
-            )
-        return self.searches[sizes]

@@ -27,24 +27,14 @@ SIZES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A model to be made.
+    """A model to be made, and how it is used."""
 
-    Args:
-        vocab_sizes: of source and target, padding included.
-        model: one of `SIZES`, or of ours another preset.
-        variant: what follows the colon in a peer's name, for the peer to interpret.
-        dropout: rate of dropout.
-        dense: whether Adam moves every row of an embedding at every step, as it is
-            defined; by default Keras moves those that a batch touched.
-        batch_size: sentences translated at once, where the peer can.
-    """
-
-    vocab_sizes: tuple[int, int]
-    model: str = "baseline"
-    variant: str = ""
+    vocab_sizes: tuple[int, int]  # padding included
+    model: str = "baseline"  # or of `SIZES`, or of ours another preset
+    variant: str = ""  # what follows the colon in a peer's name
     dropout: float = 0.1
-    dense: bool = False
-    batch_size: int = BATCH_SIZE
+    dense: bool = False  # Adam moves every row of an embedding at every step
+    batch_size: int = BATCH_SIZE  # sentences translated at once, where the peer can
 
     @property
     def sizes(self) -> Sizes:
