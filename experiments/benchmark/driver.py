@@ -12,7 +12,7 @@ import pages
 from peers.settings import OURS, SEED
 from text import Text
 
-from reprt.runs.provenance import provenance
+from reprt.lab.provenance import provenance
 
 HERE = Path(__file__).parent
 
@@ -76,7 +76,7 @@ class Benchmark:
         self.weights = str(options.out / "weights.npz")
         options.out.mkdir(parents=True, exist_ok=True)
         text.save(options.out / "text.json")
-        found = provenance(shlex.join(["python", "run.py", *sys.argv[1:]]))
+        found = provenance(shlex.join(["python", "run.py", *sys.argv[1:]])).as_table()
         found |= {"load": os.getloadavg()[0], "seed": SEED, "text": text.describe()}
         self.found = {"provenance": found | facts, "versions": {}}
 
