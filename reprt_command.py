@@ -334,7 +334,7 @@ def main(arguments=None) -> int:
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
-        print("Interrupted. `reprt train` goes on from its checkpoint.", file=sys.stderr)
+        click.echo("Interrupted. `reprt train` goes on from its checkpoint.", err=True)
         return INTERRUPTED
     except SystemExit as error:
         if error.code == TERMINATED:

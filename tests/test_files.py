@@ -6,8 +6,8 @@ import fcntl
 import pytest
 
 from reprt.files import held, lock_file, locked
-from reprt.reading import read_csv, read_json, read_toml
 from reprt.lab.folder import RunFolder
+from reprt.reading import read_json, read_toml
 
 
 def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
@@ -38,5 +38,3 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
     assert read_toml(tmp_path / "a") == {"a": 1}
     (tmp_path / "a").write_bytes(b'\xef\xbb\xbf{"a": 1}')
     assert read_json(tmp_path / "a") == {"a": 1}
-    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa,b\n1,2\n")
-    assert read_csv(tmp_path / "a") == [{"a": "1", "b": "2"}]

@@ -10,8 +10,10 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from reprt_command import main
+from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
+from reprt.models.saving import load_model
+from reprt_command import main
 
 PARTS = ["the dog", "the cat", "a friend"], ["sees", "knows", "calls"], ["me", "us"]
 # Parts of sentences, what stands between them and at the end, the table of the
@@ -25,7 +27,11 @@ SCRIPTS = {
         "tok:zh",
     ),
     "ko": (
-        (["개가", "고양이가", "친구가"], ["나를", "우리를", "너를"], ["봅니다", "압니다"]),
+        (
+            ["개가", "고양이가", "친구가"],
+            ["나를", "우리를", "너를"],
+            ["봅니다", "압니다"],
+        ),
         " ",
         ".",
         'name = "wordpiece"\nsize = 150',

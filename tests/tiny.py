@@ -69,8 +69,12 @@ def settings(name="repe", model=None, **changes):
         table: {**usual, **changes.pop(table, {})} for table, usual in USUAL.items()
     }
     sizes = RECURRENT if name == "recurrent" else TINY
+    for table in ("vocabulary", "text"):
+        if table in changes:
+            tables[table] = changes.pop(table)
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
-    if getattr(preset(name), "shared_embedding", False):
+    shared = getattr(preset(name), "shared_embedding", False)
+    if "vocabulary" not in tables and (shared or (model or {}).get("shared_embedding")):
         tables["vocabulary"] = {"name": "bpe", "shared": True}
     run = {
         "name": name,

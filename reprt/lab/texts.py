@@ -71,6 +71,7 @@ def find_runs(
                     " TEXT IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
                 )
                 instead = load_recipe(Path(recipe.fallback), recipe.overrides)
+                instead = instead.changed(name=recipe.name)  # of the results' folder
                 return find_runs(instead, only, out, progress)
             if not recipe.pairs[1:]:
                 raise

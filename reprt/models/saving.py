@@ -20,7 +20,10 @@ def load_model(path: Path):
             registered with Keras.
     """
     if not path.is_file():
-        raise ValueError(f"Expected a .keras file. There is none at {path}.")
+        raise ValueError(
+            f"Expected a .keras file. There is none at {path}. A run has its "
+            "model.keras after its first epoch."
+        )
     if not zipfile.is_zipfile(path):  # of which Keras says that there is no file
         raise ValueError(
             f"{path} cannot be read as a Keras model: it is no whole zip archive."

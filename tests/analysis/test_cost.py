@@ -19,7 +19,6 @@ from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import power
-from reprt.lab.pages.tables import markdown
 from reprt.presets import preset
 from reprt_command import main
 
@@ -111,8 +110,8 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     cells = [f"{expected[name]:,}" for name in list(expected)[:4]]
     cells.append(power(6 * expected["parameters_without_tables"] * tokens))
     cells.append(power(expected["train_flops"]))
-    hours = f"{metrics['total_train_seconds'] / 3600:.3f}"
-    page = (finished / "out" / "report.md").read_text()
+    hours = f"{sum(row['train_seconds'] for row in log) / 3600:.3f}"
+    page = re.sub(" +", " ", (finished / "out" / "report.md").read_text())
     assert " | ".join([*cells, hours]) in page
 
     plan = planned(capsys, finished)
@@ -156,8 +155,8 @@ def test_the_page_has_the_numbers_that_are_counted():
         ["decoder-only", "blog", "76.28M", alone[1], power(2e18), "–"],
         ["", "ours, `decoder-only`", *alone],
     ]
-    table = "\n".join(markdown(head, "llrrrr", rows))
-    assert table in page, table
+    for row in (head, *rows):
+        assert re.sub(" +", " ", f"| {' | '.join(row)} |") in page, row
     for number in (
         f"{model.count_params():,}",
         f"{PAIR / 2:.1f}",

@@ -1,6 +1,5 @@
 """A run with BPE from its folder: translated and exported."""
 
-import dataclasses
 
 import naive
 import pytest
@@ -32,11 +31,8 @@ def run(text, tmp_path_factory):
     """A run whose model has one embedding table for both languages."""
     folder, shared = tmp_path_factory.mktemp("runs"), {"shared_embedding": True}
     folder = RunFolder(folder / "repe")
-    settings = dataclasses.replace(
-        tiny.settings(model=shared),
-        vocabulary=TAGGED,
-        text=TextSettings(max_tokens=9),
-    )
+    of_text = {"vocabulary": TAGGED, "text": TextSettings(max_tokens=9)}
+    settings = tiny.settings(model=shared, **of_text)
     folder.open(settings, text)
     sizes = len(text.source_tokenizer), len(text.target_tokenizer)
     model = models.build("repe", *sizes, **tiny.TINY, **shared)

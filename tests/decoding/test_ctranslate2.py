@@ -1,6 +1,5 @@
 """CTranslate2 translates as the package does, and is refused what it cannot run."""
 
-import dataclasses
 import json
 import sys
 
@@ -159,9 +158,9 @@ def run(tmp_path_factory):
     corpus = embedded.load(train=60, dev=2, test=2)
     text = encode(corpus, TAGGED, 24, tmp_path_factory.mktemp("cache"))
     folder = RunFolder(tmp_path_factory.mktemp("runs") / "original")
-    settings = tiny.settings("transformer-base", model=naive.SIZES)
     of_text = {"vocabulary": TAGGED, "text": TextSettings(max_tokens=9)}
-    folder.open(dataclasses.replace(settings, **of_text), text)
+    settings = tiny.settings("transformer-base", model=naive.SIZES, **of_text)
+    folder.open(settings, text)
     folder.save_model(lively(*ORIGINAL, tokenizer=text.target_tokenizer))
     return folder.path
 

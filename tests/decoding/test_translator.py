@@ -1,4 +1,3 @@
-import dataclasses
 import shutil
 
 import naive
@@ -13,7 +12,6 @@ from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.spacing import detokenised
 from reprt.decoding.beam_search import BeamSearch
 from reprt.decoding.translator import Translation, Translator
-from reprt.lab.folder import RunFolderError
 
 SENTENCES = ["o homem sabe", "", "a casa", "ele não sabe que a casa é grande.", "e"]
 
@@ -316,7 +314,7 @@ def test_attention_of_the_longest_translation_that_does_not_end(repe):
     """Its last token is not read again: the model has no position for it."""
     run = Translator.load(repe)
     model = run.model
-    config = dataclasses.replace(model.config, max_length=6)
+    config = model.config.changed(max_length=6)
     sizes = model.source_vocab_size, model.target_vocab_size
     short = reprt.models.Transformer(*sizes, config)
     short.build()
@@ -379,7 +377,7 @@ def beginning(content):
 @pytest.mark.parametrize(
     "name, change, message",
     [
-        ("model.keras", None, "{} to hold model.keras. A run has it after its first"),
+        ("model.keras", None, "{}/model.keras. A run has its model.keras"),
         ("model.keras", half, "{}/model.keras cannot be read as a Keras model"),
         ("model.keras", scrambled, "{}/model.keras cannot be read as a Keras model"),
         ("model.keras", lambda _: b"", "{}/model.keras cannot be read as a Keras"),
@@ -399,8 +397,8 @@ def beginning(content):
             "begins with [PAD] [UNK] [START] [END]. Received one that begins with "
             "'hello'",
         ),
-        ("source.vocab", beginning, "{}/source.vocab"),
-        ("target.vocab", beginning, "{}/target.vocab"),
+        ("source.vocab", beginning, "`source_tokenizer` to have the"),
+        ("target.vocab", beginning, "`target_tokenizer` to have the"),
     ],
 )
 def test_what_cannot_be_read_is_named(repe, tmp_path, name, change, message):
@@ -413,5 +411,5 @@ def test_what_cannot_be_read_is_named(repe, tmp_path, name, change, message):
 @pytest.mark.parametrize("make", ["mkdir", "touch", "exists"])
 def test_what_is_no_run_folder_is_named(tmp_path, make):
     getattr(tmp_path / "run", make)()
-    with pytest.raises(RunFolderError, match="Expected .*/run to be a run folder"):
+    with pytest.raises(ValueError, match="Expected .*/run to be a run folder"):
         Translator.load(tmp_path / "run")

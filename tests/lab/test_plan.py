@@ -49,7 +49,7 @@ def place(tmp_path_factory):
     for side in ("de", "en"):
         file = other / f"{side}.train"
         file.write_text(file.read_text() * 2)
-    (folder / "tiny.toml").write_text('page = "table1"\n' + RECIPE)
+    (folder / "tiny.toml").write_text('page.name = "table1"\n' + RECIPE)
     return folder
 
 

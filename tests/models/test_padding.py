@@ -9,8 +9,8 @@ from variants import FAMILY, PREFIX
 
 from reprt.data import pack
 from reprt.layers import AddPositional, ConcatPositional, TokenNorm
-from reprt.training.settings import TranslationAndSourceSettings
 from reprt.training.objective import TranslationAndSource
+from reprt.training.settings import TranslationAndSourceSettings
 
 LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 VARIANTS = {

@@ -213,10 +213,9 @@ def test_multiply_adds_are_those_of_the_products():
 @pytest.mark.parametrize(
     "overrides, message",
     [
-        ({"attention": "dot"}, "`attention`.*'multiplicative'.*attention='dot'"),
-        ({"output_tying": "projected"}, r"`output_tying`.*\('none', 'tied'\)"),
-        ({"hidden_dim": 0}, "'hidden_dim' .* from 1 to 65536. Received: 0"),
-        ({"hidden_dim": 2**16}, "at most 8,589,934,592 parameters"),
+        ({"attention": "dot"}, "'attention'.*'multiplicative'.*'dot'"),
+        ({"output_tying": "projected"}, "'output_tying'.*'none' or 'tied'"),
+        ({"hidden_dim": 0}, "'hidden_dim' .* equal to 1. Received: 0"),
         ({"dropout": 1.0}, "'dropout' .* Received: 1.0"),
         ({"shared_embedding": True}, "one vocabulary.*target_vocab_size=9"),
         ({"num_heads": 2}, "Unknown key 'num_heads'"),

@@ -239,20 +239,20 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
     [
         (lambda: models.build("rope", 9, 9), r"\('repe', 'baseline', .*'rope'"),
         (lambda: models.build("repe", 9, 9, heads=2), "'heads'.*nearest.*'num_heads'"),
-        (lambda: models.build("repe", 9, 9, num_heads="2"), "type int.*'2'.*type str"),
+        (lambda: models.build("repe", 9, 9, num_heads="2"), "valid integer.*'2'"),
         (
             lambda: models.build("repe", 9, 9, shared_embedding=1),
-            "type bool.*1.*type int",
+            "'shared_embedding' .* valid boolean.*: 1",
         ),
         (
             lambda: models.build("repe", 9, 9, num_blocks=0),
-            "'num_blocks' .* from 1 to 65536. Received: 0",
+            "'num_blocks' .* equal to 1. Received: 0",
         ),
-        (lambda: models.build("repe", 9, 9, embedding_dim=7), "even.*embedding_dim=7"),
+        (lambda: models.build("repe", 9, 9, embedding_dim=7), "multiple of 2.*: 7"),
         (lambda: models.build("repe", 9, 9, position="rotary"), "'rotary'"),
         (
             lambda: models.build("repe", 9, 9, dropout=1.0),
-            "'dropout' .* from 0 to 0.9999999.* Received: 1.0",
+            "'dropout' .* less than 1. Received: 1.0",
         ),
         (
             lambda: models.build("baseline", 9, 9, decoder_statistics="prefix"),
@@ -260,11 +260,11 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ),
         (
             lambda: models.build("repe", 9, 9, value="both"),
-            r"`value` .*'states'\). Received: value='both'",
+            "'value' .*'states'. Received: 'both'",
         ),
         (
             lambda: models.build("repe", 9, 9, query_key_norm="l2"),
-            "'query_key_norm'.*type bool. Received: 'l2'",
+            "'query_key_norm'.*boolean. Received: 'l2'",
         ),
         (
             lambda: models.build(
@@ -273,12 +273,8 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             "embedding_norm='rms' has none",
         ),
         (
-            lambda: models.build("baseline", 9, 9, epsilon=1e-3),
-            "embedding_norm='none' has none.*Received: epsilon=0.001",
-        ),
-        (
             lambda: models.build("repe", 9, 9, embedding_norm="length"),
-            r"`embedding_norm` .*'rms'\). Received: embedding_norm='length'",
+            "'embedding_norm' .*'rms'. Received: 'length'",
         ),
         (
             lambda: models.build("baseline", 9, 9, padding_in_statistics=True),
@@ -309,7 +305,7 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ),
         (
             lambda: models.build("repe", 9, 9, dropout_places=["inputs"]),
-            r"dropout_places.*\('inputs',\)",
+            "'dropout_places.0' .*'values'. Received: 'inputs'",
         ),
         (lambda: models.build("repe", 9, 9, dropout_places=[]), "acts nowhere"),
         *(
@@ -321,7 +317,7 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ),
         (
             lambda: models.build("repe", 9, 9, dropout_places="embeddings"),
-            r"type tuple\[str, ...\]. Received: 'embeddings'",
+            "valid tuple. Received: 'embeddings'",
         ),
         (
             lambda: models.build("repe", 9, 9, layer_norm_epsilon=0.0),

@@ -6,15 +6,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reprt.training.checkpoint import (
     CheckpointError,
     restore_checkpoint,
     save_checkpoint,
 )
-from reprt.training.trainer import State
 
 WEIGHTS = {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "seed": np.int64(7)}
 STATE = {"epoch": 1, "rows": [{"val_loss": 1.5}]}

@@ -149,7 +149,9 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
         expected = cosine(row["step"], 6, 2, 6e-4, 6e-5)
         assert row["learning_rate"] == pytest.approx(expected, rel=1e-5)
 
-    kept, others = (sorted((each.folder.path / "models").iterdir()) for each in (whole, parts))
+    kept, others = (
+        sorted((each.folder.path / "models").iterdir()) for each in (whole, parts)
+    )
     names = ["step-00000004.keras", "step-00000006.keras"]
     assert names == [path.name for path in kept] == [path.name for path in others]
     for this, that in zip(kept, others):

@@ -1,7 +1,5 @@
 """The same command after `kill -9`, against a run that nobody interrupted."""
 
-import dataclasses
-import json
 import pathlib
 import signal
 import subprocess
@@ -14,10 +12,7 @@ import pytest
 import tiny_run
 from tiny import losses, to_the_end
 
-from reprt import termination
 from reprt.lab.folder import RunFolder
-from reprt.termination import Terminated
-from reprt.training import trainer as training
 from reprt.training.checkpoint import CheckpointError
 from reprt_command import main
 
