@@ -10,6 +10,10 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import reprt  # noqa: E402  (found by the line above)
 
+# Before autodoc looks at `reprt.settings`: it gives classes annotations of pydantic's
+# own, and pydantic then refuses subclasses that take other keys.
+import reprt.lab.recipe  # noqa: E402
+
 project = "reprt"
 copyright = "the authors of reprt, Apache License 2.0"
 version = release = reprt.__version__
@@ -40,7 +44,7 @@ autodoc_default_options = {
     "members": True,
     # Keras' own, which every layer has.
     "exclude-members": "build, call, compute_mask, compute_output_shape, from_config, "
-    "get_config, result, update_state",
+    "get_config, result, update_state, model_config",
 }
 napoleon_custom_sections = [("Call arguments", "params_style")]
 napoleon_use_rtype = False

@@ -21,6 +21,8 @@ def setup(app):
 
 def _process(app, what, name, obj, options, lines):
     lines[:] = _tables(_literal(lines))
+    if what == "attribute":  # of its first line napoleon takes words before a colon for
+        lines[:0] = ["..", ""]  # a type; of an empty comment it does not
 
 
 def _signature(app, what, name, obj, options, signature, returns):

@@ -98,8 +98,9 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Args:
             filepath: the folder or file to write.
-            *args, **kwargs: those of `keras.Model.export`, such as `format`.
+            *args: those of `keras.Model.export`.
             input_signature: as there.
+            **kwargs: as there, such as `format`.
 
         Example:
 
