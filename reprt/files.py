@@ -97,21 +97,18 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
         yield mine
 
 
-def read_text(path: str | os.PathLike, universal_newlines: bool = True) -> str:
-    """Returns the text of a file, any line break as `\\n` if newlines are universal.
+def read_text(path: str | os.PathLike) -> str:
+    """Returns the text of a file, with any line break as `\\n`.
 
     Raises:
         ValueError: if it is not UTF-8, naming the line.
     """
     data = Path(path).read_bytes()
     try:
-        text = data.decode()
+        return data.decode().replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise not_utf8(path, data[error.start], line) from None
-    if universal_newlines:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
 
 
 def not_utf8(name: object, byte: int, line: int) -> ValueError:

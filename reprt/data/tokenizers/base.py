@@ -191,8 +191,8 @@ def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
         yield sentences[start : start + CHUNK]
 
 
-def evenly(sequence: Sequence[Any], most: int) -> Iterator[Any]:
-    """Yields at most so many items of a sequence, at equal distances."""
+def spaced_sample(sequence: Sequence[Any], most: int) -> Iterator[Any]:
+    """Yields at most `most` items of a sequence, at equal distances."""
     return itertools.islice(sequence, 0, None, max(1, -(-len(sequence) // most)))
 
 

@@ -35,7 +35,7 @@ from reprt.data.tokenizers.base import (
     VocabularySettings,
     check_reserved,
     chunks,
-    evenly,
+    spaced_sample,
     tensorflow_text,
 )
 from reprt.data.tokenizers.learning import learnt_once
@@ -184,7 +184,9 @@ class BPESettings(VocabularySettings):
                 BPE,
                 lambda: BPE(
                     learn_model(
-                        itertools.chain(*(evenly(text, most) for text in texts)),
+                        itertools.chain(
+                            *(spaced_sample(text, most) for text in texts)
+                        ),
                         self.size,
                         tags,
                     )
