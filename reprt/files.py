@@ -1,34 +1,21 @@
-"""Files, written whole or not at all and read if they end; the folder of those kept.
-
-A file that is being written has a temporary name. Its process holds a lock on it, so
-others see whether that process lives, and remove what a killed one has left.
-"""
+"""Files and folders, written whole or not at all; locks; the folder of the cache."""
 
 import contextlib
-import errno
-import fcntl
-import functools
 import hashlib
 import os
 import re
 import shutil
-import stat
 import sys
+import time
 import uuid
-from collections.abc import Callable, Iterator
-from io import BufferedReader
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-_OWN = re.compile(r"\.reprt-[0-9a-f]{12}(\..*)?")
-_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # of some network disks
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+import platformdirs
+
+_UNFINISHED = re.compile(r"\.reprt-[0-9a-f]{12}(\..*)?")
+_ABANDONED = 24 * 3600  # seconds after which no process is still at work on it
 
 
 @contextlib.contextmanager
@@ -43,8 +30,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     >>> with whole_file(Path("answer")) as file:  # doctest: +SKIP
     ...     file.write(b"42")
     """
-    make = functools.partial(Path.touch, exist_ok=False)
-    with _whole(path, make) as unfinished, open(unfinished, "wb") as file:
+    with _whole(path) as unfinished, open(unfinished, "xb") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -59,10 +45,12 @@ def whole_folder(path: Path) -> Iterator[Path]:
     Raises:
         OSError: if there is such a folder by then, and it is not empty.
     """
-    with _whole(path, Path.mkdir) as unfinished:
+    with _whole(path) as unfinished:
+        unfinished.mkdir()
         yield unfinished
-        for inside in unfinished.rglob("*"):
-            _sync(inside)
+        for inside in filter(Path.is_file, unfinished.rglob("*")):
+            with open(inside, "rb") as file:
+                os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str):
@@ -73,71 +61,49 @@ def write_text(path: Path, text: str):
 
 def is_unfinished(path: Path) -> bool:
     """Whether a file or folder is being written, or was when its process ended."""
-    return bool(_OWN.fullmatch(path.name))
-
-
-def lock_file(path: Path) -> BinaryIO:
-    """Opens a file to be locked. What it holds stays; a link is refused."""
-    with _named(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return open(path, "ab", opener=no_link)
+    return bool(_UNFINISHED.fullmatch(path.name))
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Holds a lock on a file while the context lasts; waits for another holder."""
-    with lock_file(path) as lock:
-        if not locked(lock):
-            print(f"Waiting for the process that holds {lock.name}.", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
+    """Holds a lock on a file while the context lasts.
 
+    The system releases it when the process ends, however it ends. A disk without locks,
+    as some of a network are, cannot tell; every process gets True there.
 
-def locked(file: BinaryIO) -> bool:
-    """Locks a file unless another process has, and returns whether none has.
+    Args:
+        path: the file, which keeps what it holds.
+        wait: whether to wait for another process that holds it.
 
-    The system releases the lock when the process ends, however it ends. A disk without
-    locks cannot tell, so every process gets True there.
+    Yields:
+        Whether no other process holds it.
     """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
-    return True
+    import portalocker  # of the extra `train`, like all that takes locks
 
-
-def no_link(path: str, flags: int) -> int:
-    """Opens a file for `open`; refuses a link, and does not wait for a pipe."""
-    if os.path.islink(path):
-        raise OSError(errno.ELOOP, "Expected a file. Received a symbolic link", path)
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-
-
-def opened(path: str | os.PathLike) -> BufferedReader:
-    """Opens a file for reading.
-
-    Raises:
-        OSError: if it is missing, or is a pipe or a device, which might never end.
-    """
-    kind = stat.S_IFMT(os.stat(path).st_mode)
-    if kind != stat.S_IFREG:
-        received = f"Expected a file. Received {_KINDS.get(kind, 'something else')}"
-        raise OSError(errno.EINVAL, received, str(path))
-    return open(path, "rb")
+    with _naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path, "ab")
+    with lock:
+        mine = True
+        try:
+            portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        except portalocker.AlreadyLocked:
+            mine = wait
+            if wait:
+                print(f"Waiting for the process that holds {path}.", file=sys.stderr)
+                portalocker.lock(lock, portalocker.LOCK_EX)
+        except portalocker.LockException:
+            pass
+        yield mine
 
 
 def read_text(path: str | os.PathLike, universal_newlines: bool = True) -> str:
     """Returns the text of a file, any line break as `\\n` if newlines are universal.
 
     Raises:
-        OSError: as `opened` does.
         ValueError: if it is not UTF-8, naming the line.
     """
-    with opened(path) as file:
-        data = file.read()
+    data = Path(path).read_bytes()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -157,7 +123,7 @@ def not_utf8(name: object, byte: int, line: int) -> ValueError:
 
 def sha256_of(path: str | os.PathLike) -> str:
     """Returns the sha256 of a file in hexadecimal digits."""
-    with opened(path) as file:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -174,57 +140,34 @@ def in_home(path: str) -> Path:
 
 
 def cache() -> Path:
-    """Returns the folder for what is downloaded, unpacked, learnt or tokenised.
+    """Returns the folder for what is downloaded, learnt or tokenised.
 
     Raises:
         ValueError: if it would be in a home folder, and there is none.
     """
+    named = os.environ.get("REPRT_CACHE")
     try:
-        return in_home(os.environ.get("REPRT_CACHE") or "~/.cache/reprt")
-    except ValueError as error:
-        raise ValueError(f"{error} Set REPRT_CACHE to a folder.") from None
+        return in_home(named or platformdirs.user_cache_dir("reprt", appauthor=False))
+    except (RuntimeError, ValueError):
+        raise ValueError(
+            "There is no home folder for the cache. Set REPRT_CACHE to a folder."
+        ) from None
 
 
 @contextlib.contextmanager
-def _whole(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
-    with _named(path):
+def _whole(path: Path) -> Iterator[Path]:
+    with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path.parent)
-        unfinished, held = _begun(path, make)
+        for other in filter(is_unfinished, path.parent.iterdir()):
+            with contextlib.suppress(OSError):  # another process may remove it
+                if time.time() - other.lstat().st_mtime > _ABANDONED:
+                    _remove(other)
+        unfinished = path.with_name(f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}")
         try:
             yield unfinished
             os.replace(unfinished, path)
-            _sync(path.parent)
         finally:
             _remove(unfinished)
-            os.close(held)
-
-
-def _begun(path: Path, make: Callable[[Path], object]) -> tuple[Path, int]:
-    """Makes what no other process has, and holds it by a lock."""
-    while True:
-        unfinished = path.with_name(f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}")
-        make(unfinished)
-        # Before the lock it may be taken for abandoned. Not all disks know locks; on
-        # those nothing is removed.
-        with contextlib.suppress(FileNotFoundError):
-            held = os.open(unfinished, os.O_RDONLY)
-            with contextlib.suppress(OSError):
-                fcntl.flock(held, fcntl.LOCK_EX)
-            if unfinished.exists():
-                return unfinished, held
-            os.close(held)
-
-
-def _remove_abandoned(folder: Path):
-    for path in filter(is_unfinished, folder.iterdir()):
-        with contextlib.suppress(OSError):  # its process lives, or another removes it
-            held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(path)
-            finally:
-                os.close(held)
 
 
 def _remove(path: Path):
@@ -234,29 +177,18 @@ def _remove(path: Path):
         path.unlink(missing_ok=True)
 
 
-def _sync(path: Path):
-    """Makes the disk keep a file, or what a folder lists, if the power fails."""
-    with contextlib.suppress(OSError):  # which not all disks can for folders
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 @contextlib.contextmanager
-def _named(path: Path):
+def _naming(path: Path):
     """Errors of the system name the file to be written, and how to move the cache."""
     try:
         yield
     except OSError as error:
         if error.errno is None:
             raise
-        name = error.filename
-        if name is None or any(map(_OWN.fullmatch, Path(os.fsdecode(name)).parts)):
-            name = path
-        reason = error.strerror or ""
+        reason, name = error.strerror or "", os.fsdecode(error.filename or path)
+        if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
+            name = str(path)
         with contextlib.suppress(ValueError):  # there may be no place for a cache
             if path.absolute().is_relative_to(cache().absolute()):
                 reason += "; set REPRT_CACHE to a folder that can be written"
-        raise OSError(error.errno, reason, str(name)) from error
+        raise OSError(error.errno, reason, name) from error

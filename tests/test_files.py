@@ -1,36 +1,47 @@
-"""Locks on disks that have none; text files as other programs write them."""
+"""Locks; text files as other programs write them."""
 
 import errno
-import fcntl
+import threading
 
-import pytest
-
-from reprt.files import held, lock_file, locked
+from reprt.files import file_lock
 from reprt.lab.folder import RunFolder
 from reprt.reading import read_json, read_toml
+
+
+def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):
+    path = tmp_path / "new" / "a"
+    with file_lock(path) as mine, file_lock(path, wait=False) as too:
+        path.write_text("a note")
+        assert mine and not too
+    with file_lock(path, wait=False) as mine:
+        assert mine and path.read_text() == "a note"
+
+
+def test_a_lock_is_waited_for(tmp_path, capsys):
+    held, freed = threading.Event(), []
+
+    def hold():
+        with file_lock(tmp_path / "a"):
+            held.set()
+            while "Waiting" not in (said := capsys.readouterr().err):
+                pass
+            freed.append(said)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    with file_lock(tmp_path / "a") as mine:
+        assert mine and str(tmp_path / "a") in freed[0]
+    thread.join()
 
 
 def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
     def flock(*_):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with held(tmp_path / "a.lock"), RunFolder(tmp_path / "run").claimed() as mine:
-        assert mine
-
-
-def test_other_errors_of_a_lock_are_told(tmp_path, monkeypatch):
-    def flock(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(OSError, match="Input/output"), held(tmp_path / "a.lock"):
-        pass
-
-
-def test_a_lock_has_one_holder(tmp_path):
-    with lock_file(tmp_path / "a") as one, lock_file(tmp_path / "a") as other:
-        assert locked(one) and not locked(other)
+    monkeypatch.setattr("portalocker.portalocker.LOCKER", flock)
+    with file_lock(tmp_path / "a") as one, RunFolder(tmp_path / "run").claimed() as two:
+        assert one and two
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):

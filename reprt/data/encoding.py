@@ -16,7 +16,7 @@ from reprt.data.tokenizers.base import Tokenizer, VocabularySettings
 from reprt.data.tokenizers.learning import digest_of
 from reprt.progress import duration
 
-_IDS_VERSION = 2  # of how text becomes ids, and of their file
+_IDS_VERSION = 3  # of how text becomes ids, and of their file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
     for part in shards(len(sentences)):
         few = sentences[part]
         asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
-        path = folder / f"{digest_of(asked, few)}.ids"
+        path = folder / f"{digest_of(asked, few)}.npy"
         try:
             found.append(read_rows(path))
             continue
@@ -150,7 +150,8 @@ def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
         except ValueError as error:
             progress(f"{error} It is made again.")
         chunks = tokenizer.encode_chunks(few, longest)
-        write_rows(_counted(chunks, part.start, len(sentences), progress), path)
+        counted = _counted(chunks, part.start, len(sentences), progress)
+        write_rows(Rows.joined(list(counted)), path)
         found.append(read_rows(path))
     return Rows.joined(found)
 

@@ -3,17 +3,14 @@
 import bisect
 import hashlib
 import itertools
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from reprt.files import opened, whole_file
+from reprt.files import whole_file
 
 SHARD = 2**18  # rows of a file
-_SHA256_SIZE = hashlib.sha256().digest_size
-_BLOCK = 2**20  # bytes that are read at a time
 
 
 class Rows(Sequence[np.ndarray]):
@@ -22,7 +19,6 @@ class Rows(Sequence[np.ndarray]):
     Args:
         ids: the ids of all rows, or a list of arrays that each hold those of some rows.
         lengths: the number of ids of each row.
-        hashes: the sha256 of each file that they were read from, if they were.
 
     Example:
 
@@ -34,11 +30,9 @@ class Rows(Sequence[np.ndarray]):
         self,
         ids: np.ndarray | list[np.ndarray],
         lengths: Sequence[int] | np.ndarray,
-        hashes: Sequence[bytes] = (),
     ):
         self._parts = ids if isinstance(ids, list) else [ids]
         self._firsts = [0, *itertools.accumulate(map(len, self._parts[:-1]))]
-        self._hashes = hashes
         self.splits = np.zeros(len(lengths) + 1, "int64")
         np.cumsum(lengths, out=self.splits[1:])
 
@@ -55,7 +49,6 @@ class Rows(Sequence[np.ndarray]):
         return cls(
             [part for rows in several for part in rows._parts],
             np.concatenate([rows.lengths for rows in several]),
-            [sha256 for rows in several for sha256 in rows._hashes],
         )
 
     @property
@@ -73,10 +66,11 @@ class Rows(Sequence[np.ndarray]):
 
     def digest(self) -> str:
         """Returns the sha256 of the shards' sha256s, in files or in memory."""
-        hashes = self._hashes or [
-            _sha256_of_file(Rows.of(self[part])) for part in shards(len(self))
-        ]
-        return hashlib.sha256(b"".join(hashes)).hexdigest()
+        sha = hashlib.sha256()
+        for part in shards(len(self)):
+            numbers = _numbers(Rows.of(self[part]))
+            sha.update(hashlib.sha256(numbers.tobytes()).digest())
+        return sha.hexdigest()
 
     def __len__(self):
         return len(self.splits) - 1
@@ -92,23 +86,18 @@ class Rows(Sequence[np.ndarray]):
 
 
 def shards(count: int) -> Iterator[slice]:
-    """Yields which of so many rows are in each file."""
+    """Yields which of `count` rows are in each file."""
     for start in range(0, count, SHARD):
         yield slice(start, start + SHARD)
 
 
-def write_rows(chunks: Iterable[Rows], path: Path):
-    """Writes rows as they come; a kill leaves the whole file or none.
+def write_rows(rows: Rows, path: Path):
+    """Writes the ids of all rows, their lengths, and their number as one array.
 
-    The file holds the ids of all rows, their lengths, their number, each an int32, and
-    the sha256 of these.
+    A kill leaves the whole file or none.
     """
-    sha = hashlib.sha256()
     with whole_file(path) as file:
-        for block in _blocks(chunks):
-            sha.update(block)
-            file.write(block)
-        file.write(sha.digest())
+        np.save(file, _numbers(rows))
 
 
 def read_rows(path: Path) -> Rows:
@@ -118,32 +107,14 @@ def read_rows(path: Path) -> Rows:
         FileNotFoundError: if there is no such file.
         ValueError: if it is damaged.
     """
-    with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size - _SHA256_SIZE
-        sha, left = hashlib.sha256(), size
-        while left > 0 and (block := file.read(min(left, _BLOCK))):
-            sha.update(block)
-            left -= len(block)
-        if size < 0 or sha.digest() != file.read():
-            raise ValueError(f"{path} does not have the sha256 that it ends with.")
+    try:
         # A plain array of the same memory, because its slices are faster.
-        numbers = np.asarray(np.memmap(file, "int32", "r", shape=(size // 4,)))
-    ids, lengths = np.split(numbers[:-1], [-numbers[-1]])
-    return Rows(ids, lengths, [sha.digest()])
+        numbers = np.asarray(np.load(path, mmap_mode="r"))
+        ids, lengths = np.split(numbers[:-1], [-numbers[-1]])
+    except (EOFError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}.") from error
+    return Rows(ids, lengths)
 
 
-def _blocks(chunks: Iterable[Rows]) -> Iterator[bytes]:
-    lengths: list[int] = []
-    for rows in chunks:
-        yield np.asarray(rows.ids, "int32").tobytes()
-        lengths += rows.lengths.tolist()
-    for numbers in (lengths, [len(lengths)]):
-        yield np.asarray(numbers, "int32").tobytes()
-
-
-def _sha256_of_file(rows: Rows) -> bytes:
-    """What a file of these rows would end with."""
-    sha = hashlib.sha256()
-    for block in _blocks([rows]):
-        sha.update(block)
-    return sha.digest()
+def _numbers(rows: Rows) -> np.ndarray:
+    return np.concatenate([rows.ids, rows.lengths, [len(rows)]]).astype("int32")

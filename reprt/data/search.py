@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reprt.data.corpora import embedded, ted, wmt14
-from reprt.data.corpora.archive import unpack
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
-from reprt.files import cache, in_home, opened, sha256_of
+from reprt.files import cache, in_home, sha256_of
 
 
 class TextUnavailable(ValueError):
@@ -111,9 +110,9 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
         place = in_home(path)
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
-        if not place.is_dir():
-            place = unpack(place, _unpacked(place.name, sha256_of(place)))
-        return ted.read(place, pair)
+        if place.is_dir():
+            return ted.read(place, pair)
+        return ted.read_archive(place, pair, _kept(place.name, sha256_of(place)))
     except (OSError, ValueError) as error:
         raise TextUnavailable(
             f"{path}, given as {setting}, cannot be used for {pair}: {error}"
@@ -138,33 +137,24 @@ def _prepared(pair: str) -> Corpus:
 
 def _cached(pair: str) -> Corpus:
     archive = cache() / ted.ARCHIVE.name
-    folder = _unpacked(archive.name, ted.ARCHIVE.sha256)
-    if not folder.is_dir():
+    folder = _kept(archive.name, ted.ARCHIVE.sha256)
+    if not ted.place_in(folder, pair).is_dir():
         if not archive.is_file():
             raise FileNotFoundError(f"there is no {archive}.")
-        _check(archive)
-        unpack(archive, folder)
-    return ted.read(folder, pair)
-
-
-def _check(archive: Path):
-    received = sha256_of(archive)
-    if received != ted.ARCHIVE.sha256:
-        with opened(archive) as file:
-            beginning = file.read(40)
-        raise ValueError(
-            f"Expected {archive} to have the sha256 {ted.ARCHIVE.sha256}. Received: "
-            f"{received}, beginning with {beginning!r}."
-        )
+        if (received := sha256_of(archive)) != ted.ARCHIVE.sha256:
+            raise ValueError(
+                f"Expected {archive} to have the sha256 {ted.ARCHIVE.sha256}. "
+                f"Received: {received}."
+            )
+    return ted.read_archive(archive, pair, folder)
 
 
 def _downloaded(address: str, pair: str) -> Corpus:
-    archive = ted.ARCHIVE
-    download(address, cache() / archive.name, archive.size, archive.sha256)
+    download(address, cache() / ted.ARCHIVE.name, ted.ARCHIVE.sha256)
     return _cached(pair)
 
 
-def _unpacked(archive: str, sha256: str) -> Path:
+def _kept(archive: str, sha256: str) -> Path:
     """Returns the folder for an archive's content; each content has its own."""
     return cache() / f"{archive}@{sha256[:16]}"
 

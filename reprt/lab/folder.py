@@ -11,9 +11,8 @@ import tomli_w
 
 from reprt.data.encoding import EncodedCorpus
 from reprt.files import (
+    file_lock,
     is_unfinished,
-    lock_file,
-    locked,
     whole_file,
     whole_folder,
     write_text,
@@ -79,8 +78,9 @@ class RunFolder:
         if not self.writable:
             yield True
             return
-        with lock_file(self.path.with_name(f".{self.path.name}.lock")) as file:
-            yield locked(file)
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        with file_lock(lock, wait=False) as mine:
+            yield mine
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run.

@@ -168,7 +168,7 @@ def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
 
 def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
     files = sorted(folder.iterdir())
-    assert len(files) == 4 and {path.suffix for path in files} == {".learnt"}
+    assert len(files) == 4 and {path.suffix for path in files} == {".spm"}
     monkeypatch.delattr(bpe, "learn_model")
     for name, asked in SETTINGS.items():
         again = asked.learn(corpus, folder)

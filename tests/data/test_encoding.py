@@ -260,7 +260,7 @@ def test_a_text_of_several_shards_has_the_same_ids(
     ]
     train, dev, test = in_memory
     laid = dataclasses.replace(several, train=train, dev=dev, test=test)
-    assert laid.digest() == several.digest() != whole.digest()
+    assert laid.digest() == several.digest() == whole.digest()
 
     # One that is damaged is named, and made again alone.
     first = several.train.source[32].tolist()
@@ -269,12 +269,12 @@ def test_a_text_of_several_shards_has_the_same_ids(
         for path in (tmp_path / "several" / "ids").iterdir()
         if read_rows(path)[0].tolist() == first
     )
-    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
     tokenised.clear()
     told: list[str] = []
     again = encode(corpus, VOCABULARY, 99, tmp_path / "several", told.append)
     assert again.digest() == several.digest() and tokenised == [(8, 99)]
-    assert f"{damaged} does not have the sha256" in told[0]
+    assert f"{damaged} is damaged" in told[0]
     assert "40/40 sentences" in told[1] and len(told) == 2
 
 

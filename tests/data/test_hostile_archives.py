@@ -3,108 +3,128 @@
 import gzip
 import io
 import lzma
-import os
 import pathlib
+import random
 import tarfile
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from reprt.data.corpora.archive import ArchiveError, unpack
+from reprt.data.corpora import ted
+from reprt.data.corpora.archive import open_member
+
+WORDS = random.Random(1).randbytes(3000).hex(" ")
+FILES = {
+    f"datasets/gl_to_en/{name}": f"{name} {WORDS}\n"
+    for split in ted.SPLITS
+    for name in ted.PAIRS["gl_to_en"].files(split)
+}
 
 
-def member(name, content=b"", **attributes):
+def packed(*members, mode="w:gz"):
+    """An archive of the pair's files, with others before them."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode=mode) as tar:
+        for entry in members:
+            tar.addfile(entry, io.BytesIO(bytes(entry.size)))
+        for name, text in FILES.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    return archive.getvalue()
+
+
+def member(name, **attributes):
     entry = tarfile.TarInfo(name)
-    entry.size = len(content)
     for attribute, value in attributes.items():
         setattr(entry, attribute, value)
-    return entry, content
+    return entry
 
 
 def link(name, target, kind=tarfile.SYMTYPE):
     return member(name, type=kind, linkname=target)
 
 
-def packed(*members):
-    """The bytes of an archive, be its headers true or not."""
-    parts = []
-    for entry, content in members:
-        parts.append(entry.tobuf(tarfile.GNU_FORMAT))
-        parts.append(content + bytes(-len(content) % tarfile.BLOCKSIZE))
-    return b"".join(parts) + bytes(2 * tarfile.BLOCKSIZE)
+@pytest.fixture
+def read(tmp_path):
+    """Reads the pair from an archive of that content."""
 
+    def read(content):
+        archive = tmp_path / "mine.tgz"
+        archive.write_bytes(content)
+        return ted.read_archive(archive, "gl_to_en", tmp_path / "cache" / "mine@1")
 
-def pax(records, content=b""):
-    with io.BytesIO() as file:
-        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            entry, _ = member("a", content)
-            entry.pax_headers = records
-            tar.addfile(entry, io.BytesIO(content))
-        return file.getvalue()
+    return read
 
 
 HOSTILE = {
-    "link": (packed(link("a", "b")), "'a' is no plain file"),
-    "link out": (packed(link("a", ".."), member("a/evil")), "'a' is no plain file"),
-    "hard link": (packed(link("a", "/etc/passwd", tarfile.LNKTYPE)), "'a' is no plain"),
-    "device": (packed(member("a", type=tarfile.BLKTYPE)), "'a' is no plain file"),
-    "up": (packed(member("a", b"x"), member("../evil")), "'../evil' would be written"),
-    "up within": (packed(member("a/../../evil")), "would be written outside"),
-    "folder up": (packed(member("..", type=tarfile.DIRTYPE)), "be written outside"),
-    "absolute": (packed(member("/tmp/evil")), "'/tmp/evil' would be written outside"),
-    "pax path": (pax({"path": "/tmp/evil"}), "'/tmp/evil' would be written outside"),
-    "pax sparse": (pax({"GNU.sparse.size": "9", "GNU.sparse.map": "0,1"}), "no plain"),
-    "file and folder": (packed(member("a", b"x"), member("a/b")), "'a/b' cannot be"),
+    "link": [link("datasets/gl_to_en/gl.train", "/etc/passwd")],
+    "link to a folder": [link("datasets", ".."), link("datasets/gl_to_en", "/tmp")],
+    "hard link": [link("datasets/gl_to_en/en.dev", "/etc/passwd", tarfile.LNKTYPE)],
+    "device": [member("datasets/gl_to_en/en.dev", type=tarfile.BLKTYPE)],
+    "pipe": [member("datasets/gl_to_en/en.dev", type=tarfile.FIFOTYPE)],
+    "up": [member("../evil", size=1), member("../../thesis.txt", size=1)],
+    "up within": [member("datasets/gl_to_en/../../../../thesis.txt", size=1)],
+    "absolute": [member("/tmp/evil", size=1)],
+    "pax": [member("a", size=1, pax_headers={"path": "/tmp/evil"})],
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_archives_are_refused(tmp_path, name):
-    content, message = HOSTILE[name]
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_an_archive_writes_nothing_but_the_files_of_the_pair(
+    tmp_path, read, name, mode
+):
     (tmp_path / "thesis.txt").write_text("years of work")
-    (tmp_path / "hostile.tgz").write_bytes(gzip.compress(content))
-    with pytest.raises(ArchiveError) as error:
-        unpack(tmp_path / "hostile.tgz", tmp_path / "new" / "folder")
-    said = str(error.value)
-    assert "hostile.tgz is refused, and nothing of it was unpacked: " in said
-    assert message in said
-    assert not list((tmp_path / "new").iterdir())
+    corpus = read(packed(*HOSTILE[name], mode=mode))
+    assert corpus.train.source[0] == FILES["datasets/gl_to_en/gl.train"][:-1]
+    there = {path for path in tmp_path.rglob("*") if not path.is_dir()}
+    place = tmp_path / "cache" / "mine@1"
+    assert there == {
+        *(tmp_path / "thesis.txt", tmp_path / "mine.tgz"),
+        *(place / name for name in FILES),
+    }
+    assert not any(path.is_symlink() for path in there)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
     assert not pathlib.Path("/tmp/evil").exists()
 
 
-TEXT = os.urandom(2000)
-TAR = packed(member("b", type=tarfile.DIRTYPE), member("b/c", TEXT), member("d", b"d"))
-PLAIN = {"gz": gzip.compress, "xz": lzma.compress, "tar": bytes}
+@pytest.mark.parametrize("name", ["../datasets/gl_to_en/a", "/gl_to_en/gl.train"])
+def test_a_second_pair_is_refused_wherever_it_would_be(tmp_path, read, name):
+    with pytest.raises(ValueError, match="gl_to_en once in .*mine.tgz. Received: "):
+        read(packed(member(name, size=1)))
+    assert not list((tmp_path / "cache").rglob("*.*"))
 
 
-def outcome(folder, content):
-    """What is unpacked; None if the archive is refused."""
-    (folder / "a").write_bytes(content)
-    try:
-        place = unpack(folder / "a", folder / "new" / "folder")
-    except ArchiveError as error:
-        assert str(folder / "a") in str(error)
-        assert not list((folder / "new").iterdir())
-        return None
-    found = {str(path.relative_to(place)): path for path in place.rglob("*")}
-    assert not any(path.is_symlink() for path in found.values())
-    place.rename(folder / f"done-{len(list(folder.iterdir()))}")
-    return set(found)
+WHOLE = packed()
+PLAIN = packed(mode="w")
+DAMAGED = {
+    "cut": WHOLE[: len(WHOLE) // 2],
+    "cut in its first bytes": WHOLE[:30],
+    "without its last bytes": WHOLE[:-4],
+    "another checksum": WHOLE[:-8] + bytes(4) + WHOLE[-4:],
+    "garbled": WHOLE[:1000] + bytes(1000) + WHOLE[2000:],
+    "not compressed, cut": PLAIN[: len(PLAIN) // 4],
+    "xz, cut": lzma.compress(PLAIN)[:-2000],
+    "a page": b"<!DOCTYPE html>" * 100,
+    "a compressed page": gzip.compress(b"<!DOCTYPE html>" * 100),
+    "nothing": b"",
+}
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
-@given(
-    kind=st.sampled_from(list(PLAIN)), share=st.floats(0, 1, exclude_max=True)
-)
-def test_an_archive_that_is_cut_is_refused(tmp_path_factory, kind, share):
-    whole = PLAIN[kind](TAR)
-    # The second block of the end, alone, is no loss.
-    cut = int(share * (len(whole) - tarfile.BLOCKSIZE * (kind == "tar")))
-    assert outcome(tmp_path_factory.mktemp("cut"), whole[:cut]) is None
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_damage_is_told_and_leaves_nothing(tmp_path, read, content):
+    with pytest.raises(ValueError, match=r"mine.tgz should be a whole tar .* it again"):
+        read(content)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert read(WHOLE).train.target  # and does not stand in the way
 
 
-def test_what_is_no_archive_is_refused(tmp_path):
-    for content in (b"", b"um texto\n", b"PK\3\4" + bytes(600)):
-        assert outcome(tmp_path, content) is None
+def test_one_member_is_read_by_its_name(tmp_path):
+    (tmp_path / "a.tgz").write_bytes(packed(link("a", "/etc/passwd")))
+    name = "datasets/gl_to_en/en.dev"
+    with open_member(tmp_path / "a.tgz", name) as (file, size):
+        assert file.read().decode() == FILES[name] and size == len(FILES[name])
+    for missing in ("a", "b"):
+        with pytest.raises(ValueError, match=f"file {missing} in .*a.tgz. Received: n"):
+            with open_member(tmp_path / "a.tgz", missing):
+                pass

@@ -1,5 +1,4 @@
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -36,11 +35,13 @@ def test_rows_stay_rows(rows):
 
 def test_a_file_gives_back_what_was_written_into_it(rows, tmp_path):
     path = tmp_path / "new" / "rows"
-    write_rows([rows, Rows.of(ARRAYS[:1]), rows], path)
-    assert same(read_rows(path), [*ARRAYS, ARRAYS[0], *ARRAYS])
+    write_rows(Rows.joined([rows, rows]), path)
+    assert same(read_rows(path), ARRAYS * 2)
     assert read_rows(path).ids.dtype == np.int32
+    write_rows(rows, path)
+    assert same(read_rows(path), ARRAYS)
     assert list(path.parent.iterdir()) == [path]  # and no temporary file
-    write_rows([], path)
+    write_rows(Rows(np.array([], "int32"), []), path)
     assert len(read_rows(path)) == 0
 
 
@@ -50,17 +51,14 @@ def test_a_file_gives_back_what_was_written_into_it(rows, tmp_path):
         lambda whole: b"",
         lambda whole: whole[:7],
         lambda whole: whole[:-1],
-        lambda whole: whole[4:],
-        lambda whole: whole + b"\0",
-        lambda whole: bytes([whole[0] ^ 1]) + whole[1:],
-        lambda whole: whole[:-1] + bytes([whole[-1] ^ 1]),
+        lambda whole: b"text",
     ],
 )
 def test_a_damaged_file_is_told_by_its_name(rows, tmp_path, damage):
     path = tmp_path / "rows"
-    write_rows([rows], path)
+    write_rows(rows, path)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(ValueError, match=f"{path} does not have the sha256"):
+    with pytest.raises(ValueError, match=f"{path} is damaged: "):
         read_rows(path)
 
 
@@ -68,7 +66,7 @@ def test_rows_of_several_files_are_read_as_those_of_one(tmp_path, monkeypatch):
     monkeypatch.setattr("reprt.data.rows.SHARD", 2)
     rows, parts = Rows.of([*ARRAYS, *ARRAYS[1:]]), []
     for number, part in enumerate(shards(len(rows))):
-        write_rows([Rows.of(rows[part])], tmp_path / f"{number}")
+        write_rows(Rows.of(rows[part]), tmp_path / f"{number}")
         parts.append(read_rows(tmp_path / f"{number}"))
     joined = Rows.joined(parts)
     assert len(parts) == 4 and same(joined, rows) and same(joined[::-1], rows[::-1])
@@ -80,49 +78,12 @@ def test_rows_of_several_files_are_read_as_those_of_one(tmp_path, monkeypatch):
     assert moved.digest() != rows.digest()
 
 
+def test_a_digest_is_that_of_runs_begun_before(rows):
+    digest = "ad729f8c0453e0b28f820addf08240182d65382729386e0b3fceb028af9de8ef"
+    assert rows.digest() == digest
+
+
 def test_what_is_read_is_mapped_and_not_copied(rows, tmp_path):
-    write_rows([rows], tmp_path / "rows")
+    write_rows(rows, tmp_path / "rows")
     row = read_rows(tmp_path / "rows")[0]
     assert not row.flags.owndata and not row.flags.writeable
-
-
-def test_what_ends_early_leaves_the_file_as_it_was(rows, tmp_path):
-    path = tmp_path / "rows"
-    write_rows([rows], path)
-
-    def interrupted():
-        yield Rows.of(ARRAYS[:1])
-        assert same(read_rows(path), ARRAYS)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_rows(interrupted(), path)
-    assert same(read_rows(path), ARRAYS) and list(tmp_path.iterdir()) == [path]
-
-
-def test_the_same_file_may_be_written_twice_at_once(rows, tmp_path):
-    path = tmp_path / "rows"
-
-    def overtaken():
-        yield rows
-        write_rows([rows], path)
-        assert same(read_rows(path), ARRAYS)
-        yield rows
-
-    write_rows(overtaken(), path)
-    assert same(read_rows(path), ARRAYS * 2) and list(tmp_path.iterdir()) == [path]
-
-
-def test_writing_takes_no_more_memory_for_more_rows(tmp_path):
-    def chunks(count):
-        return (
-            Rows(np.full(50_000, 7, "int32"), [50] * 1000) for _ in range(count)
-        )  # 0.2 MB each
-
-    tracemalloc.start()
-    try:
-        write_rows(chunks(200), tmp_path / "rows")
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert (tmp_path / "rows").stat().st_size > 40e6 and peak < 8e6

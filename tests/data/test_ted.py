@@ -1,7 +1,6 @@
 import dataclasses
 import gzip
 import importlib.resources.abc
-import os
 import sys
 from collections import Counter
 
@@ -284,14 +283,6 @@ def test_a_sign_is_a_word(ours, sentence):
     for name in ("gl.test", "en.test"):
         (ours / name).write_text(f"{sentence}\n", "utf-8")
     assert pairs(ted.read(ours.parent, "gl_to_en").test) == [(sentence, sentence)]
-
-
-@pytest.mark.parametrize("name", ["gl.train", "en.dev"])
-def test_a_pipe_is_no_sentence_file(ours, name):
-    (ours / name).unlink()
-    os.mkfifo(ours / name)
-    with pytest.raises(OSError, match=f"Received a pipe: '.*{name}'"):
-        ted.read(ours.parent, "gl_to_en")
 
 
 def test_not_utf8(ours):

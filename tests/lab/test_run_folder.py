@@ -158,7 +158,7 @@ def test_a_kill_while_the_folder_is_made_leaves_none(
     assert not list(files.path.parent.iterdir())
     (files.path.parent / ".reprt-0123456789ab").mkdir()  # of a killed process
     files.open(settings(), text)
-    assert [path.name for path in files.path.parent.iterdir()] == ["repe"]
+    assert files.settings() == settings()
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path):

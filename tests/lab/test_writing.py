@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 from concurrent import futures
 from unittest import mock
 
@@ -59,21 +60,6 @@ def test_links_are_not_followed(run, outside, name):
     assert outside.read_text() == "years of work"
 
 
-def test_a_lock_is_no_link(run, outside):
-    run.path.with_name(".repe.lock").symlink_to(outside)
-    with pytest.raises(OSError, match=r"\.repe\.lock"), run.claimed():
-        pass
-    assert outside.read_text() == "years of work"
-
-
-def test_a_lock_keeps_what_it_holds_and_keeps_others_out(run):
-    lock = run.path.with_name(".repe.lock")
-    lock.write_text("a note")
-    with run.claimed() as mine, run.claimed() as too:
-        assert mine and not too
-    assert lock.read_text() == "a note"
-
-
 @pytest.mark.parametrize("name", ["repe.tmp", ".reprt-notes"])
 def test_folders_of_the_users_own_are_kept(tmp_path, text, settings, name):
     own = tmp_path / "out" / name
@@ -91,17 +77,20 @@ def leftover_folder(path):
 
 @pytest.mark.parametrize("make", [pathlib.Path.touch, leftover_folder])
 @pytest.mark.parametrize("suffix", ["", ".keras"])
-def test_leftovers_of_a_killed_process_are_removed(
+def test_leftovers_of_a_killed_process_are_removed_after_a_day(
     tmp_path, text, settings, make, suffix
 ):
-    make(tmp_path / f"{OURS}{suffix}")
-    RunFolder(tmp_path / "repe").open(settings(), text)
-    assert [path.name for path in tmp_path.iterdir()] == ["repe"]
+    left = tmp_path / f"{OURS}{suffix}"
+    make(left)
+    folder = RunFolder(tmp_path / "repe")
+    folder.open(settings(), text)
+    assert left.exists() and folder.settings() == settings()
+    os.utime(left, (0, time.time() - 25 * 3600))
+    RunFolder(tmp_path / "causal").open(settings(), text)
+    assert {path.name for path in tmp_path.iterdir()} == {"repe", "causal"}
 
 
-def test_what_a_killed_process_was_writing_is_removed_and_what_was_there_stays(
-    tmp_path,
-):
+def test_a_kill_in_the_middle_of_a_write_leaves_what_was_there(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("whole")
     script = f"""
@@ -113,32 +102,10 @@ with module["whole_file"](pathlib.Path({str(path)!r})) as file:
     os.kill(os.getpid(), 9)
 """
     assert subprocess.run([sys.executable, "-c", script]).returncode == -9
-    assert len(list(tmp_path.iterdir())) == 2 and path.read_text() == "whole"
-    files.write_text(tmp_path / "other", "text")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["log.csv", "other"]
-
-
-def test_what_a_live_process_writes_is_left_alone(tmp_path):
-    with files.whole_folder(tmp_path / "a") as one, files.whole_file(tmp_path / "b"):
-        files.write_text(tmp_path / "c", "text")
-        assert one.is_dir()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
-
-
-def test_what_is_taken_for_a_leftover_before_it_is_locked_is_made_again(
-    tmp_path, monkeypatch
-):
-    real, seen = os.open, []
-
-    def taken(path, *arguments):
-        if arguments == (os.O_RDONLY,) and not seen:
-            seen.append(path)
-            os.unlink(path)
-        return real(path, *arguments)
-
-    monkeypatch.setattr(os, "open", taken)
-    files.write_text(tmp_path / "a", "text")
-    assert seen and (tmp_path / "a").read_text() == "text"
+    left = [each for each in tmp_path.iterdir() if each != path]
+    assert path.read_text() == "whole" and all(map(files.is_unfinished, left)) and left
+    files.write_text(path, "new")
+    assert path.read_text() == "new"
 
 
 def test_many_write_the_same_file_at_once(tmp_path):

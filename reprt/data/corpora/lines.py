@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt.files import not_utf8, opened
+from reprt.files import not_utf8
 
 LARGE = 2**26  # bytes; smaller files are read, so that nobody changes them meanwhile
 
@@ -76,10 +76,9 @@ class Lines(Sequence[str]):
         """Finds the lines of a file, as `of` does.
 
         Raises:
-            OSError: as `reprt.files.opened` does.
             ValueError: as `of` does.
         """
-        with opened(path) as file:
+        with open(path, "rb") as file:
             return cls.of(file)
 
     @classmethod

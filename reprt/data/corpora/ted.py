@@ -5,12 +5,17 @@ import difflib
 import hashlib
 import os
 import re
-from pathlib import Path
+import shutil
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
+from reprt.data.corpora.archive import plain_files, tar_archive
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.lines import Lines
-from reprt.files import read_text
+from reprt.files import read_text, whole_file, whole_folder
 
+Place = TypeVar("Place", Path, PurePosixPath)
 SPLITS = ("train", "dev", "test")
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
@@ -63,60 +68,34 @@ class Pair:
         return f"{source}.{split}", f"{self.target}.{split}"
 
 
+# Of sentences of the official text; `_fingerprint` makes them.
+_AZ = ("6460d77b7a93ab36", "a635cdf5c6b9a69f", "e1ac5e3bc331c8e8", "a061d9028c8cc08b")
+_PT = ("77e78dd43cda4fc7", "554ba0f6ba5ba4a9", "9e0472e4dfb648c4", "6bcc4a6203926e55")
 # The counts are those of the paper's Table 1.
 PAIRS = {
     pair.name: pair
     for pair in (
-        Pair(
-            ("az",),
-            "en",
-            train=5946,
-            dev=671,
-            witnesses=(
-                "6460d77b7a93ab36",
-                "a635cdf5c6b9a69f",
-                "e1ac5e3bc331c8e8",
-                "a061d9028c8cc08b",
-            ),
-        ),
-        Pair(("az", "tr"), "en", train=188396, dev=671),
-        Pair(("be",), "en", train=4509, dev=248),
-        Pair(("be", "ru"), "en", train=212614, dev=248),
-        Pair(("es",), "pt", train=44938, dev=1016),
-        Pair(("fr",), "pt", train=43873, dev=1131),
-        Pair(("gl",), "en", train=10017, dev=682),
-        Pair(("gl", "pt"), "en", train=61802, dev=682),
-        Pair(("he",), "pt", train=48511, dev=1145),
-        Pair(("it",), "pt", train=46259, dev=1162),
-        Pair(
-            ("pt",),
-            "en",
-            train=51785,
-            dev=1193,
-            witnesses=(
-                "77e78dd43cda4fc7",
-                "554ba0f6ba5ba4a9",
-                "9e0472e4dfb648c4",
-                "6bcc4a6203926e55",
-            ),
-        ),
-        Pair(("ru",), "en", train=208106, dev=4805),
-        Pair(("ru",), "pt", train=47278, dev=1184),
-        Pair(("tr",), "en", train=182450, dev=4045),
+        Pair(("az",), "en", 5946, 671, _AZ),
+        Pair(("az", "tr"), "en", 188396, 671),
+        Pair(("be",), "en", 4509, 248),
+        Pair(("be", "ru"), "en", 212614, 248),
+        Pair(("es",), "pt", 44938, 1016),
+        Pair(("fr",), "pt", 43873, 1131),
+        Pair(("gl",), "en", 10017, 682),
+        Pair(("gl", "pt"), "en", 61802, 682),
+        Pair(("he",), "pt", 48511, 1145),
+        Pair(("it",), "pt", 46259, 1162),
+        Pair(("pt",), "en", 51785, 1193, _PT),
+        Pair(("ru",), "en", 208106, 4805),
+        Pair(("ru",), "pt", 47278, 1184),
+        Pair(("tr",), "en", 182450, 4045),
     )
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Archive:
-    """The one file that holds all pairs.
-
-    Args:
-        name: its file name.
-        size: its size in bytes.
-        sha256: its sha256, in hexadecimal digits.
-        addresses: where it is, or was.
-    """
+    """The one file that holds all pairs, and where it is or was."""
 
     name: str
     size: int
@@ -233,6 +212,51 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
     )
 
 
+def read_archive(archive: Path, pair: str, folder: Path) -> Corpus:
+    """Reads a pair from a tar archive laid out as the official one.
+
+    Args:
+        archive: the archive.
+        pair: as for `read`.
+        folder: where the pair's files are kept; what is there already is not copied.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read` does, or if the archive is damaged.
+    """
+    place = place_in(folder, pair)
+    if not place.is_dir():
+        try:
+            with tar_archive(archive) as tar, whole_folder(place) as into:
+                _copy(plain_files(tar), any_pair(pair), archive, into, folder / FORM)
+        except OSError:
+            # Another process may have been faster; its folder is as good.
+            if not place.is_dir():
+                raise
+    return read(folder, pair)
+
+
+def place_in(folder: Path, pair: str) -> Path:
+    """Returns the folder in `folder` for a pair's files from an archive."""
+    return folder / "datasets" / any_pair(pair).folder
+
+
+def _copy(members, pair: Pair, archive: Path, folder: Path, form: Path):
+    """Copies the files that `read` looks for; their names are ours."""
+    names = {name for split in SPLITS for name in pair.files(split)}
+    names |= {f"{name}.gz" for name in names}
+    there: set[PurePosixPath] = set()
+    for entry, file in members:
+        path = PurePosixPath(entry.name)
+        there.add(path.parent)
+        if path.name in names and path.parent.name in (pair.folder, pair.name):
+            with open(folder / path.name, "wb") as copy:
+                shutil.copyfileobj(file, copy)
+        elif path.name == FORM:
+            with whole_file(form) as copy:
+                shutil.copyfileobj(file, copy)
+    _the_only(list(there), pair, archive)
+
+
 def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair that TFDS has prepared.
 
@@ -268,34 +292,29 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
 
 def _locate(folder: Path, pair: Pair) -> Path:
     """Returns the folder of the pair in `folder`."""
-    found = _candidates(folder, pair)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"Expected a folder with TED-HRLR. Received: {folder}.")
+    parents = [folder, folder / "datasets", *sorted(folder.glob("*/datasets"))]
+    there = [place for parent in parents for place in parent.glob("*_to_*")]
+    return _the_only(list(filter(Path.is_dir, there)), pair, folder)
+
+
+def _the_only(there: Sequence[Place], pair: Pair, text: Path) -> Place:
+    """Returns which of the folders in a text is the pair's."""
+    found = [place for place in there if place.name in (pair.folder, pair.name)]
     if len(found) == 1:
         return found[0]
     if found:
         raise ValueError(
-            f"Expected {pair.name} once in {folder}. Received: "
-            f"{', '.join(map(str, found))}. Name the folder above the one to be read."
+            f"Expected {pair.name} once in {text}. Received: "
+            f"{', '.join(sorted(map(str, found)))}. Name the folder above the one to "
+            "be read."
         )
-    if not folder.is_dir():
-        raise FileNotFoundError(f"Expected a folder with TED-HRLR. Received: {folder}.")
-    others = sorted(
-        {place.name for parent in _parents(folder) for place in parent.glob("*_to_*")}
-    )
+    others = sorted({place.name for place in there if "_to_" in place.name})
     raise FileNotFoundError(
-        f"Expected the folder datasets/{pair.folder} in {folder}. "
+        f"Expected the folder datasets/{pair.folder} in {text}. "
         f"Pairs that are there: {', '.join(others) or 'none'}."
     )
-
-
-def _candidates(folder: Path, pair: Pair) -> list[Path]:
-    names = dict.fromkeys((pair.folder, pair.name))
-    places = [parent / name for parent in _parents(folder) for name in names]
-    return [place for place in places if place.is_dir()]
-
-
-def _parents(folder: Path) -> list[Path]:
-    """Where the pairs' folders may stand."""
-    return [folder, folder / "datasets", *sorted(folder.glob("*/datasets"))]
 
 
 def _read_split(source: Path, target: Path) -> Split:

@@ -11,7 +11,7 @@ import numpy as np
 from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
-from reprt.files import opened, whole_file
+from reprt.files import whole_file
 from reprt.loading import load_extra
 from reprt.settings import Settings, Size
 
@@ -68,8 +68,7 @@ class Tokenizer(abc.ABC):
             ValueError: if that is not a file of this tokenizer, naming it.
         """
         try:
-            with opened(path) as file:
-                return cls.from_bytes(file.read())
+            return cls.from_bytes(path.read_bytes())
         except (OSError, ValueError) as error:
             message = f"The vocabulary {path} cannot be used: {error}"
             raise ValueError(message) from error

@@ -1,6 +1,5 @@
 """Vocabularies are learnt once for each text and settings."""
 
-import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -8,10 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from reprt.data.tokenizers.base import Tokenizer
-from reprt.files import opened, whole_file
 
 Kind = TypeVar("Kind", bound=Tokenizer)
-_SHA256_SIZE = 32
 
 
 def learnt_once(
@@ -24,8 +21,7 @@ def learnt_once(
 ) -> Kind:
     """Returns what `learn` returns, from a file if it was learnt before.
 
-    The file ends with the sha256 of what it holds, because a part of a vocabulary may
-    be one, too. A damaged file is made again.
+    A damaged file is made again.
 
     Args:
         tokenizer: its class.
@@ -35,19 +31,16 @@ def learnt_once(
         folder: where the file is; its name is the sha256 of `asked` and the sentences.
         progress: called with what is being done.
     """
-    path = folder / f"{digest_of(asked, itertools.chain(*texts))}.learnt"
-    with contextlib.suppress(FileNotFoundError):
-        with opened(path) as file:
-            held = file.read()
-        learnt = held[:-_SHA256_SIZE]
-        if _sha256(learnt) == held[-_SHA256_SIZE:]:
-            return tokenizer.from_bytes(learnt)
-        progress(f"{path} does not have the sha256 that it ends with")
+    name = digest_of(asked, itertools.chain(*texts))
+    path = folder / f"{name}{tokenizer.ending}"
+    if path.exists():
+        try:
+            return tokenizer.read(path)
+        except ValueError as error:
+            progress(f"{error} It is made again.")
     progress(f"learnt from {sum(map(len, texts)):,} sentences")
-    learnt = learn().to_bytes()
-    with whole_file(path) as file:
-        file.write(learnt + _sha256(learnt))
-    return tokenizer.from_bytes(learnt)
+    learn().write(path)
+    return tokenizer.read(path)
 
 
 def digest_of(asked: str, sentences: Iterable[str]) -> str:
@@ -57,7 +50,3 @@ def digest_of(asked: str, sentences: Iterable[str]) -> str:
         data = sentence.encode()
         sha.update(b"%d:%b" % (len(data), data))
     return sha.hexdigest()
-
-
-def _sha256(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
