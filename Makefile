@@ -82,10 +82,10 @@ linkcheck: $(VENV)/docs
 	$(VENV)/bin/python -m sphinx --quiet -b linkcheck docs build/linkcheck
 
 bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
-	.bench/reprt/bin/python experiments/benchmark/run.py $(ARGUMENTS)
+	.bench/reprt/bin/python experiments/benchmark/run.py train $(ARGUMENTS)
 
 bench-decoding: $(foreach peer,reprt plain_keras ctranslate2,.bench/$(peer)/ready)
-	.bench/reprt/bin/python experiments/benchmark/decoding.py $(ARGUMENTS)
+	.bench/reprt/bin/python experiments/benchmark/run.py translate $(ARGUMENTS)
 
 clean:
 	rm -rf $(VENV) .bench build *.egg-info

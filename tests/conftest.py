@@ -35,7 +35,6 @@ FIRST = (
     "test_resume.py",
     "test_packing.py",
     "test_distribution.py",
-    "test_decoding_benchmark.py",
     "test_jax_backend.py",
     "test_plan.py",
     "test_trials.py",

@@ -1,4 +1,4 @@
-"""The benchmark runs, on texts and numbers of repetitions that are tiny."""
+"""The benchmarks run on few sentences, and their pages are of their results."""
 
 import json
 import pathlib
@@ -8,86 +8,106 @@ import sys
 import numpy as np
 import pytest
 
-FOLDER = pathlib.Path(__file__).parents[1] / "experiments" / "benchmark"
+EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
+FOLDER = EXPERIMENTS / "benchmark"
+COMMITTED = sorted((EXPERIMENTS / "results" / "benchmark").glob("*/results.json"))
 sys.path.append(str(FOLDER))
 
+import pages  # noqa: E402
 import profile_step  # noqa: E402
-import results  # noqa: E402
 import text  # noqa: E402
 
 
 def test_generated_ids_are_like_teds():
-    generated = text.generate(2000, seed=0)
-    for side in (generated.pairs.source, generated.pairs.target):
+    generated = text.generate(2000)
+    for side in (generated.source, generated.target):
         lengths = np.array([len(row) for row in side])
         assert 24 < lengths.mean() < 28 and lengths.max() <= 128
         padded = [lengths[start : start + 64].max() for start in range(0, 1984, 64)]
         assert 75 < np.mean(padded) < 110  # where TED's are padded to some 90
-    row = generated.pairs.target[0]
+    row = generated.target[0]
     assert (row[0], row[-1]) == (2, 3)
-    batch = generated.pairs.first(5).batch()
-    moved = np.where(batch.inputs[:, 1:] > 0, batch.labels[:, :-1], 0)
-    np.testing.assert_array_equal(batch.inputs[:, 1:], moved)
-    assert generated.pairs.first(5).target_tokens() == np.count_nonzero(batch.labels)
+    few = generated.first(5)
+    _, inputs, labels = few.batch()
+    moved = np.where(inputs[:, 1:] > 0, labels[:, :-1], 0)
+    np.testing.assert_array_equal(inputs[:, 1:], moved)
+    assert few.target_tokens() == np.count_nonzero(labels)
 
 
-def test_ratios_are_taken_within_a_round(tmp_path):
-    table = results.Results(tmp_path, "ours", {"seed": 0})
-    for peer in ("ours", "theirs"):
-        table.note("repe", peer, parameters=7)
-    for ours, theirs in ((1, 3), (2, 6), (4, 20)):
-        table.add("repe", "theirs", True, step=ours)
-        table.add("repe", "theirs", False, step=theirs)
-    table.write()
-    saved = json.loads((tmp_path / "results.json").read_text())
-    summary = saved["rows"][1]["summary"]["step"]
-    assert summary["ratio"] == [3, 3, 4] and summary["value"][1] == 6
-    assert "| theirs | 3.00 (3.00 – 4.00) |" in (tmp_path / "results.md").read_text()
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
+def test_pages_are_those_of_the_committed_results(file):
+    page = pages.markdown(json.loads(file.read_text()))
+    assert file.with_name("results.md").read_text() == page + "\n"
 
 
-def test_our_models_are_divided_by_the_first(tmp_path):
-    table = results.Results(tmp_path, "ours", {"seed": 0})
-    for model, rounds in {"baseline": (4, 8), "repe": (1, 4)}.items():
-        table.note(model, "ours", parameters=1000)
-        for seconds in rounds:
-            table.add_side_by_side(model, seconds)
-    rows = [line for line in table.markdown().splitlines() if "1,000" in line]
-    assert rows == [
-        "| baseline | 1,000 | 1 |",
-        "| repe | 1,000 | 0.375 (0.312 – 0.438) |",
-    ]
+def test_ratios_are_taken_within_a_round():
+    found = {"provenance": {"seed": 0}, "versions": {}}
+    row = {"measured": {"step": [3, 6, 20]}, "ours": {"step": [1, 2, 4]}}
+    found["training"] = {"repe": {"theirs": row}}
+    # A tenth of the tokens in as much time.
+    found["searches"] = {
+        "greedy": {
+            "reprt": {"sentences": 10, "seconds": [1, 2, 4], "tokens": [100] * 3},
+            "theirs": {"sentences": 1, "seconds": [3, 6, 20], "tokens": [10] * 3},
+        }
+    }
+    page = pages.markdown(found)
+    assert "| theirs | 3.00 (3.00 – 4.00) |" in page
+    assert "| theirs | 1 | 30.00 (30.00 – 40.00) | 2 (1 – 2) | 60.0 s |" in page
 
 
 def test_a_profile_knows_tensorflows_operations():
-    assert {
-        name: profile_step.kind(name)
-        for name in ("_MklBatchMatMulV2", "_MklNativeFusedMatMul", "StatefulThing")
-    } == {
+    kinds = {
         "_MklBatchMatMulV2": "products of matrices",
         "_MklNativeFusedMatMul": "products of matrices",
-        "StatefulThing": profile_step.REST,
+        "GatherV2": "laying sentences out, and back",
+        "AddV2": "the rest",
+        "While": None,
+        "Unknown": None,
     }
+    for name, kind in kinds.items():
+        assert profile_step.kind(f"a/b:{name}#id=1") == kind, name
+
+
+def run(command, out):
+    command = [sys.executable, FOLDER / "run.py", *command.split(), "--out", out]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert (out / "results.md").read_text() == ended.stdout
+    return json.loads((out / "results.json").read_text())
 
 
 @pytest.mark.long
-def test_the_benchmark_shows_agreement_and_measures(tmp_path):
-    ids = tmp_path / "text.npz"
-    text.generate(140, 0, vocab_sizes=(60, 50), mean_tokens=8).save(ids)
-    few = "--rounds 1 --steps 1 --pairs 64 --agreement-steps 5"
-    few += " --models repe repe-causal"
-    peers = ("reprt", "plain_keras")
-    command = [sys.executable, FOLDER / "run.py", *few.split(), "--peers", *peers]
-    for peer in peers:
-        command += ["--python", f"{peer}={sys.executable}"]
-    command += ["--text", ids, "--out", tmp_path / "out"]
-    subprocess.run(command, check=True, capture_output=True)
-    saved = json.loads((tmp_path / "out" / "results.json").read_text())
-    ours, theirs, causal = saved["rows"]
-    assert causal["parameters"] > ours["parameters"]
-    assert list(saved["side_by_side"]) == ["repe", "repe-causal"]
+def test_training_shows_agreement_and_measures(tmp_path):
+    found = run(
+        "train --peers reprt plain_keras --models repe repe-causal --rounds 1 "
+        "--steps 1 --pairs 64 --agreement-steps 3",
+        tmp_path,
+    )
+    ours, theirs = found["training"]["repe"].values()
+    assert list(found["side_by_side"]) == ["repe", "repe-causal"]
     assert ours["parameters"] == theirs["parameters"]
     assert theirs["first_loss_difference"] < 1e-5
-    assert ours["losses_difference"] < 1e-4 and len(ours["losses"]) == 5
-    assert set(ours["measured"]) == set(results.MEASURES)
-    assert set(theirs["measured"]) == set(results.MEASURES) - {"share"}
-    assert all(min(values) > 0 for values in ours["measured"].values())
+    assert ours["losses_difference"] < 1e-4 and len(ours["losses"]) == 3
+    assert set(theirs["ours"]) == set(pages.MEASURES)
+    assert set(theirs["measured"]) == set(pages.MEASURES) - {"share"}
+    assert all(min(values) > 0 for values in theirs["measured"].values())
+
+
+@pytest.mark.long
+def test_translating_shows_agreement_and_measures(tmp_path):
+    pytest.importorskip("ctranslate2")
+    found = run(
+        "translate --peers tutorial ctranslate2:parallel --sentences 6 --rounds 1 "
+        "--sample tutorial=1 --growth 2 --growth-rounds 1",
+        tmp_path,
+    )
+    greedy, beams = found["searches"].values()
+    assert [*greedy] == ["reprt", "tutorial", "ctranslate2:parallel"]
+    assert [*beams] == ["reprt", "ctranslate2:parallel"]
+    # [END] is forbidden, so that every translation has as many tokens.
+    assert [row["tokens"] for row in greedy.values()] == [[180], [30], [180]]
+    same = {peer: row["same"]["greedy"] for peer, row in found["agreement"].items()}
+    assert same == {"tutorial": "1 of 1", "ctranslate2:parallel": "6 of 6"}
+    assert [*found["growth"]["reprt"]] == ["2"]
+    assert found["provenance"]["command"].startswith("python run.py translate")

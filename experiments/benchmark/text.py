@@ -2,56 +2,71 @@
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-START, END, FIRST_PIECE = 2, 3, 4
-
-
-class Batch(NamedTuple):
-    """A padded batch for teacher forcing, int32 with 0 for padding."""
-
-    source: np.ndarray
-    inputs: np.ndarray
-    labels: np.ndarray
+PAD, UNKNOWN, START, END, FIRST_PIECE = range(5)
 
 
 @dataclasses.dataclass(frozen=True)
-class Pairs:
-    """Aligned sentences as ids, `[START]` to `[END]`."""
+class Text:
+    """Aligned sentences as ids, `[START]` to `[END]`, and the vocabularies' sizes."""
 
+    name: str
+    vocab_sizes: tuple[int, int]
     source: Sequence[np.ndarray]
     target: Sequence[np.ndarray]
 
     def __len__(self):
         return len(self.source)
 
-    def take(self, indices) -> "Pairs":
+    def take(self, indices) -> "Text":
         """Returns the pairs of these numbers, in this order."""
-        return Pairs(
-            [self.source[i] for i in indices], [self.target[i] for i in indices]
-        )
+        source, target = ([side[i] for i in indices] for side in self._sides)
+        return dataclasses.replace(self, source=source, target=target)
 
-    def first(self, count: int) -> "Pairs":
-        """Returns so many pairs from the start, or all if there are fewer."""
+    def first(self, count: int) -> "Text":
+        """Returns `count` pairs from the start, or all if there are fewer."""
         return self.take(range(min(count, len(self))))
 
-    def batch(self) -> Batch:
-        """Returns all pairs as one batch, padded to the longest."""
+    def shuffled(self, *seed: int) -> "Text":
+        """Returns all pairs in an order that is a function of the seed."""
+        return self.take(np.random.default_rng(seed).permutation(len(self)))
+
+    def batch(self) -> list[np.ndarray]:
+        """Returns source, inputs and labels, int32 and padded with 0."""
         # Each target loses its own last token, not the batch's last column: padding
         # must not turn [END] into an input.
-        return Batch(
-            _padded(self.source),
-            _padded([row[:-1] for row in self.target]),
-            _padded([row[1:] for row in self.target]),
-        )
+        inputs, labels = zip(*((row[:-1], row[1:]) for row in self.target))
+        return [_padded(rows) for rows in (self.source, inputs, labels)]
 
     def target_tokens(self) -> int:
         """Returns the number of real tokens that are predicted."""
         return sum(len(row) - 1 for row in self.target)
+
+    def save(self, path: Path):
+        """Writes the file that `load` reads."""
+        sides = ([row.tolist() for row in side] for side in self._sides)
+        path.write_text(json.dumps([self.name, self.vocab_sizes, *sides]))
+
+    def describe(self) -> dict:
+        """Returns what a reader needs to know of the text."""
+        ids = np.concatenate([row for side in self._sides for row in side])
+        means = [np.mean([len(row) for row in side]) for side in self._sides]
+        return {
+            "name": self.name,
+            "pairs": len(self),
+            "vocab_sizes": list(self.vocab_sizes),
+            "mean_tokens": [round(float(mean), 1) for mean in means],
+            "sha256": hashlib.sha256(ids.astype("int32").tobytes()).hexdigest(),
+        }
+
+    @property
+    def _sides(self):
+        return self.source, self.target
 
 
 def _padded(rows):
@@ -61,66 +76,14 @@ def _padded(rows):
     return batch
 
 
-@dataclasses.dataclass(frozen=True)
-class Text:
-    """Pairs of sentences, and the two vocabularies' sizes."""
-
-    name: str
-    vocab_sizes: tuple[int, int]
-    pairs: Pairs
-
-    def shuffled(self, *seed: int) -> Pairs:
-        """Returns the training pairs in an order that is a function of the seed."""
-        return self.pairs.take(np.random.default_rng(seed).permutation(len(self.pairs)))
-
-    def save(self, path: Path):
-        """Writes the file that `load` reads."""
-        sides = {}
-        for side in ("source", "target"):
-            rows = getattr(self.pairs, side)
-            sides[side] = np.concatenate(rows)
-            sides[f"{side}_lengths"] = np.array([len(row) for row in rows])
-        np.savez_compressed(
-            path,
-            name=self.name,
-            vocab_sizes=self.vocab_sizes,
-            **sides,
-        )
-
-    def describe(self) -> dict:
-        """Returns what a reader needs to know of the text."""
-        ids = (*self.pairs.source, *self.pairs.target)
-        digest = hashlib.sha256(np.concatenate(ids).astype("int32").tobytes())
-        return {
-            "name": self.name,
-            "pairs": len(self.pairs),
-            "vocab_sizes": list(self.vocab_sizes),
-            "mean_tokens": [
-                round(float(np.mean([len(row) for row in side])), 1)
-                for side in (self.pairs.source, self.pairs.target)
-            ],
-            "sha256": digest.hexdigest(),
-        }
-
-
 def load(path: Path) -> Text:
     """Reads what `save` has written."""
-    with np.load(path) as file:
-        sides = [
-            np.split(file[side], np.cumsum(file[f"{side}_lengths"])[:-1])
-            for side in ("source", "target")
-        ]
-        sizes = tuple(int(size) for size in file["vocab_sizes"])
-        name = str(file["name"])
-    return Text(name, sizes, Pairs(*sides))
+    name, sizes, *sides = json.loads(Path(path).read_text())
+    rows = ([np.array(row, "int32") for row in side] for side in sides)
+    return Text(name, tuple(sizes), *rows)
 
 
-def generate(
-    pairs: int,
-    seed: int,
-    vocab_sizes=(7765, 7010),
-    mean_tokens: float = 26,
-) -> Text:
+def generate(pairs: int, vocab_sizes=(7765, 7010), mean_tokens=26, seed=0) -> Text:
     """Returns random ids whose lengths are distributed as TED's.
 
     Lengths are log-normal, 26 tokens on average and 4 to 128, so that a shuffled batch
@@ -139,9 +102,5 @@ def generate(
         pieces = FIRST_PIECE - 1 + rank.astype("int32")
         return np.concatenate([[START], pieces, [END]]).astype("int32")
 
-    source, target = (
-        [row(length, size) for length in side]
-        for side, size in zip(lengths, vocab_sizes)
-    )
-    name = f"generated ids, seed {seed}"
-    return Text(name, tuple(vocab_sizes), Pairs(source, target))
+    sides = ([row(n, size) for n in ns] for ns, size in zip(lengths, vocab_sizes))
+    return Text(f"generated ids, seed {seed}", vocab_sizes, *sides)

@@ -404,7 +404,7 @@ def test_what_it_takes_from_others_is_theirs():
 
 def the_run(name):
     recipe = tiny_run.REPOSITORY / "experiments" / f"wmt14_en_fr{name}.toml"
-    (run,) = load_recipe(recipe).runs(embedded=False)
+    (run,) = load_recipe(recipe).runs()
     assert (run.text.source, run.text.pair) == ("wmt14", "en_to_fr")
     assert run.training.hours > 24 * 365
     return run

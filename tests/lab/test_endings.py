@@ -11,7 +11,6 @@ import pytest
 
 from reprt import termination
 
-COMMAND = [sys.executable, "-m", "reprt"]
 # As the console script, of which a copy may be loaded in another process.
 CALLER = """
 import sys
@@ -24,20 +23,6 @@ if __name__ == "__main__":
     termination.listen()
     in_own_process(called.note_and_save, {note!r})
 """
-# A signal while the module of the command is being imported.
-INTERRUPTED = """
-import os, signal, sys
-sys.argv = ["reprt", "--version"]
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == "reprt.cli":
-            os.kill(os.getpid(), signal.SIGINT)
-
-sys.meta_path.insert(0, Finder())
-from reprt.__main__ import main
-sys.exit(main())
-"""
 
 
 @pytest.fixture
@@ -48,15 +33,6 @@ def listening():
     yield
     signal.signal(signal.SIGTERM, usual)
     termination._request.asked = False
-
-
-def ended(command, **streams):
-    """What a process said, and its status."""
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    # Unbuffered, argparse itself would not care.
-    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
-    found = subprocess.run(command, text=True, env=buffered, **streams)
-    return found.stdout, found.stderr, found.returncode
 
 
 def until(condition, seconds=60):

@@ -1,20 +1,21 @@
-"""One module for each implementation that is compared; none but `reprt` imports ours.
+"""One module for each implementation that is compared; none but `reprt*` imports ours.
 
-Each has a class `Peer(settings)` with
+Each has a class `Peer(settings)` with `packages`, whose versions belong beside its
+numbers, and `load(weights)`, which takes the weights from a list of arrays. One that
+trains also has
 
-- `packages`: those whose versions belong beside its numbers,
 - `parameters`: how many there are to train,
-- `load(weights)`: takes the weights from a list of arrays,
 - `step(batch)`: one training step on a padded batch; returns its loss,
-- `batches(pairs)`: what `fit` goes through,
-- `fit(batches)`: one epoch, by the loop that the library's users write,
-- `evaluate(pairs)`: the mean loss of pairs, without dropout,
+- `batches(pairs)` and `fit(batches)`: an epoch, by the loop that the library's users
+  write.
 
-and ours `weights()`, which makes this list. So that a step's rate can be divided by
-that of square products, ours also has
+One that translates has `translate(source, beam_size, max_tokens)`, of each sentence's
+ids the best translation's, without start and end, and `scores(source, target)`, the
+log-probability of each token of given translations.
 
-- `operations(pairs)`: floating-point operations of a step's products, without padding,
-- `ones(size)` and `product(matrix)`: a square matrix, and its square.
+Ours has `weights()`, which makes the list, `operations(pairs)`, the floating-point
+operations of a step's products without padding, and `square_product(size)`, which
+returns what multiplies two square matrices.
 
 The order of the weights is that of our model: source and target embedding; then for
 each encoder block and each decoder block its attentions (query, key, value, output;

@@ -1,18 +1,23 @@
 """KerasHub's TransformerEncoder and TransformerDecoder, for the baseline.
 
 KerasHub makes each head hidden_dim / num_heads wide, 16 here, whereas the paper's
-baseline has 8 heads of 128 on a width of 128. Its layers are therefore subclassed, so
-that the attentions which they make are 128 wide; parameters and loss then are the
-baseline's. Its dropout of the attention's output, which the baseline has not, is
-switched off. All else is the library's own.
+baseline has 8 heads of 128. So the attentions which its layers make are widened, and
+their dropout of its output, which the baseline has not, is switched off.
 """
 
 import keras
 import keras_hub
-from peers.keras_loop import KerasPeer, sinusoids
+from peers.keras_loop import KerasPeer
+from peers.plain_keras_layers import PositionalEmbedding
 from peers.settings import SIZES
 
 HEAD = SIZES["baseline"].head
+PARTS = (
+    *("self_attention_layer", "cross_attention_layer"),
+    *("feedforward_intermediate_dense", "feedforward_output_dense"),
+    *("self_attention_layer_norm", "cross_attention_layer_norm"),
+    "feedforward_layer_norm",
+)
 
 
 class _PaperAttention:
@@ -28,26 +33,11 @@ class _PaperAttention:
 
 
 class Encoder(_PaperAttention, keras_hub.layers.TransformerEncoder):
-    def variables_in_order(self):
-        attentions = [self._self_attention_layer]
-        norms = [self._self_attention_layer_norm]
-        return _variables(self, attentions, norms)
+    pass
 
 
 class Decoder(_PaperAttention, keras_hub.layers.TransformerDecoder):
-    def variables_in_order(self):
-        attentions = [self._self_attention_layer, self._cross_attention_layer]
-        norms = [self._self_attention_layer_norm, self._cross_attention_layer_norm]
-        return _variables(self, attentions, norms)
-
-
-def _variables(layer, attentions, norms):
-    feed_forward = (
-        layer._feedforward_intermediate_dense,
-        layer._feedforward_output_dense,
-    )
-    parts = (*attentions, *feed_forward, *norms, layer._feedforward_layer_norm)
-    return [variable for part in parts for variable in part.trainable_variables]
+    pass
 
 
 class Transformer(keras.Model):
@@ -55,41 +45,24 @@ class Transformer(keras.Model):
 
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
-        self.scale = sizes.embedding**0.5
-        self.embeddings = [
-            keras.layers.Embedding(size, sizes.embedding) for size in vocab_sizes
-        ]
-        self.positions = sinusoids(2048, sizes.embedding)
-        self.dropout = keras.layers.Dropout(dropout)
-        options = {
-            "intermediate_dim": sizes.hidden,
-            "num_heads": sizes.heads,
-            "dropout": dropout,
-            "activation": "relu",
-            "layer_norm_epsilon": 1e-3,
-        }
-        self.encoder = [Encoder(**options) for _ in range(sizes.blocks)]
-        self.decoder = [Decoder(**options) for _ in range(sizes.blocks)]
+        added = sizes, False, dropout
+        self.embeddings = [PositionalEmbedding(n, *added) for n in vocab_sizes]
+        blocks, block = range(sizes.blocks), (sizes.hidden, sizes.heads, dropout)
+        self.encoder = [Encoder(*block, layer_norm_epsilon=1e-3) for _ in blocks]
+        self.decoder = [Decoder(*block, layer_norm_epsilon=1e-3) for _ in blocks]
         self.logits = keras.layers.Dense(vocab_sizes[1])
 
     def call(self, inputs):
-        source_ids, target_ids = inputs
-        memory, states = map(self._embedded, self.embeddings, inputs)
+        real = [ids != 0 for ids in inputs]
+        (_, memory), (_, states) = (
+            embed(*side) for embed, *side in zip(self.embeddings, inputs, real)
+        )
         for layer in self.encoder:
-            memory = layer(memory, padding_mask=source_ids != 0)
+            memory = layer(memory, padding_mask=real[0])
         for layer in self.decoder:
-            states = layer(
-                states,
-                memory,
-                decoder_padding_mask=target_ids != 0,
-                encoder_padding_mask=source_ids != 0,
-            )
+            masks = {"decoder_padding_mask": real[1], "encoder_padding_mask": real[0]}
+            states = layer(states, memory, **masks)
         return self.logits(states)
-
-    def _embedded(self, embedding, ids):
-        positions = keras.ops.convert_to_tensor(self.positions)
-        tokens = embedding(ids) * self.scale
-        return self.dropout(tokens + positions[: keras.ops.shape(ids)[1]])
 
 
 class Peer(KerasPeer):
@@ -101,8 +74,7 @@ class Peer(KerasPeer):
         return Transformer(settings.vocab_sizes, settings.sizes, settings.dropout)
 
     def variables(self):
-        model = self.model
-        parts = [*model.encoder, *model.decoder]
-        blocks = [v for part in parts for v in part.variables_in_order()]
-        embeddings = [layer.embeddings for layer in model.embeddings]
-        return [*embeddings, *blocks, *model.logits.trainable_variables]
+        model, blocks = self.model, (*self.model.encoder, *self.model.decoder)
+        parts = [getattr(block, f"_{part}", None) for block in blocks for part in PARTS]
+        layers = [*model.embeddings, *filter(None, parts), model.logits]
+        return [v for layer in layers for v in layer.trainable_variables]

@@ -3,56 +3,14 @@
 import keras
 import numpy as np
 import tensorflow as tf
-from keras import ops
-from peers.settings import BATCH_SIZE
-
-
-class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
-    """The schedule of "Attention is all you need", counted from step 0."""
-
-    def __init__(self, width, warmup_steps):
-        self.width, self.warmup_steps = width, warmup_steps
-
-    def __call__(self, step):
-        step = ops.cast(step, "float32")
-        rising = step * self.warmup_steps**-1.5
-        return self.width**-0.5 * ops.minimum(ops.rsqrt(step), rising)
-
-
-class DenseAdam(keras.optimizers.Adam):
-    """Adam that moves every row of an embedding, as that of other libraries."""
-
-    def apply(self, grads, trainable_variables=None):
-        grads = [tf.convert_to_tensor(grad) for grad in grads]
-        return super().apply(grads, trainable_variables)
-
-
-def masked_loss(labels, logits):
-    """Cross-entropy, averaged over the batch's tokens that are not padding."""
-    real = ops.cast(labels != 0, logits.dtype)
-    loss = keras.losses.sparse_categorical_crossentropy(
-        labels, logits, from_logits=True
-    )
-    return ops.sum(loss * real) / ops.sum(real)
-
-
-def masked_accuracy(labels, logits):
-    """Share of the batch's tokens that are not padding whose prediction is right."""
-    predicted = ops.argmax(logits, axis=-1)
-    real = ops.cast(labels != 0, "float32")
-    right = ops.cast(ops.cast(labels, predicted.dtype) == predicted, "float32")
-    return ops.sum(right * real) / ops.sum(real)
-
-
-def sinusoids(length, width):
-    """Returns the table of positions: sines in the left half, cosines in the right."""
-    frequency = 10000 ** -(np.arange(width // 2) / (width // 2))
-    angle = np.arange(length)[:, None] * frequency
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype("float32")
+from peers.keras_parts import DenseAdam, WarmUp, masked_accuracy, masked_loss
+from peers.settings import BATCH_SIZE, SEED
 
 
 class KerasModel:
     """What every peer does that has a Keras `model`."""
+
+    packages = ("keras", "tensorflow")
 
     @property
     def parameters(self):
@@ -73,20 +31,16 @@ class KerasModel:
 class KerasPeer(KerasModel):
     """A Keras model on `(source, target)` ids, trained by `compile` and `fit`."""
 
-    packages = ("keras", "tensorflow")
     loss, metric = staticmethod(masked_loss), staticmethod(masked_accuracy)
     schedule = WarmUp
 
     def __init__(self, settings):
-        keras.utils.set_random_seed(settings.seed)
+        keras.utils.set_random_seed(SEED)
         self.model = self.build(settings)
         adam = DenseAdam if settings.dense else keras.optimizers.Adam
-        rate = self.schedule(settings.sizes.embedding, settings.warmup_steps)
-        self.model.compile(
-            adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9),
-            loss=self.loss,
-            metrics=[self.metric],
-        )
+        rate = self.schedule(settings.sizes.embedding)
+        adam = adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+        self.model.compile(adam, loss=self.loss, metrics=[self.metric])
         ids = np.ones((1, 2), "int32")
         self.model((ids, ids))  # makes the weights
 
@@ -96,9 +50,6 @@ class KerasPeer(KerasModel):
 
     def fit(self, batches):
         self.model.fit(batches, verbose=0)
-
-    def evaluate(self, pairs):
-        return self.model.evaluate(self.batches(pairs), verbose=0)[0]
 
     def batches(self, pairs):
         sides = tuple(map(_ragged, (pairs.source, pairs.target)))

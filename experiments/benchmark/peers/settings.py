@@ -3,17 +3,9 @@
 import dataclasses
 from typing import NamedTuple
 
-BATCH_SIZE = 64
-# Which models there are of each peer. Ours are presets.
-PEERS = {
-    "reprt": (
-        *("baseline", "repe", "repe-causal"),
-        *("transformer-modern-tiny", "transformer-modern-small"),
-    ),
-    "plain_keras": ("baseline", "repe"),
-    "keras_hub": ("baseline",),
-    "pytorch": ("baseline",),
-}
+import numpy as np
+
+BATCH_SIZE, WARMUP_STEPS, SEED, OURS = 64, 4000, 0, "reprt"
 
 
 class Sizes(NamedTuple):
@@ -35,27 +27,22 @@ SIZES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A model to be made.
+    """A model to be made, and how it is used."""
 
-    Args:
-        model: one of those of `PEERS`.
-        vocab_sizes: of source and target, padding included.
-        variant: what follows the colon in a peer's name, for the peer to interpret.
-        dropout: rate of dropout.
-        warmup_steps: the step of the highest rate.
-        dense: whether Adam moves every row of an embedding at every step, as it is
-            defined; of itself Keras moves those that a batch touched.
-        seed: of the initial weights and of dropout.
-    """
-
-    model: str
-    vocab_sizes: tuple[int, int]
-    variant: str = ""
+    vocab_sizes: tuple[int, int]  # padding included
+    model: str = "baseline"  # or of `SIZES`, or of ours another preset
+    variant: str = ""  # what follows the colon in a peer's name
     dropout: float = 0.1
-    warmup_steps: int = 4000
-    dense: bool = False
-    seed: int = 0
+    dense: bool = False  # Adam moves every row of an embedding at every step
+    batch_size: int = BATCH_SIZE  # sentences translated at once, where the peer can
 
     @property
     def sizes(self) -> Sizes:
         return SIZES[self.model]
+
+
+def sinusoids(width: int, length: int = 2048) -> np.ndarray:
+    """Returns the table of positions: sines in the left half, cosines in the right."""
+    frequency = 10000 ** -(np.arange(width // 2) / (width // 2))
+    angle = np.arange(length)[:, None] * frequency
+    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype("float32")

@@ -1,0 +1,97 @@
+"""The driver's end: workers, and the results that they give."""
+
+import contextlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pages
+from peers.settings import OURS, SEED
+from text import Text
+
+from reprt.lab.provenance import provenance
+
+HERE = Path(__file__).parent
+
+
+def on_jax(peer: str) -> bool:
+    """Returns whether a peer runs on JAX, as variants do whose name ends in it."""
+    return peer.endswith("jax")
+
+
+class Worker:
+    """A process that has one peer, as a context manager; see `worker.py`."""
+
+    def __init__(self, module: str, peer: str, folder: Path):
+        name, _, variant = peer.partition(":")
+        environment = "plain_keras" if name == "tutorial" else name
+        python = HERE.parents[1] / ".bench" / environment / "bin" / "python"
+        if not python.exists():  # `make` builds it
+            python = sys.executable
+        # Keras reads its backend when it is imported.
+        backend = "jax" if on_jax(peer) else "tensorflow"
+        self.peer, self.log = peer, folder / f"{peer.replace(':', '-')}.log"
+        with self.log.open("a") as messages:
+            self._process = subprocess.Popen(
+                [python, HERE / "worker.py", module, variant, folder / "text.json"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=messages,
+                text=True,
+                env=os.environ | {"KERAS_BACKEND": backend},
+            )
+
+    def ask(self, do: str, **arguments):
+        """Calls a method of the process's `Worker`, and returns its answer."""
+        print(f"{self.peer}: {do}", file=sys.stderr)
+        order = json.dumps({"do": do, **arguments})
+        with contextlib.suppress(BrokenPipeError):  # there will be no answer either
+            print(order, file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            sys.exit(f"{self.peer} failed at {do!r}; see {self.log}.")
+        return json.loads(answer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        # A worker ends with its orders, but one that computes would go on with them.
+        if any(exception):
+            self._process.kill()
+        self._process.communicate()
+
+
+class Benchmark:
+    """What both have: options, a text, workers, and results with more facts of them."""
+
+    modules: dict[str, str] = {}  # of peers whose module does not have their name
+
+    def __init__(self, options, text: Text, **facts):
+        self.options = options
+        self.peers = [OURS, *(peer for peer in options.peers if peer != OURS)]
+        self.weights = str(options.out / "weights.npz")
+        options.out.mkdir(parents=True, exist_ok=True)
+        text.save(options.out / "text.json")
+        found = provenance(shlex.join(["python", "run.py", *sys.argv[1:]])).as_table()
+        found |= {"load": os.getloadavg()[0], "seed": SEED, "text": text.describe()}
+        self.found = {"provenance": found | facts, "versions": {}}
+
+    def worker(self, peer: str) -> Worker:
+        """Starts the process of a peer."""
+        name = peer.partition(":")[0]
+        module = self.modules.get(peer, self.modules.get(name, name))
+        return Worker(module, peer, self.options.out)
+
+    def build(self, worker: Worker, **settings) -> dict:
+        """Has a worker make its model, and returns what it says of it."""
+        built = worker.ask("build", **settings)
+        self.found["versions"][worker.peer] = built.pop("versions")
+        return built
+
+    def write(self):
+        """Writes what has been found so far."""
+        pages.write(self.options.out, self.found)

@@ -1,0 +1,56 @@
+"""Our own search, over batches of sentences of like length, as `Translator` has it.
+
+The model is the baseline; variants: `repe`, as published, which decodes the whole
+prefix at every step, and `repe-causal`, which does not see ahead and is cached. `jax`
+and `repe-causal-jax` are the two that are cached, on JAX.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+from peers.keras_loop import KerasModel
+from peers.settings import SEED
+from text import END, PAD, START
+
+import reprt
+from reprt.data.batching import padded
+from reprt.decoding.beam_search import BeamSearch
+
+NEVER = -1e9  # a bias that leaves no probability
+
+
+class Peer(KerasModel):
+    """`BeamSearch`, ranked by probability alone; no translation ends by itself."""
+
+    packages = ("reprt", *KerasModel.packages)
+
+    def __init__(self, settings):
+        keras.utils.set_random_seed(SEED)
+        self.batch_size, self.searches = settings.batch_size, {}
+        name = settings.variant.removesuffix("jax").removesuffix("-") or "baseline"
+        self.model = reprt.models.build(name, *settings.vocab_sizes)
+        bias = np.array(self.model.output_dense.bias)
+        bias[[PAD, START, END]] = NEVER
+        self.model.output_dense.bias.assign(bias)
+
+    def translate(self, source, beam_size, max_tokens):
+        key = beam_size, max_tokens
+        if key not in self.searches:  # kept for its graphs
+            self.searches[key] = BeamSearch(
+                *(self.model, START, END, beam_size),
+                length_penalty=0,
+                max_tokens=max_tokens,
+            )
+        search = self.searches[key]
+        if self.batch_size == 1:  # one after the other, as its user waits for it
+            return [search(ids[None])[0][0].ids for ids in source]
+        found = [()] * len(source)
+        for chosen, hypotheses in search.in_batches(source, self.batch_size):
+            for index, (best, *_) in zip(chosen, hypotheses):
+                found[index] = best.ids
+        return found
+
+    def scores(self, source, target):
+        inputs = padded(source), padded([row[:-1] for row in target])
+        logs = np.array(ops.log_softmax(self.model(inputs, training=False)))
+        return [of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)]
