@@ -25,6 +25,7 @@ WRITTEN = {
     "( l ’ eau ) l ' œuvre": "(l’eau) l'œuvre",
     "dell ' acqua , un ' altra , c ' e": "dell'acqua, un'altra, c'e",
     "un po ' d ' acqua , com ' era": "un po' d'acqua, com'era",
+    "c ' è l ' été": "c'è l'été",
     "all ' inizio dell ' 800 , l ' 8 marzo": "all'inizio dell'800, l'8 marzo",
     "copo d ' agua , sant ' ana": "copo d'agua, sant'ana",
     "com ' arte ' e o ' titulo '": "com ' arte ' e o ' titulo '",

@@ -18,7 +18,7 @@ ELIDED = (
     "un|nessun|ciascun|qualcun|gl|quegl|ch|all|coll|dall|dell|nell|sull|quell|bell|"
     "quest|sant|grand|buon|tutt|mezz|sott|cent|vent|trent|senz|nient|anch"
 )
-NEXT = "[aeiouyhœæ0-9]"
+NEXT = "[aeiouyhàáâãäèéêëìíîïòóôõöùúûüœæ0-9]"
 # Parts of words that are hardly ever written apart.
 PREFIXES = "anti|co|mid|multi|neo|pre|pseudo|self|socio"
 TENS = (
