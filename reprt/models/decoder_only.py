@@ -152,17 +152,6 @@ class DecoderOnly(TranslationModel):
         return sides.split(packing.pack(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
-        """Returns what every head attends to, without dropout.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
-
-        Returns:
-            A dictionary of `"sequence"`: a tensor `(blocks, batch, heads, tokens,
-            tokens)` over the source's tokens and then the target's, whose rows sum
-            to 1.
-        """
         states, mask = self._sequence(source_ids, target_ids, training=False)
         _, pairs = self.decoder(
             states, padding_mask=mask, return_attention_scores=True, training=False
@@ -170,29 +159,10 @@ class DecoderOnly(TranslationModel):
         return {"sequence": ops.stack([own for own, _ in pairs])}
 
     def encode(self, source_ids, *, training=None):
-        """Reads the source once, for any number of hypotheses.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            training: whether dropout is active.
-
-        Returns:
-            The `ReadSource` that `start` takes.
-        """
         states, mask = self._embedded(source_ids, 0, training)
         return ReadSource(self.decoder.begin(states, mask, training), mask)
 
     def start(self, memory: ReadSource, beams: int, capacity: int):
-        """Begins the translation of a source, token by token.
-
-        Args:
-            memory: what `encode` returned; all hypotheses share it.
-            beams: hypotheses of each sentence.
-            capacity: how many tokens there is room for.
-
-        Returns:
-            The `CachedPrefixes` that `step` takes and returns.
-        """
         hypotheses = ops.shape(memory.mask)[0] * beams
         blocks = tuple(
             room._replace(memory=heads)

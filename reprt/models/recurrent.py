@@ -229,15 +229,6 @@ class Recurrent(TranslationModel):
         )
 
     def encode(self, source_ids, *, training=None):
-        """Encodes the source once, for any number of decodings.
-
-        Args:
-            source_ids: integer tensor `(sentences, sources)`, 0 for padding.
-            training: whether dropout is active.
-
-        Returns:
-            The `RecurrentMemory` that `start` takes.
-        """
         mask = padding_mask(source_ids)
         _, states = self.source_embedding(source_ids)
         for layer, dropout in zip(self.encoder, self.encoder_dropout, strict=True):
@@ -285,32 +276,12 @@ class Recurrent(TranslationModel):
         return self._output(targets.join(contexts)[:, :, 0], read, training)
 
     def attention_weights(self, source_ids, target_ids):
-        """Returns what the decoder attends to, without dropout.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
-
-        Returns:
-            A dictionary of `"cross"` alone: a tensor `(1, batch, 1, targets, sources)`,
-            whose rows sum to 1.
-        """
         memory = self.encode(source_ids, training=False)
         read = self._read(target_ids, memory, training=False)
         _, weights = self._combined(read, memory, training=False)
         return {"cross": weights[None, :, None]}
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
-        """Begins the translation of an encoded source, word by word.
-
-        Args:
-            memory: what `encode` returned.
-            beams: hypotheses of each sentence.
-            capacity: how many tokens there is room for; any number will do.
-
-        Returns:
-            The `RecurrentPrefixes` that `step` takes and returns.
-        """
         return RecurrentPrefixes(ops.repeat(memory.starts, beams, axis=0), memory)
 
     def step(self, ids, position, prefixes):

@@ -188,16 +188,6 @@ class Transformer(TranslationModel):
         return self._decoded(target_ids, memory, target_packing, training)
 
     def attention_weights(self, source_ids, target_ids):
-        """Returns what every head attends to, without dropout.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
-
-        Returns:
-            A dictionary of `"encoder"`, `"decoder"` (self-attention) and `"cross"`:
-            tensors `(blocks, batch, heads, queries, keys)`, whose rows sum to 1.
-        """
         tokens, states, mask, _ = self._embedded(self.source_embedding, source_ids)
         states, encoder = self.encoder(
             states,
@@ -295,17 +285,6 @@ class Transformer(TranslationModel):
         return "sides"
 
     def start(self, memory: Memory, beams: int, capacity: int):
-        """Begins the translation of an encoded source, word by word.
-
-        Args:
-            memory: what `encode` returned.
-            beams: hypotheses of each sentence.
-            capacity: how many tokens there is room for.
-
-        Returns:
-            What `step` takes and returns: `CachedPrefixes` or, for a model that looks
-            ahead, `RecomputedPrefixes`.
-        """
         hypotheses = ops.shape(memory.mask)[0] * beams
         if self.looks_ahead:
             return RecomputedPrefixes(
@@ -320,21 +299,6 @@ class Transformer(TranslationModel):
         )
 
     def step(self, ids, position, prefixes):
-        """Scores the token after one further token of each hypothesis.
-
-        The logits are those of `decode` at this position, given the tokens up to it
-        and none after it. For a model that looks ahead they are not those of teacher
-        forcing.
-
-        Args:
-            ids: integer tensor `(hypotheses,)`, the tokens at `position`.
-            position: scalar, counted from 0.
-            prefixes: what `start` or the step before returned.
-
-        Returns:
-            The pair of the logits `(hypotheses, target_vocab_size)` and the prefixes
-            with these tokens.
-        """
         ids = ops.expand_dims(ids, 1)
         if self.looks_ahead:
             here = ops.equal(ops.arange(ops.shape(prefixes.ids)[1]), position)
@@ -361,13 +325,7 @@ class Transformer(TranslationModel):
 
             p (a (w r + q w) + b (w r + v q) + a b (r + q))
 
-        Args:
-            sources: how many source tokens a pair has, a number or an array `(pairs,)`
-                of 64 bits; padding is left out.
-            targets: how many target inputs it has, alike.
-
-        Returns:
-            The multiply-adds of each pair, of the shape of the arguments.
+        Arguments and result are those of every `TranslationModel`.
 
         Example:
 
