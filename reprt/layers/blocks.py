@@ -127,7 +127,7 @@ class Block(SizedLayer):
         output, beside = sublayer(states)
         return norm(output + states), beside
 
-    def _attended(self, attention, query, key, value, wanted, training, **options):
+    def _attend(self, attention, query, key, value, wanted, training, **options):
         """An attention's output after dropout, and its weights or None."""
         attended = attention(
             query,
@@ -140,21 +140,21 @@ class Block(SizedLayer):
         attended, weights = attended if wanted else (attended, None)
         return self.attention_dropout(attended, training=training), weights
 
-    def _attending(self, value, padding_mask, packing, wanted, training):
-        """The self-attention of states, as `_residual` takes it."""
-        return lambda states: self._attended(
+    def _attend_to_itself(self, states, value, mask, packing, wanted, training):
+        """The self-attention's output after dropout, and its weights or None."""
+        return self._attend(
             self.self_attention,
             states,
             states,
             value,
             wanted,
             training,
-            key_mask=padding_mask,
+            key_mask=mask,
             query_packing=packing,
             key_packing=packing,
         )
 
-    def _fed(self, states, training=None):
+    def _feed(self, states, training=None):
         states, _ = self._residual(
             states,
             self.feed_forward_norm,
@@ -197,7 +197,7 @@ class BlockStack(SizedLayer):
             self.final_norm.build(shapes[0])
         self.built = True
 
-    def _through(self, states, *others, return_attention_scores, **options):
+    def _run(self, states, *others, return_attention_scores, **options):
         """The states after all blocks, and the weights of each in a tuple if wanted."""
         weights = []
         for block in self.blocks:
@@ -210,10 +210,10 @@ class BlockStack(SizedLayer):
             if return_attention_scores:
                 states, of_block = states
                 weights.append(of_block)
-        states = self._ended(states)
+        states = self._finish(states)
         return (states, tuple(weights)) if return_attention_scores else states
 
-    def _ended(self, states):
+    def _finish(self, states):
         return states if self.final_norm is None else self.final_norm(states)
 
     def get_config(self):

@@ -129,12 +129,13 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        attend = self._attending(
-            value, padding_mask, packing, return_attention_scores, training
-        )
+        def attend(x):
+            return self._attend_to_itself(
+                x, value, padding_mask, packing, return_attention_scores, training
+            )
 
         def attend_to_memory(x):
-            return self._attended(
+            return self._attend(
                 self.cross_attention,
                 x,
                 memory,
@@ -147,16 +148,18 @@ class DecoderBlock(Block):
             )
 
         self._check_memory(memory)
-        states, weights = self._wired(states, attend, attend_to_memory, training)
+        states, weights = self._apply_sublayers(
+            states, attend, attend_to_memory, training
+        )
         return (states, weights) if return_attention_scores else states
 
-    def _wired(self, states, attend, attend_to_memory, training=None):
+    def _apply_sublayers(self, states, attend, attend_to_memory, training=None):
         """The new states, and what the attentions return beside their outputs."""
         states, own = self._residual(states, self.self_norm, attend)
         across = None
         if self.cross_attention is not None:
             states, across = self._residual(states, self.cross_norm, attend_to_memory)
-        return self._fed(states, training), (own, across)
+        return self._feed(states, training), (own, across)
 
     def _check_memory(self, memory):
         if (memory is None) != (self.cross_attention is None):
@@ -184,7 +187,7 @@ class DecoderBlock(Block):
             )
             return self.attention_dropout(attended, training=training), heads
 
-        states, (heads, _) = self._wired(states, attend, None, training)
+        states, (heads, _) = self._apply_sublayers(states, attend, None, training)
         return states, heads
 
     def start(self, hypotheses, capacity, memory=None, memory_value=None):
@@ -234,7 +237,7 @@ class DecoderBlock(Block):
         def attend_to_memory(x):
             return self.cross_attention.attend_to(x, (), memory), None
 
-        states, (cache, _) = self._wired(states, attend, attend_to_memory)
+        states, (cache, _) = self._apply_sublayers(states, attend, attend_to_memory)
         return states, cache
 
 
@@ -298,7 +301,7 @@ class Decoder(BlockStack):
         return_attention_scores=False,
         training=None,
     ):
-        return self._through(
+        return self._run(
             states,
             memory,
             value,
@@ -338,4 +341,4 @@ class Decoder(BlockStack):
                 states, value, cache, position, memory_padding_mask
             )
             new.append(cache)
-        return self._ended(states), tuple(new)
+        return self._finish(states), tuple(new)

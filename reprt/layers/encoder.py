@@ -89,11 +89,13 @@ class EncoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        attend = self._attending(
-            value, padding_mask, packing, return_attention_scores, training
-        )
+        def attend(x):
+            return self._attend_to_itself(
+                x, value, padding_mask, packing, return_attention_scores, training
+            )
+
         states, weights = self._residual(states, self.attention_norm, attend)
-        states = self._fed(states, training)
+        states = self._feed(states, training)
         return (states, weights) if return_attention_scores else states
 
 
@@ -141,7 +143,7 @@ class Encoder(BlockStack):
         return_attention_scores=False,
         training=None,
     ):
-        return self._through(
+        return self._run(
             states,
             value,
             padding_mask=padding_mask,
