@@ -22,6 +22,10 @@ class TextUnavailable(ValueError):
     """The text that was asked for is missing, or cannot be used."""
 
 
+class NothingFound(TextUnavailable):
+    """The search for TED ended without a text."""
+
+
 def find(text: str, pair: str) -> Corpus:
     """Finds the text of a pair.
 
@@ -83,7 +87,7 @@ def find(text: str, pair: str) -> Corpus:
             tried.append(f"- {name}: {error}")
     report = _report(pair, tried)
     if text == "ted":
-        raise TextUnavailable(report)
+        raise NothingFound(report)
     corpus = embedded.load()
     _announce(
         f"{report}\n\nTHE BUILT-IN TEXT IS USED INSTEAD. IT IS NOT TED: "
