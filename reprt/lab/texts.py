@@ -83,7 +83,8 @@ def find_runs(
     if work:
         return work
     # A text that the user has named, by REPRT_TED too, is not replaced by another.
-    if not (recipe.fallback and source == "auto" and isinstance(missing[0], NothingFound)):
+    nothing = isinstance(missing[0], NothingFound) and source == "auto"
+    if not (recipe.fallback and nothing):
         raise missing[0]
     progress.say(
         f"{missing[0]}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT IS "

@@ -198,7 +198,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
         ("[page]\nreference = 'rope'", "Unknown key 'rope'"),
-        ("[page.models.repe]\ncolour = 'red'", "models.repe.colour' .* to match .*'red'"),
+        ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
         (
             (
                 "[models]\na = { preset = 'repe', training.deterministic = false }\n"
