@@ -39,7 +39,7 @@ def find(text: str, pair: str) -> Corpus:
 
     Args:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
-            the search alone; `"embedded"` for the built-in text; `"wmt14"` for that of
+            the search only; `"embedded"` for the built-in text; `"wmt14"` for that of
             WMT'14, downloaded if it is not in the cache; else the path of a folder or
             archive laid out as the official one.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or

@@ -402,7 +402,7 @@ class Trainer:
         )
 
     def _model_is_kept(self):
-        # By steps alone, so that what is kept does not depend on the clock.
+        # By steps only, so that what is kept does not depend on the clock.
         training = self.settings.training
         every = training.keep_every or self._plan.steps
         due = self.state.step % every == 0 or not self.steps_left
