@@ -1,6 +1,7 @@
 """What distinguishes one model from another."""
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -63,7 +64,7 @@ class Settings(pydantic.BaseModel):
 
     def changed(self, **overrides: Any) -> Self:
         """Returns a copy with other values of some settings, checked like new ones."""
-        return self.model_validate({**dict(self), **overrides})
+        return self.read({**dict(self), **overrides}, type(self).__name__)
 
     def as_table(self) -> dict[str, Any]:
         """Returns the settings as TOML and JSON hold them; None is left out."""
@@ -89,10 +90,8 @@ def in_one_line(error: pydantic.ValidationError, where: str) -> str:
         return f"Missing in {where}: {key!r}."
     if fault["type"] == "value_error":
         return f"{within}: {said.removeprefix('Value error, ')}"
-    return (
-        f"Expected {within} to {said.removeprefix('Input should ')}. Received: "
-        f"{fault['input']!r}."
-    )
+    wanted = re.sub(r"^\w+ should | or instance of \w+$", "", said)
+    return f"Expected {within} to {wanted}. Received: {fault['input']!r}."
 
 
 def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:

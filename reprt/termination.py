@@ -14,8 +14,8 @@ STATUS = 128 + signal.SIGTERM  # the shell's, of a process that ends so
 class Terminated(SystemExit):
     """The process was asked to end."""
 
-    def __init__(self):
-        super().__init__(STATUS)
+    def __init__(self, status: int = STATUS):  # which pickle gives back
+        super().__init__(status)
 
 
 class _Request:

@@ -24,6 +24,10 @@ def be_killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def be_asked_to_end():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def note_and_wait(path):
     Path(path).write_text(str(os.getpid()))
     time.sleep(60)

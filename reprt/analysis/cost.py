@@ -63,7 +63,7 @@ COUNTED = tuple(each.name for each in dataclasses.fields(Cost))[:-1]
 
 
 def training_cost(model, split, epochs: float, seconds: float | None = None) -> Cost:
-    """Returns what it costs to train a model for so many epochs.
+    """Returns what it costs to train a model for some epochs.
 
     Args:
         model: a `TranslationModel` with its weights made.

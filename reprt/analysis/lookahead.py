@@ -25,7 +25,7 @@ DERIVATIVE = 1e-6
 # truncation has its own bound, by the coarsest precision that the model computes in.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
-# So many times the median of all |logits| is a mask's constant, and no scale of others.
+# This many times the median of all |logits| is a mask's constant, not another scale.
 MASK = 1e3
 # Padding, unknown, start and end, as in `reprt.data`; other vocabularies have as many.
 RESERVED_IDS = 4

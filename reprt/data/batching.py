@@ -86,7 +86,7 @@ def bucketed_order(
 
 
 def sizes(count: int, batch_size: int) -> np.ndarray:
-    """Returns the sizes of the batches of so many sentences; the last may be smaller.
+    """Returns the sizes of the batches of `count` sentences; the last may be smaller.
 
     Example:
 

@@ -22,6 +22,10 @@ class TextUnavailable(ValueError):
     """The text that was asked for is missing, or cannot be used."""
 
 
+class NothingFound(TextUnavailable):
+    """The search for TED ended without a text."""
+
+
 def find(text: str, pair: str) -> Corpus:
     """Finds the text of a pair.
 
@@ -35,7 +39,7 @@ def find(text: str, pair: str) -> Corpus:
 
     Args:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
-            the search alone; `"embedded"` for the built-in text; `"wmt14"` for that of
+            the search only; `"embedded"` for the built-in text; `"wmt14"` for that of
             WMT'14, downloaded if it is not in the cache; else the path of a folder or
             archive laid out as the official one.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
@@ -83,7 +87,7 @@ def find(text: str, pair: str) -> Corpus:
             tried.append(f"- {name}: {error}")
     report = _report(pair, tried)
     if text == "ted":
-        raise TextUnavailable(report)
+        raise NothingFound(report)
     corpus = embedded.load()
     _announce(
         f"{report}\n\nTHE BUILT-IN TEXT IS USED INSTEAD. IT IS NOT TED: "

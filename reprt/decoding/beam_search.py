@@ -237,7 +237,7 @@ class BeamSearch:
         Args:
             source_ids: integer tensor `(sentences, sources)`.
             capacity: how many tokens there is room for.
-            encode: in the place of the model's own.
+            encode: instead of the model's own.
         """
         source_ids = ops.convert_to_tensor(source_ids)
         memory = (encode or self.model.encode)(source_ids)
@@ -400,7 +400,7 @@ class BeamSearch:
 
 
 def more_room(tokens: int, most: int) -> int:
-    """Returns how many more tokens there should be room for, after so many.
+    """Returns how many more tokens there should be room for, after these.
 
     It is a share of those that there are, so that a long sentence is not copied too
     often: a half where each shape is costly, else an eighth, because every step passes

@@ -33,12 +33,13 @@ def in_own_process(function: Callable, *arguments):
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(1, context, _begin) as pool:
-        usual = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process inherits it
         try:
-            call = pool.submit(function, *arguments)
-        finally:
-            signal.signal(signal.SIGINT, usual)
-        try:
+            # The process inherits it.
+            usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            try:
+                call = pool.submit(function, *arguments)
+            finally:
+                signal.signal(signal.SIGINT, usual)
             return call.result()
         except BrokenProcessPool as error:
             raise ChildProcessError(

@@ -2,7 +2,7 @@
 
 Ray gives each run its own device, on one machine or a hundred. It restarts a run whose
 process or machine is lost. It runs by itself, within Slurm or in a cloud, and needs no
-administrator. Runs share the folder of the results alone, which has to be the same on
+administrator. Runs share only the folder of the results, which has to be the same on
 all machines.
 """
 
@@ -60,8 +60,6 @@ def run_on_ray(
         ValueError: where TF_CONFIG names several workers, or as `run_job`.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
-    if cpus < 1:
-        raise ValueError(f"Expected --cpus to be at least 1. Received: {cpus}.")
     if several_workers():
         raise ValueError(
             "Expected no TF_CONFIG with --ray: the runs would take each other for the "

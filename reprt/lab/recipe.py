@@ -37,6 +37,8 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 
 # The tables that every model may change.
 OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
+# Fields of a recipe that its file does not have.
+NOT_IN_FILES = ("name", "overrides", "by_hand")
 FAMILIES = (TransformerConfig, DecoderOnlyConfig, RecurrentConfig)
 
 
@@ -60,10 +62,6 @@ class OwnTables(Settings):
     optimizer: _keys_of(Optimizer) = {}  # type: ignore[valid-type]
     schedule: _keys_of(Schedule) = {}  # type: ignore[valid-type]
     objective: _keys_of(Objective) = {}  # type: ignore[valid-type]
-
-    @property
-    def of_run(self) -> dict[str, dict[str, Any]]:
-        return {table: getattr(self, table) for table in OWN_TABLES}
 
 
 class ModelTable(OwnTables):
@@ -297,6 +295,9 @@ def load_recipe(
     for override in overrides:
         (table, *_), _ = keys = _key_and_value(override)
         _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
+    for each in NOT_IN_FILES:
+        if each in tables:
+            raise ValueError(f"{path}: Unknown key {each!r}.")
     recipe = Recipe.read(
         {
             **tables,
@@ -341,7 +342,7 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
 def schema_text() -> str:
     """Returns the JSON schema of recipes, by which editors complete their keys."""
     schema = Recipe.model_json_schema()
-    for own in ("name", "overrides", "by_hand"):
+    for own in NOT_IN_FILES:
         del schema["properties"][own]
         schema["required"] = [each for each in schema["required"] if each != own]
     fields = {

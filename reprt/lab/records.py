@@ -13,7 +13,6 @@ from reprt.settings import Settings, in_one_line
 from reprt.training.settings import RunSettings
 
 Epoch = dict[str, float]
-EPOCH = pydantic.TypeAdapter(Epoch)  # one may hold a loss that is not finite
 
 
 class RunFolderError(ValueError):

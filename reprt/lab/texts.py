@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.search import TextUnavailable, find
+from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages import PAGES
@@ -50,7 +50,8 @@ def find_runs(
     """Finds the text of each of a recipe's pairs, and says what was found.
 
     Args:
-        recipe: the recipe. Where TED is wanted and missing, its fallback is run.
+        recipe: the recipe. Where TED is wanted, and found for no pair, its fallback is
+            run.
         only: names of the runs; empty for all.
         out: folder of the results; None for one under `runs`.
         progress: where it is said.
@@ -65,20 +66,11 @@ def find_runs(
         try:
             corpus = find("ted" if source == "auto" else source, pair)
         except TextUnavailable as error:
-            if recipe.fallback and source == "auto":
-                progress.say(
-                    f"{error}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS"
-                    " TEXT IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
-                )
-                instead = load_recipe(Path(recipe.fallback), recipe.overrides)
-                instead = instead.changed(name=recipe.name)  # of the results' folder
-                return find_runs(instead, only, out, progress)
-            if not recipe.pairs[1:]:
-                raise
             missing.append(error)
-            # The search for TED tells at length where it looked.
-            reason = str(error).splitlines()[0]
-            progress.say(f"{pair}: not run, its text is missing. {reason}")
+            if recipe.pairs[1:]:
+                # The search for TED tells at length where it looked.
+                reason = str(error).splitlines()[0]
+                progress.say(f"{pair}: not run, its text is missing. {reason}")
             continue
         progress.say(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
@@ -88,9 +80,19 @@ def find_runs(
         if many or out is None:
             folder /= _slug(corpus)
         work.append(CorpusRuns(recipe, corpus, recipe.runs(only, pair), folder))
-    if not work:
+    if work:
+        return work
+    # A text that the user has named, by REPRT_TED too, is not replaced by another.
+    nothing = isinstance(missing[0], NothingFound) and source == "auto"
+    if not (recipe.fallback and nothing):
         raise missing[0]
-    return work
+    progress.say(
+        f"{missing[0]}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT IS "
+        "NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
+    )
+    instead = load_recipe(Path(recipe.fallback), recipe.overrides)
+    instead = instead.changed(name=recipe.name)  # of the results' folder
+    return find_runs(instead, only, out, progress)
 
 
 def text_of_run(folder: RunFolder, source: str | None = None) -> Corpus:

@@ -31,7 +31,7 @@ class PMHA(keras.layers.Layer):
     shaped and ordered as those of `keras.layers.MultiHeadAttention`.
 
     With `query_key_norm` every query q and key k of a head has the length 1 before
-    they meet, and a learnt number g stands in the place of 1 / sqrt(key_dim):
+    they meet, and a learnt number g replaces 1 / sqrt(key_dim):
 
         softmax(g q kᵀ / (|q| |k|)) V W_k^V,   |q| = sqrt(q[1]² + … + q[r]² + 1e-6)
 

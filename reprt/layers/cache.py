@@ -66,7 +66,7 @@ class BlockCache(NamedTuple):
         )
 
     def extended(self, tokens):
-        """Returns the same with room for so many tokens more, once there is none."""
+        """Returns the same with room for more tokens, once there is none."""
         keys, values = self.recent
         past = (
             ops.concatenate([self.past[0], _swapped(keys)], axis=3),

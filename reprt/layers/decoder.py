@@ -52,7 +52,7 @@ class DecoderBlock(Block):
         padding_mask: boolean tensor `(batch, targets)`, True on real target tokens.
         memory_padding_mask: boolean tensor `(batch, sources)`, True on real source
             tokens.
-        packing: `PackedHeads` of packed states, in the place of a mask.
+        packing: `PackedHeads` of packed states, instead of a mask.
         memory_packing: `PackedHeads` of a packed memory.
         return_attention_scores: whether to return the attentions' weights as well.
         training: whether dropout is active.

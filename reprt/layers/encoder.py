@@ -43,7 +43,7 @@ class EncoderBlock(Block):
         value: tensor `(batch, length, value_width)` that the attention weighs: RePE's
             tokens. None, as in the baseline, means the states themselves.
         padding_mask: boolean tensor `(batch, length)`, True on real tokens.
-        packing: `PackedHeads` of packed states, in the place of a mask.
+        packing: `PackedHeads` of packed states, instead of a mask.
         return_attention_scores: whether to return the attention's weights as well.
         training: whether dropout is active.
 

@@ -210,8 +210,8 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Returns:
             The pair of `(width, target_vocab_size)` and `(target_vocab_size,)`, in the
-            dtype that the model computes in; None in the place of a bias that it does
-            not have.
+            dtype that the model computes in; None instead of a bias that it does not
+            have.
         """
 
     def logits(self, states):

@@ -39,7 +39,7 @@ class CachedPrefixes(NamedTuple):
         )
 
     def extended(self, tokens):
-        """Returns the same with room for so many tokens more."""
+        """Returns the same with room for more tokens."""
         return self._replace(
             blocks=tuple(block.extended(tokens) for block in self.blocks)
         )
@@ -80,5 +80,5 @@ class RecomputedPrefixes(NamedTuple):
         )
 
     def extended(self, tokens):
-        """Returns the same with room for so many tokens more."""
+        """Returns the same with room for more tokens."""
         return self._replace(ids=ops.pad(self.ids, ((0, 0), (0, tokens))))

@@ -31,7 +31,7 @@ def average_last(folder: Path, model, step: int, most: int) -> list[str]:
 
         w = (w_1 + ... + w_n) / n    for each weight, added up in float64
 
-    It depends on the kept models alone, so that it may be made again after a kill.
+    It depends on the kept models only, so that it may be made again after a kill.
 
     Args:
         folder: where they are kept.

@@ -167,7 +167,7 @@ class Trainer:
         )
         self._backend.compile(objective, self._optimizer, text.dev)
         self._backend.load()
-        self._seconds_per_step, self._steps_timed = 0.0, 0
+        self._seconds_per_step, self._steps_timed = 0.0, 0  # a running mean
         self._checkpoint_time = time.monotonic()
         self._tensorboard = None
         if settings.training.tensorboard and folder.writable:
@@ -225,11 +225,6 @@ class Trainer:
     def validation_batches(self) -> Rows:
         """Returns the indices of each batch of the validation split."""
         return self._validation.batches()
-
-    @property
-    def seconds_per_step(self) -> float:
-        """Returns a running mean; 0 before the first step."""
-        return self._seconds_per_step
 
     @property
     def seconds_left(self) -> float:
@@ -407,7 +402,7 @@ class Trainer:
         )
 
     def _model_is_kept(self):
-        # By steps alone, so that what is kept does not depend on the clock.
+        # By steps only, so that what is kept does not depend on the clock.
         training = self.settings.training
         every = training.keep_every or self._plan.steps
         due = self.state.step % every == 0 or not self.steps_left

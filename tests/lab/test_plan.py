@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import tiny_run
@@ -9,7 +10,9 @@ import toy_family
 from fake_runs import row
 
 from reprt.data.batch_plan import BatchPlan
-from reprt.data.corpora import ted
+from reprt.data.corpora import embedded, ted
+from reprt.data.search import NothingFound, TextUnavailable
+from reprt.lab import texts
 from reprt.lab.folder import RunFolder
 from reprt.lab.plan import make_plan
 from reprt.lab.recipe import load_recipe
@@ -105,6 +108,36 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     page = (place / "out" / "table1.md").read_text()
     assert page.count("ours*, on pt_to_en from text") == 1
     assert page.count("not run") >= 13 * 2
+
+
+@pytest.mark.parametrize(
+    "missing, named, runs",
+    [
+        (["az_to_en", "gl_to_en"], False, ["pt_to_en_embedded"]),
+        (["az_to_en"], False, ["pt_to_en"]),
+        (["gl_to_en"], False, ["pt_to_en"]),
+        (["az_to_en", "gl_to_en"], True, None),
+    ],
+)
+def test_the_fallback_is_run_where_no_pair_was_found_or_named(
+    tmp_path, monkeypatch, missing, named, runs
+):
+    text = embedded.load()
+
+    def find(source, pair):
+        if source == "ted" and pair in missing:
+            raise (TextUnavailable if named else NothingFound)(f"{pair} is missing.")
+        return text
+
+    monkeypatch.setattr(texts, "find", find)
+    recipe = load_recipe(Path("pt_to_en"), pairs=["az_to_en", "gl_to_en"])
+    if runs is None:
+        with pytest.raises(TextUnavailable, match="az_to_en is missing"):
+            find_runs(recipe, [], tmp_path, Progress())
+        return
+    found = find_runs(recipe, [], tmp_path, Progress())
+    expected = [load_recipe(Path(name)).models for name in runs]
+    assert [each.recipe.models for each in found] == expected
 
 
 def test_what_is_under_way_is_planned_by_its_own_epochs(

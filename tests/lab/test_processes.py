@@ -9,6 +9,7 @@ import called
 import pytest
 
 from reprt.lab.processes import in_own_process
+from reprt.termination import Terminated
 
 # As the console script is: a file that may be loaded again, and does nothing then.
 CALLER = """
@@ -39,6 +40,8 @@ def test_what_a_call_returns_comes_back_and_nothing_else():
 def test_what_a_call_raises_comes_back():
     with pytest.raises(ArithmeticError, match="^no sense$"):
         in_own_process(called.complain, "sense")
+    with pytest.raises(Terminated):
+        in_own_process(called.be_asked_to_end)
 
 
 def test_a_process_that_is_lost_is_an_error_that_says_so():

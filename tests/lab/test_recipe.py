@@ -166,7 +166,8 @@ def test_overrides_are_toml_values_or_bare_words(write):
     "lines, message",
     [
         ("[txt]", "mine.toml: Unknown key 'txt'; the nearest .* is 'text'"),
-        ("text = 1", "'text' in .*mine.toml to be a valid dict.*Received: 1"),
+        ("name = 'x'", "mine.toml: Unknown key 'name'"),
+        ("text = 1", "'text' in .*mine.toml to be a valid dictionary. Received: 1"),
         ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
         ("[training]\nepochs = 1.5", "'training.epochs' .* valid integer.*: 1.5"),
         ("[training]\nepochs = true", "'training.epochs' .* valid integer.*: True"),
@@ -197,7 +198,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
         ("[page]\nreference = 'rope'", "Unknown key 'rope'"),
-        ("[page.models.repe]\ncolour = 'red'", "'page.models.repe.colour'.*'red'"),
+        ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
         (
             (
                 "[models]\na = { preset = 'repe', training.deterministic = false }\n"
@@ -232,6 +233,11 @@ def test_a_mistake_in_an_override_is_told(write, override, message):
     text = TRIALS + '[text]\npair = "pt_to_en"\n'
     with pytest.raises(ValueError, match=re.escape(message)):
         load_recipe(write(text), [override])
+
+
+def test_a_mistake_in_another_option_is_told_in_a_line(write):
+    with pytest.raises(ValueError, match="^Trials: Expected 'pairs' to differ.*']\\.$"):
+        load_recipe(write(RECIPE), pairs=["az_to_en", "az_to_en"])
 
 
 def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):

@@ -13,22 +13,20 @@ class Page(NamedTuple):
     Attributes:
         writer: `"module:function"`, called with the folder, the `PageSettings` and the
             folder of its files; it loads without Keras.
-        about: what it is, in a line.
         several_texts: whether its folder holds the folders of several texts.
     """
 
     writer: str
-    about: str
     several_texts: bool = False
 
 
 PAGES = {
-    "report": Page("report:write_report", "models side by side, with curves"),
-    "comparison": Page("comparison:write_comparison", "trials of many models"),
-    "families": Page("families:write_families", "systems at equal size", True),
-    "figure3": Page("figure3:write_figure3", "the paper's Figure 3"),
-    "readings": Page("readings:write_readings", "what the paper leaves open", True),
-    "table1": Page("table1:write_table1", "the paper's Table 1", True),
+    "report": Page("report:write_report"),  # models side by side, with curves
+    "comparison": Page("comparison:write_comparison"),  # trials of many models
+    "families": Page("families:write_families", True),  # systems at equal size
+    "figure3": Page("figure3:write_figure3"),  # the paper's Figure 3
+    "readings": Page("readings:write_readings", True),  # what the paper leaves open
+    "table1": Page("table1:write_table1", True),  # the paper's Table 1
 }
 
 

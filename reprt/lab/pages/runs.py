@@ -161,7 +161,8 @@ def read_texts(folder: Path) -> list[list[Run]]:
     for run in runs:  # one that is frozen and selected, or linked to, is one
         text = run.text.lower(), run.text, run.manifest.hashes
         preset = run.settings.preset
-        order = -presets.index(preset), run.name != preset, run.name
+        identity = str(run.settings.identity)
+        order = -presets.index(preset), run.name != preset, run.name, identity
         texts.setdefault(text, {})[order] = run
     return [
         [found[order] for order in sorted(found)] for _, found in sorted(texts.items())

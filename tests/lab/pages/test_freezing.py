@@ -116,6 +116,12 @@ def test_a_selection_takes_runs_of_other_folders_with_their_look(
         assert labels == {"baseline.text.0": "baseline", "repe.text.3": "ours"}
     (folder / "page.toml").write_text('[models.repe]\nlabel = "mine"')
     assert [run.label for run in read_runs(folder)] == ["baseline", "mine"]
+    config = live / "repe.text.3" / "config.toml"
+    config.write_text(config.read_text().replace("epochs = 10", "epochs = 4"))
+    both = f'"{live}" = ["repe"]\n"{frozen}" = ["repe"]\n'
+    (folder / "selection.toml").write_text(both)
+    found = [run.settings.training.epochs for run in read_runs(folder)]
+    assert sorted(found) == [4, 10]  # of one name, and not the same run
     (folder / "selection.toml").write_text(f'"{frozen}" = ["rep"]\n')
     with pytest.raises(RunFolderError, match="selection.toml to be in .*'rep'"):
         read_runs(folder)
@@ -148,3 +154,5 @@ def test_trials_are_compared_and_other_runs_reported_on(add):
     assert page_settings(trials).name == "families"
     (trials / "page.toml").write_text('name = "figure3"')
     assert page_settings(trials).name == "figure3"
+    with pytest.raises(ValueError, match="^Expected 'name' in .*: 'figure4'.$"):
+        page_settings(trials, "figure4")
