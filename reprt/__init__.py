@@ -2,17 +2,16 @@
 
 Importing the package registers its classes with Keras, so that
 `keras.saving.load_model` finds them. What needs more than Keras and TensorFlow (text,
-training, reports) is imported where it is used.
+training, the laboratory) is imported where it is used.
 """
 
 import importlib
-import sys
-from pathlib import Path
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Translator",
+    "analysis",
     "data",
     "decoding",
     "layers",
@@ -31,19 +30,5 @@ def __getattr__(name):
     return importlib.import_module(f"reprt.{name}")
 
 
-def _is_the_command() -> bool:
-    """Whether `reprt`, or `python -m reprt`, is what Python runs."""
-    (name, *_) = getattr(sys, "argv", None) or ["-"]
-    if name != "-m":
-        return Path(name).stem == "reprt"
-    words = iter(sys.orig_argv)
-    option = next(word for word in words if word.startswith("-m"))
-    module = option.removeprefix("-m") or next(words)
-    return module.partition(".")[0] == "reprt"
-
-
-# The command answers questions about itself before Keras has loaded, and imports what
-# it needs. Everybody else finds all classes registered.
-if not _is_the_command():
-    for _name in __all__:
-        __getattr__(_name)
+for _name in ("layers", "losses", "metrics", "models", "schedules"):
+    importlib.import_module(f"reprt.{_name}")
