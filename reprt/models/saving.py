@@ -5,9 +5,6 @@ from pathlib import Path
 
 import keras
 
-# Their classes must be registered, those of a compiled model as well.
-from reprt import losses, metrics, schedules  # noqa: F401
-
 
 def load_model(path: Path):
     """Returns the model in a `.keras` file.

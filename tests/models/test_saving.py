@@ -62,32 +62,6 @@ def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
     assert json.loads(finished.stdout.splitlines()[-1]) == sorted(variants)
 
 
-def test_the_command_reads_a_compiled_model(tiny, ids, tmp_path):
-    """It imports no more than it needs, and so registers nothing by itself."""
-    model = tiny("repe")
-    model.compile(
-        keras.optimizers.Adam(WarmupSchedule(8, warmup_steps=10)),
-        MaskedCrossentropy(),
-        metrics=[TokenAccuracy()],
-        run_eagerly=True,
-    )
-    model.fit(ids, ids[1], verbose=0)
-    model.save(tmp_path / "model.keras")
-    script = (
-        "import pathlib, sys\n"
-        "sys.argv = ['reprt']\n"
-        "import reprt\n"
-        "assert 'keras' not in sys.modules\n"
-        "from reprt.models.saving import load_model\n"
-        "model = load_model(pathlib.Path('model.keras'))\n"
-        "print(model.loss.name, model.metrics[-1].name)"
-    )
-    found = subprocess.check_output(
-        [sys.executable, "-c", script], cwd=tmp_path, text=True
-    )
-    assert found.split() == ["masked_crossentropy", "compile_metrics"]
-
-
 @pytest.mark.parametrize("variant", FAMILY)
 def test_every_variant_comes_back(variant, tiny, ids, tmp_path):
     name, overrides = FAMILY[variant]
