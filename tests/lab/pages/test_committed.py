@@ -49,7 +49,7 @@ def test_every_run_is_still_there():
         for run in text
     ]
     found = {(run.name, run.manifest.hashes, str(run.manifest.starts)) for run in runs}
-    assert len(found) == 367
+    assert len(found) == 371
     assert not [path for path in RESULTS.glob("**/config.toml")]
 
 
