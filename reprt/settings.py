@@ -275,6 +275,13 @@ class TransformerConfig(BlockSettings):
                     "decoder_statistics and padding_in_statistics at their defaults, "
                     "or set embedding_norm='token_norm'."
                 )
+            usual = type(self).model_fields["epsilon"].default
+            if self.embedding_norm == "none" and self.epsilon != usual:
+                raise ValueError(
+                    "epsilon is that of the norm of embeddings, and embedding_norm="
+                    f"'none' has none: leave it at {usual:g}, or set another norm. "
+                    f"Received: epsilon={self.epsilon:g}."
+                )
         elif self.padding_in_statistics and statistics == ("prefix", "prefix"):
             raise ValueError(
                 "padding_in_statistics=True has no meaning when both sides use prefix "

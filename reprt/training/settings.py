@@ -105,7 +105,7 @@ class InverseSqrtSettings(Settings):
     """The highest rate, instead of the one that follows from m."""
 
     @pydantic.model_validator(mode="after")
-    def _by_name_both(self):
+    def _dim_or_peak(self):
         if self.dim is not None and self.peak is not None:
             raise ValueError(
                 "Expected 'dim' or 'peak', for the highest rate follows from either. "
@@ -164,8 +164,8 @@ class TrainingSettings(Settings):
     checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
     """Time between checkpoints within an epoch."""
     average: Annotated[int, Field(ge=0)] = 0
-    """The trained model is the mean of the models after this many last steps of
-    `keep_every`; 0 for the model after the last epoch."""
+    """The trained model is the mean of this many kept models, the newest; 0 for the
+    model after the last epoch."""
     keep_every: Size | None = None
     """Steps from one model of the mean to the next; by default those of an epoch."""
     tensorboard: bool = False
@@ -173,6 +173,15 @@ class TrainingSettings(Settings):
     bleu: bool = True
     """Whether the prefix loss, and BLEU on the test split, are computed after
     training."""
+
+    @pydantic.model_validator(mode="after")
+    def _keeps_for_a_mean(self):
+        if self.keep_every is not None and not self.average:
+            raise ValueError(
+                "Expected 'average' to be at least 1 where there is 'keep_every'. "
+                f"Received: 0 and {self.keep_every}."
+            )
+        return self
 
 
 class TranslationSettings(Settings):

@@ -175,6 +175,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[training]\nhours = nan", "'training.hours' .* finite number. Received: nan"),
         ("[training]\nprecision = 'half'", "'training.precision' .*'half'"),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
+        ("[training]\nkeep_every = 5", "'average' to be at least 1 where .* 0 and 5"),
         ("[schedule]\nname = 'cosin'", "'name' to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         ("[schedule]\nname = 'cosine'\nfloor = 1e-3", "'floor' to be at most .*0.001"),

@@ -277,6 +277,10 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             "'embedding_norm' .*'rms'. Received: 'length'",
         ),
         (
+            lambda: models.build("baseline", 9, 9, epsilon=1e-3),
+            "embedding_norm='none' has none.*Received: epsilon=0.001",
+        ),
+        (
             lambda: models.build("baseline", 9, 9, padding_in_statistics=True),
             "embedding_norm='none' has none",
         ),
