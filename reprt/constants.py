@@ -10,6 +10,7 @@ Scale = Literal["sqrt", "inverse_sqrt", "none"]
 Statistics = Literal["sequence", "prefix"]
 Table = Literal["tutorial", "paper", "learned"]  # of positions
 EmbeddingNorm = Literal["none", "token_norm", "rms"]
+Position = Literal["concat", "add", "none", "rotary", "relative", "alibi", "untied"]
 NormPlace = Literal["after", "before"]
 Activation = Literal["relu", "gelu"]
 Layout = Literal["sides", "sequence"]  # of packed sentences
@@ -21,6 +22,10 @@ DropoutPlace = Literal[
     "attention_output",
     "values",
 ]
+# Positions that make states wider, that have a width, that act within attention.
+WIDENING = ("concat",)
+WITH_WIDTH = ("concat", "untied")
+IN_ATTENTION = ("rotary", "relative", "alibi", "untied")
 SINUSOIDS = ("tutorial", "paper")
 TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
 OF_STATES = get_args(DropoutPlace)[:4]

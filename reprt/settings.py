@@ -9,11 +9,15 @@ import pydantic
 from pydantic import Field
 
 from reprt.constants import (
+    IN_ATTENTION,
     TUTORIAL_DROPOUT,
+    WIDENING,
+    WITH_WIDTH,
     Activation,
     DropoutPlace,
     EmbeddingNorm,
     NormPlace,
+    Position,
     Scale,
     Statistics,
     Table,
@@ -116,25 +120,20 @@ def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
 
 
 class BlockSettings(Settings):
-    """What the Transformers of all families have: blocks, and embeddings before them.
+    """What describes one Transformer block, the paper's symbols in brackets.
 
-    The paper's symbols are in brackets. Settings that contradict one another are
-    refused with the reason.
+    The blocks and stacks of `reprt.layers` take these settings as their arguments.
     """
 
-    num_blocks: Size
-    """Blocks of each stack [N]."""
-    embedding_dim: Annotated[int, Field(ge=2, multiple_of=2)]
-    """Width of the token embedding, even, for sinusoids have two halves [m]."""
     num_heads: Size
     """Attention heads [p]."""
     key_dim: Size
     """Width of each head's query and key [r]."""
-    value_dim: Size
-    """Width of each head's value [q]."""
     feed_forward_dim: Size
     """Width of the feed-forward network's hidden layer [s]."""
-    dropout: Share = 0.1
+    value_dim: Size | None = None
+    """Width of each head's value [q]; `key_dim` by default."""
+    dropout: Share = 0.0
     """Rate of dropout."""
     dropout_places: Annotated[tuple[DropoutPlace, ...], Field(strict=False)] = (
         TUTORIAL_DROPOUT
@@ -142,15 +141,7 @@ class BlockSettings(Settings):
     """Where dropout acts: on `"embeddings"` (with their positions),
     `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and `"values"`
     (tokens that attention weighs). The first three by default, as in TensorFlow's
-    tutorial."""
-    scale: Scale = "sqrt"
-    """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
-    `"inverse_sqrt"` as eq. 28 prints, or `"none"`."""
-    table: Table = "tutorial"
-    """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions
-    that are `"learned"`."""
-    max_length: Size = 2048
-    """Longest sequence of either side, in tokens."""
+    tutorial. A block has the middle three."""
     norm_place: NormPlace = "after"
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""
     layer_norm_epsilon: Positive = 1e-3
@@ -163,21 +154,63 @@ class BlockSettings(Settings):
     activation: Activation = "relu"
     """The feed-forward network's."""
 
-    # What the settings of a model and of its stacks of blocks have in common.
-    OF_BLOCKS: ClassVar[tuple[str, ...]] = (
-        "num_blocks",
-        "num_heads",
-        "key_dim",
-        "value_dim",
-        "feed_forward_dim",
-        "dropout",
-        "dropout_places",
-        "norm_place",
-        "layer_norm_epsilon",
-        "attention_bias",
-        "query_key_norm",
-        "activation",
-    )
+    def rate(self, place: str) -> float:
+        """Returns the rate of dropout at a place."""
+        return self.dropout if place in self.dropout_places else 0.0
+
+
+class TransformerSettings(BlockSettings):
+    """What the Transformers of all families have: blocks, and embeddings before them.
+
+    The paper's three changes are `position`, `embedding_norm` (with its statistics)
+    and `value`. Settings that contradict one another are refused with the reason.
+    """
+
+    num_blocks: Size
+    """Blocks of each stack [N]."""
+    embedding_dim: Annotated[int, Field(ge=2, multiple_of=2)]
+    """Width of the token embedding, even, for sinusoids have two halves [m]."""
+    value_dim: Size
+    """Width of each head's value [q]."""
+    dropout: Share = 0.1
+    """Rate of dropout."""
+    position: Position
+    """How tokens learn where they stand. On entry: `"concat"` puts positions beside
+    them, making states wider; `"add"` adds them. Within self-attention: `"rotary"`,
+    `"relative"`, `"alibi"` and `"untied"`. Or `"none"`."""
+    position_dim: Annotated[int, Field(ge=2, multiple_of=2)] | None = None
+    """Width of the positions, even, where they are `"concat"` or `"untied"`;
+    `embedding_dim` by default, as in the paper."""
+    embedding_norm: EmbeddingNorm
+    """What the embeddings of both sides go through: a `"token_norm"`, `"rms"` (each
+    divided by its own root mean square) or `"none"`."""
+    value: Literal["tokens", "states"]
+    """What attention weighs: `"tokens"`, the (normalised) embeddings, or `"states"`,
+    the key's own sequence."""
+    decoder_statistics: Statistics = "sequence"
+    """What the decoder's TokenNorm runs over; `"sequence"`, as published, lets a
+    position see statistics of later tokens, `"prefix"` does not."""
+    epsilon: Positive = 1e-6
+    """That of the norm of embeddings."""
+    scale: Scale = "sqrt"
+    """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
+    `"inverse_sqrt"` as eq. 28 prints, or `"none"`."""
+    table: Table = "tutorial"
+    """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions
+    that are `"learned"`."""
+    max_length: Size = 2048
+    """Longest sequence of either side, in tokens."""
+
+    @property
+    def of_blocks(self) -> BlockSettings:
+        """Those of each block."""
+        names = BlockSettings.model_fields
+        return BlockSettings(**{name: getattr(self, name) for name in names})
+
+    @property
+    def longest_sequence(self) -> int:
+        """The most tokens that positions count."""
+        return self.max_length
 
     @pydantic.model_validator(mode="after")
     def _agree(self):
@@ -186,34 +219,34 @@ class BlockSettings(Settings):
                 f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
                 "name places, or set dropout=0."
             )
-        value = getattr(self, "value", "states")
-        if "values" in self.dropout_places and value != "tokens":
+        if "values" in self.dropout_places and self.value != "tokens":
             raise ValueError(
                 "The dropout place 'values' is of tokens that attention weighs, and "
                 "here it weighs states: leave it out, or set value='tokens'."
             )
+        if self.position_dim is not None and self.position not in WITH_WIDTH:
+            raise ValueError(
+                "position_dim is the width of positions, and position="
+                f"{self.position!r} has none: leave it out, or set position to one of "
+                f"{WITH_WIDTH}."
+            )
+        if self.position == "rotary" and self.key_dim % 2:
+            raise ValueError(
+                "Rotary positions turn pairs of channels: set key_dim to an even "
+                f"number. Received: key_dim={self.key_dim}."
+            )
+        usual = type(self).model_fields["epsilon"].default
+        if self.embedding_norm == "none" and self.epsilon != usual:
+            raise ValueError(
+                "epsilon is that of the norm of embeddings, and embedding_norm='none' "
+                f"has none: leave it at {usual:g}, or set another norm. Received: "
+                f"epsilon={self.epsilon:g}."
+            )
         return self
 
-    def rate(self, place: str) -> float:
-        """Returns the rate of dropout at a place."""
-        return self.dropout if place in self.dropout_places else 0.0
 
-    @property
-    def of_blocks(self) -> dict[str, Any]:
-        """What each stack of blocks takes."""
-        return {name: getattr(self, name) for name in self.OF_BLOCKS}
-
-    @property
-    def width(self) -> int:
-        """Width of the states."""
-        return self.embedding_dim
-
-
-class TransformerConfig(BlockSettings):
+class TransformerConfig(TransformerSettings):
     """An encoder-decoder Transformer.
-
-    The paper's three changes are `position`, `embedding_norm` (with its statistics)
-    and `value`: 2 × 2 × 2 settings of the same code.
 
     Example:
 
@@ -223,25 +256,11 @@ class TransformerConfig(BlockSettings):
     ('concat', 'tokens', 2)
     """
 
-    position: Literal["concat", "add"]
-    """`"concat"` puts positions beside the tokens, making states 2m wide; `"add"` adds
-    them."""
-    embedding_norm: EmbeddingNorm
-    """What the embeddings of both sides go through: a `"token_norm"`, `"rms"` (each
-    divided by its own root mean square) or `"none"`."""
-    value: Literal["tokens", "states"]
-    """What attention weighs: `"tokens"`, the (normalised) embeddings, or `"states"`,
-    the key's own sequence."""
     encoder_statistics: Statistics = "sequence"
     """What the source's TokenNorm runs over."""
-    decoder_statistics: Statistics = "sequence"
-    """The same for the target; `"sequence"`, as published, lets a position see
-    statistics of later tokens, `"prefix"` does not."""
     padding_in_statistics: bool = False
     """Whether padding rows count among a sequence's tokens. A sentence's result then
     depends on how far its batch was padded."""
-    epsilon: Positive = 1e-6
-    """That of the norm of embeddings."""
     final_norm: Literal["none", "decoder", "both"] = "none"
     """Which stacks of blocks end with a LayerNormalization of their own where norms
     stand before sublayers."""
@@ -260,10 +279,10 @@ class TransformerConfig(BlockSettings):
                 f"{self.final_norm!r} would be a second one: leave it at 'none', or "
                 "set norm_place='before'."
             )
-        if self.output_tying == "tied" and self.position == "concat":
+        if self.output_tying == "tied" and self.position in WIDENING:
             raise ValueError(
                 "output_tying='tied' multiplies states by the embedding table, and "
-                "position='concat' makes states twice as wide as embeddings: set "
+                f"position={self.position!r} makes states wider than embeddings: set "
                 "output_tying='projected', or position='add'."
             )
         statistics = (self.encoder_statistics, self.decoder_statistics)
@@ -275,13 +294,6 @@ class TransformerConfig(BlockSettings):
                     "decoder_statistics and padding_in_statistics at their defaults, "
                     "or set embedding_norm='token_norm'."
                 )
-            usual = type(self).model_fields["epsilon"].default
-            if self.embedding_norm == "none" and self.epsilon != usual:
-                raise ValueError(
-                    "epsilon is that of the norm of embeddings, and embedding_norm="
-                    f"'none' has none: leave it at {usual:g}, or set another norm. "
-                    f"Received: epsilon={self.epsilon:g}."
-                )
         elif self.padding_in_statistics and statistics == ("prefix", "prefix"):
             raise ValueError(
                 "padding_in_statistics=True has no meaning when both sides use prefix "
@@ -290,12 +302,8 @@ class TransformerConfig(BlockSettings):
             )
         return self
 
-    @property
-    def width(self) -> int:
-        return self.embedding_dim * (2 if self.position == "concat" else 1)
 
-
-class DecoderOnlyConfig(BlockSettings):
+class DecoderOnlyConfig(TransformerSettings):
     """A decoder alone, which reads source and target as one sequence.
 
     Where norms stand before sublayers, one more stands before the output.
@@ -307,11 +315,31 @@ class DecoderOnlyConfig(BlockSettings):
     'continue'
     """
 
+    position: Position = "add"
+    """As in the other families."""
+    embedding_norm: EmbeddingNorm = "none"
+    """As in the other families; a TokenNorm runs over source and target as one."""
+    value: Literal["tokens", "states"] = "states"
+    """As in the other families."""
     target_positions: Literal["continue", "restart"] = "continue"
     """`"continue"` counts positions on from the source's last token, `"restart"` from 0
     with the target."""
     scores_source: ClassVar[bool] = True
     shared_embedding: ClassVar[bool] = True
+
+    @property
+    def longest_sequence(self) -> int:
+        return self.max_length * (2 if self.target_positions == "continue" else 1)
+
+    @pydantic.model_validator(mode="after")
+    def _make_sense(self):
+        if self.target_positions == "restart" and self.position in IN_ATTENTION:
+            raise ValueError(
+                "target_positions='restart' gives source and target the same places, "
+                f"and position={self.position!r} tells tokens apart by their distance: "
+                "leave it at 'continue', or set position to 'add' or 'concat'."
+            )
+        return self
 
 
 class RecurrentConfig(Settings):

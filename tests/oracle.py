@@ -49,7 +49,51 @@ def softmax(scores):
     return exponentials / exponentials.sum(-1, keepdims=True)
 
 
-def attention(layer, query, key, value, allowed):
+def rotated(x):
+    """Su et al. 2021: each pair of channels (k, k + r/2) turns by i / 10000^(2k/r)."""
+    length, width = x.shape
+    turned = np.zeros((length, width))
+    for i in range(length):
+        for k in range(width // 2):
+            angle = i / 10000 ** (2 * k / width)
+            pair = x[i, k] + 1j * x[i, k + width // 2]
+            pair *= complex(math.cos(angle), math.sin(angle))
+            turned[i, k], turned[i, k + width // 2] = pair.real, pair.imag
+    return turned
+
+
+def bucket(distance, both_directions):
+    """Raffel et al. 2020: that of a key `distance` after the query."""
+    count = 16 if both_directions else 32
+    exact = count // 2
+    back = abs(distance) if both_directions else max(-distance, 0)
+    if back >= exact:
+        share = math.log(back / exact) / math.log(128 / exact)
+        back = min(count - 1, exact + math.floor((count - exact) * share + 1e-9))
+    return back + (count if both_directions and distance > 0 else 0)
+
+
+def position_scores(name, position, head, length, stack):
+    """What a method adds to a head's scores; `stack` is the name of its stack."""
+    i, j = np.mgrid[:length, :length]
+    if name == "relative":
+        numbers = np.asarray(position.table, "float64")[:, head]
+        one = np.vectorize(lambda d: numbers[bucket(d, stack == "encoder")])
+        return one(j - i)
+    if name == "alibi":
+        return -(2.0 ** (-8 * (head + 1) / position.num_heads)) * abs(i - j)
+    if name == "untied":
+        r = position.key_dim
+        rows = np.asarray(position.encoding, "float64")[:length]
+        q, k = (
+            rows @ np.asarray(kernel, "float64")[:, r * head : r * (head + 1)]
+            for kernel in (position.query_kernel, position.key_kernel)
+        )
+        return q @ k.T / math.sqrt(2 * r)
+    return 0.0
+
+
+def attention(layer, query, key, value, allowed, position="none", stack=""):
     """Eq. 12-19 for one sentence; `allowed[i, j]`: may i attend to j?"""
     weights = {}
     for name in ("query", "key", "value", "output"):
@@ -68,7 +112,12 @@ def attention(layer, query, key, value, allowed):
         if layer.query_key_norm:
             q, k = (x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
             scale = float(layer.scale)
+        if position == "rotary":
+            q, k = rotated(q), rotated(k)
+        if position == "untied":
+            scale = scale / math.sqrt(2)
         logits = scale * q @ k.T
+        logits = logits + position_scores(position, layer.position, head, len(q), stack)
         scores.append(softmax(np.where(allowed, logits, -np.inf)))
         result = result + scores[-1] @ v @ weights["output"][0][head]
     return result, np.array(scores)
@@ -111,11 +160,13 @@ def embed(model, side, ids):
         )
     if config.embedding_norm == "rms":
         tokens = rms_norm(layer.token_norm.gain, tokens, config.epsilon)
+    if config.position not in ("add", "concat"):
+        return tokens, tokens
     if config.table == "learned":
         (learned,) = layer.positional.weights
         positions = np.asarray(learned, "float64")[: len(ids)]
     else:
-        positions = table(len(ids), m, config.table)
+        positions = table(len(ids), config.position_dim or m, config.table)
     if config.position == "concat":
         return tokens, np.concatenate([tokens, positions], axis=1)
     return tokens, tokens + positions
@@ -155,8 +206,9 @@ def transformer(model, source_ids, target_ids, seen=None):
         seen.append(weights)
         return result
 
-    def attended(layer, x, value, allowed):
-        return noted(*attention(layer, x, x, weighed(value, x), allowed))
+    def attended(layer, x, value, allowed, stack):
+        value, position = weighed(value, x), (config.position, stack)
+        return noted(*attention(layer, x, x, value, allowed, *position))
 
     def crossed(layer, x):
         value = weighed(source_tokens, memory)
@@ -168,14 +220,16 @@ def transformer(model, source_ids, target_ids, seen=None):
     source_tokens, x = embed(model, "source", source_ids)
     for b in model.encoder.blocks:
         allowed = source_real[None, :]
-        own = partial(attended, b.self_attention, value=source_tokens, allowed=allowed)
+        options = {"value": source_tokens, "allowed": allowed, "stack": "encoder"}
+        own = partial(attended, b.self_attention, **options)
         x = joined(b.attention_norm, x, own)
         x = joined(b.feed_forward_norm, x, partial(fed, b.feed_forward))
     memory = norm(model.encoder.final_norm, x) if config.final_norm == "both" else x
     target_tokens, x = embed(model, "target", target_ids)
     allowed = np.tri(len(target_ids), dtype=bool) & target_real[None, :]
     for b in model.decoder.blocks:
-        own = partial(attended, b.self_attention, value=target_tokens, allowed=allowed)
+        options = {"value": target_tokens, "allowed": allowed, "stack": "decoder"}
+        own = partial(attended, b.self_attention, **options)
         x = joined(b.self_norm, x, own)
         x = joined(b.cross_norm, x, partial(crossed, b.cross_attention))
         x = joined(b.feed_forward_norm, x, partial(fed, b.feed_forward))

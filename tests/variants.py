@@ -2,11 +2,14 @@
 
 import itertools
 
+from reprt.constants import WITH_WIDTH
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.layers.positions import POSITIONS
 from reprt.presets import preset
 
 PREFIX = {"decoder_statistics": "prefix"}
 BEFORE = {"norm_place": "before", "activation": "gelu", "layer_norm_epsilon": 1e-5}
+REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
 GRID = [
     {"embedding_norm": norm, "position": position, "value": value}
     for norm, position, value in itertools.product(
@@ -29,6 +32,27 @@ PAPERS = {
         for setting in GRID
     },
 }
+# Every registered method of positions, and a narrow P where it has a width.
+POSITIONED = {
+    f"position={name}": (
+        "repe-causal",
+        {"position": name, **({"position_dim": 4} if name in WITH_WIDTH else {})},
+    )
+    for name in POSITIONS
+}
+POSITIONED["position=untied, queries and keys as they are"] = (
+    "repe-causal",
+    {"position": "untied", "query_key_norm": False, "value": "states"},
+)
+# The same in a decoder alone, with RePE's other changes.
+ONE_SEQUENCE = {
+    f"one sequence, {label}": (
+        "decoder-only",
+        {"embedding_norm": "rms", "value": "tokens", **settings},
+    )
+    for label, (_, settings) in POSITIONED.items()
+    if "value" not in settings
+}
 NORMED = {"embedding_norm": "rms", "query_key_norm": True}
 # What Transformers elsewhere have; the original and the modern one among them.
 FAMILY = {
@@ -50,7 +74,7 @@ FAMILY = {
     "repe, causal": ("repe-causal", {}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
 }
-ALL = {**PAPERS, **FAMILY}
+ALL = {**PAPERS, **FAMILY, **POSITIONED}
 # One of each kind that is compared, and what differs in its run.
 COMPARED = {
     "repe": ("repe", {}, {}),

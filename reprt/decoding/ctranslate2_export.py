@@ -89,10 +89,10 @@ def _notes(translator) -> Notes:
 def _transformer(parts: EncoderDecoder, never: list[int]):
     """The `TransformerSpec` of a model that never writes some ids, its weights set."""
     specs, sizes = ctranslate2().specs, parts.encoder
-    sides = sizes.num_blocks, sizes.num_heads
+    sides = sizes.num_blocks, sizes.settings.num_heads
     options = {
-        "pre_norm": sizes.norm_place == "before",
-        "activation": getattr(specs.Activation, sizes.activation.upper()),
+        "pre_norm": sizes.settings.norm_place == "before",
+        "activation": getattr(specs.Activation, sizes.settings.activation.upper()),
         "head_dim": _head_dim(sizes),
     }
     encoder, decoder = (

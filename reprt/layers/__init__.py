@@ -21,10 +21,20 @@ from reprt.layers.embedding_norms import RMSNorm, TokenNorm
 from reprt.layers.encoder import Encoder, EncoderBlock
 from reprt.layers.feed_forward import FeedForward
 from reprt.layers.masks import causal_mask, padding_mask
-from reprt.layers.positional import AddPositional, ConcatPositional, sinusoidal_table
+from reprt.layers.positions import (
+    AddPositional,
+    AlibiPositional,
+    ConcatPositional,
+    Positional,
+    RelativePositional,
+    RotaryPositional,
+    UntiedPositional,
+)
+from reprt.layers.positions.sinusoids import sinusoidal_table
 
 __all__ = [
     "AddPositional",
+    "AlibiPositional",
     "ConcatPositional",
     "Decoder",
     "DecoderBlock",
@@ -34,9 +44,13 @@ __all__ = [
     "PMHA",
     "PMHCA",
     "PMMHA",
+    "Positional",
     "RMSNorm",
+    "RelativePositional",
+    "RotaryPositional",
     "TokenAndPositionEmbedding",
     "TokenNorm",
+    "UntiedPositional",
     "causal_mask",
     "padding_mask",
     "sinusoidal_table",

@@ -7,7 +7,9 @@ import keras
 from keras import ops
 
 from reprt.layers.masks import causal_mask, for_softmax
+from reprt.layers.positions.base import counted
 from reprt.layers.precision import widened
+from reprt.layers.sharing import held, serialized
 
 HEADS_FIRST = (0, 2, 1, 3)
 TOKENS_LAST = (0, 2, 3, 1)
@@ -19,34 +21,27 @@ EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 class PMHA(keras.layers.Layer):
     """Multi-head attention whose value need not be as wide as query and key.
 
-    With `p` heads, and scores scaled by the square root of `key_dim` (eq. 12, where
-    the paper writes m, which equals `key_dim` in both of its models):
+    With `p` heads (eq. 12 writes m for `key_dim`, its value in both models):
 
         H_k  = softmax(Q W_k^Q (K W_k^K)^T / sqrt(key_dim)) V W_k^V
         PMHA = [H_1 ... H_p] W^O
 
     RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
-    as value; passing the states as value too gives the baseline's attention. The
-    output is as wide as the query. Every projection has a bias by default. Weights are
-    shaped and ordered as those of `keras.layers.MultiHeadAttention`.
+    as value; passing the states as value too gives the baseline's attention. Weights
+    are shaped and ordered as those of `keras.layers.MultiHeadAttention`.
 
-    With `query_key_norm` every query q and key k of a head has the length 1 before
-    they meet, and a learnt number g replaces 1 / sqrt(key_dim):
+    With `query_key_norm` a learnt number g, one for all heads, replaces 1 /
+    sqrt(key_dim), and each head's queries and keys have the length 1:
 
         softmax(g q kᵀ / (|q| |k|)) V W_k^V,   |q| = sqrt(q[1]² + … + q[r]² + 1e-6)
 
-    The layer has one g for all its heads. It starts at sqrt(key_dim), so that scores
-    of unrelated queries and keys vary as those of eq. 12 do. Henry et al. start at
-    log2(L² − L) instead. Their L is the length that 97.5 % of their training sentences
-    do not exceed; a layer does not know it. Lengths are computed in float32.
+    g starts at sqrt(key_dim), which keeps the variance of eq. 12's scores. Henry et al.
+    start at log2(L² − L), whose L, a length of the text, a layer does not know.
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
-    that Keras has attached to the key (by `Embedding(mask_zero=True)`, say) serves as
-    `key_mask`; one attached to the query stays attached to the output. A query that
-    may attend nowhere gets finite numbers without meaning.
-
-    Packing: tokens of several sentences may come packed, `(1, packed, width)`, with
-    the `PackedHeads` that tell them apart. They take the place of masks.
+    that Keras attached to the key serves as `key_mask`; one attached to the query stays
+    attached to the output. A query that may attend nowhere gets finite numbers without
+    meaning. Tokens that come packed, `(1, packed, width)`, have `PackedHeads` instead.
 
     Args:
         num_heads: heads p.
@@ -54,32 +49,28 @@ class PMHA(keras.layers.Layer):
         value_dim: width q of each head's value. Defaults to `key_dim`.
         dropout: rate of dropout on the attention weights. Defaults to 0.
         use_bias: whether the projections have biases. Defaults to True.
-        query_key_norm: whether queries and keys are normalised to length 1. Defaults
-            to False.
+        query_key_norm: see above. Defaults to False.
+        position: a `Positional`, in self-attention; places count the real keys.
         **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
-        query: tensor `(batch, targets, width)`.
-        key: tensor `(batch, sources, width)`.
-        value: tensor `(batch, sources, value_width)`.
+        query: tensor `(batch, targets, width)`, as wide as the output.
+        key, value: tensors `(batch, sources, width)`, each of its own width.
         attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`,
             True where a target may attend to a source.
         return_attention_scores: whether to return the weights as well.
         key_mask: boolean tensor `(batch, sources)`, True on real sources.
-        query_packing: `PackedHeads` of a packed query; None if it is padded.
-        key_packing: `PackedHeads` of a packed key and value.
+        query_packing, key_packing: `PackedHeads` of packed tokens; None if padded.
         training: whether dropout is active.
 
     Returns:
-        Tensor `(batch, targets, width)`, and with `return_attention_scores` the
-        weights after the softmax (and dropout, in training),
-        `(batch, heads, targets, sources)`.
+        Tensor `(batch, targets, width)`, and with `return_attention_scores` the weights
+        after softmax and dropout, `(batch, heads, targets, sources)`.
 
     Raises:
-        ValueError: for sizes that are not integers of at least 1, flags that are not
-            boolean, an input whose rank is not 3, key and value of different lengths, a
-            mask that is not boolean or not of its rank, or a mask or wish for scores
-            where tokens are packed.
+        ValueError: for sizes below 1, an input whose rank is not 3, key and value of
+            different lengths, a mask that is not boolean or not of its rank, or a mask
+            or wish for scores where tokens are packed.
 
     Example:
 
@@ -100,6 +91,7 @@ class PMHA(keras.layers.Layer):
         dropout=0.0,
         use_bias=True,
         query_key_norm=False,
+        position=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -112,18 +104,13 @@ class PMHA(keras.layers.Layer):
                     f"Expected `{name}` to be an integer of at least 1. Received: "
                     f"{name}={size!r}."
                 )
-        flags = {"use_bias": use_bias, "query_key_norm": query_key_norm}
-        for name, flag in flags.items():
-            if flag not in (True, False):
-                raise ValueError(
-                    f"Expected `{name}` to be True or False. Received: {name}={flag!r}."
-                )
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
         self.dropout = dropout
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
+        self.position = held(position)
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -156,6 +143,8 @@ class PMHA(keras.layers.Layer):
             "abcd,cde->abe", "e", query_shape[-1:], "output"
         )
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
+        if self.position is not None and not self.position.built:
+            self.position.build(query_shape)
         if self.query_key_norm:
             self.scale = self.add_weight(
                 shape=(),
@@ -194,80 +183,56 @@ class PMHA(keras.layers.Layer):
                     "and returns no scores, where tokens are packed."
                 )
             groups = zip(
-                query_packing.split(self._queries(query)),
-                key_packing.split(self._keys(key)),
+                query_packing.split(self._queries(query, query_packing.columns)),
+                key_packing.split(self._keys(key, key_packing.columns)),
                 key_packing.split(self._values(value)),
                 key_packing.real,
                 strict=True,
             )
-            heads = [
-                self._attend(
-                    q,
-                    ops.transpose(k, SWAPPED),
-                    v,
-                    self._combined(None, real, q),
-                    training,
-                )[0]
-                for q, k, v, real in groups
-            ]
+            heads = []
+            for q, k, v, real in groups:
+                k, places = ops.transpose(k, SWAPPED), ops.arange(ops.shape(q)[2])[None]
+                mask, bias = self._combined(None, real, q), self._bias(places, places)
+                heads.append(self._attend(q, k, v, mask, bias, training)[0])
             return _projected(self.output_dense, query_packing.join(heads))
-        keys, values = self.heads(key, value)
-        output, weights = self.attend(
-            query, keys, values, attention_mask, key_mask, training
-        )
+        places = self._places(query, key_mask)
+        keys, values = self.heads(key, value, key_mask)
+        query = ops.transpose(self._queries(query, places), HEADS_FIRST)
+        mask = self._combined(attention_mask, key_mask, query)
+        bias = self._bias(places, places)
+        heads, weights = self._attend(query, keys, values, mask, bias, training)
+        # Swapping the same two axes swaps them back.
+        output = _projected(self.output_dense, ops.transpose(heads, HEADS_FIRST))
         return (output, weights) if return_attention_scores else output
 
-    def heads(self, key, value):
+    def heads(self, key, value, key_mask=None):
         """Returns keys and values as attention takes them, to be kept while decoding.
 
         Args:
             key: tensor `(batch, sources, width)`.
             value: tensor `(batch, sources, value_width)`.
+            key_mask: as in the call.
 
         Returns:
             The pair `(keys, values)`, `(batch, heads, key_dim, sources)` and
             `(batch, heads, sources, value_dim)`. In this layout few queries pass over
             them in the order of memory.
         """
-        keys, values = self._keys(key), self._values(value)
-        return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
+        keys = self._keys(key, self._places(key, key_mask))
+        values = ops.transpose(self._values(value), HEADS_FIRST)
+        return ops.transpose(keys, TOKENS_LAST), values
 
-    def room(self, sequences, capacity):
-        """Returns `past` and `recent` of a `BlockCache` without a token.
-
-        Args:
-            sequences: how many there are.
-            capacity: how many tokens there is room for.
-        """
-
-        def empty(*shape):
-            shape = sequences, self.num_heads, *shape
-            return ops.zeros(shape, self.compute_dtype)
-
-        key, value = self.key_dim, self.value_dim or self.key_dim
-        past = empty(key, 0), empty(0, value)
-        return past, (empty(capacity, key), empty(capacity, value))
-
-    def attend(
-        self, query, keys, values, attention_mask=None, key_mask=None, training=None
-    ):
-        """Returns output and weights, given what `heads` returned; as the call does."""
-        query = ops.transpose(self._queries(query), HEADS_FIRST)
-        mask = self._combined(attention_mask, key_mask, query)
-        heads, weights = self._attend(query, keys, values, mask, training)
-        # Swapping the same two axes swaps them back.
-        return _projected(self.output_dense, ops.transpose(heads, HEADS_FIRST)), weights
-
-    def token(self, key, value):
+    def token(self, key, value, place):
         """Returns keys and values of one token, `(sequences, heads, 1, …)` both.
 
         Args:
             key: tensor `(sequences, 1, width)`.
             value: tensor `(sequences, 1, value_width)`.
+            place: the token's place, a scalar or integers `(sequences, 1)`.
         """
-        return _of_one(self._keys(key)), _of_one(self._values(value))
+        return _of_one(self._keys(key, place)), _of_one(self._values(value))
 
-    def attend_to(self, query, parts, memory=None):
+    def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
 
         Args:
@@ -278,19 +243,28 @@ class PMHA(keras.layers.Layer):
                 sources)`, True where to attend, or None.
             memory: such a triple of the sentences, before the others; their hypotheses
                 share it.
+            first: place of the first token after the memory, a scalar or integers
+                `(hypotheses, 1)`.
+            position: the query's place after that, a scalar.
 
         Returns:
             Tensor `(hypotheses, 1, width)`.
         """
-        query = _of_one(self._queries(query))
+        query = _of_one(self._queries(query, first + position))
         scores = [self._scores(query, keys, mask) for keys, _, mask in parts]
         if memory is not None:
             keys, values, mask = memory
             sentences = ops.shape(keys)[0]
             shared = self._scores(_together(query, sentences), keys, mask)
             scores.insert(0, _apart(shared))
-        weights = ops.softmax(ops.concatenate(scores, axis=3), axis=3)
-        weights = ops.cast(weights, self.compute_dtype)
+        scores = ops.concatenate(scores, axis=3)
+        if self.position is not None:
+            hypotheses = ops.shape(query)[0]
+            places = _places_of(hypotheses, parts, memory, first)
+            place = ops.broadcast_to(first + position, (hypotheses, 1))
+            bias = self._bias(place, places)
+            scores = scores if bias is None else scores + bias
+        weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
         attended, start = [], 0
         if memory is not None:
             start = ops.shape(values)[2]
@@ -303,11 +277,25 @@ class PMHA(keras.layers.Layer):
         heads = _of_one(sum(attended[1:], attended[0]))
         return _projected(self.output_dense, heads)
 
-    def _queries(self, query):
-        return self._normed(_projected(self.query_dense, query))
+    def _queries(self, query, places):
+        return self._placed(_projected(self.query_dense, query), places)
 
-    def _keys(self, key):
-        return self._normed(_projected(self.key_dense, key))
+    def _keys(self, key, places):
+        return self._placed(_projected(self.key_dense, key), places)
+
+    def _placed(self, heads, places):
+        heads = self._normed(heads)
+        return heads if self.position is None else self.position.turn(heads, places)
+
+    def _places(self, x, mask):
+        if self.position is None:
+            return None
+        if mask is None:
+            return ops.arange(ops.shape(x)[1])[None]
+        return counted(mask)
+
+    def _bias(self, queries, keys):
+        return None if self.position is None else self.position.bias(queries, keys)
 
     def _values(self, value):
         return _projected(self.value_dense, value)
@@ -319,7 +307,7 @@ class PMHA(keras.layers.Layer):
         squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
         return ops.cast(wide * ops.rsqrt(squares + EPSILON), x.dtype)
 
-    def _scores(self, query, key, mask):
+    def _scores(self, query, key, mask, bias=None):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         scores = ops.matmul(query, key)
         if self.query_key_norm:  # one number's gradient sums over all scores
@@ -327,11 +315,13 @@ class PMHA(keras.layers.Layer):
             scores = scores * ops.cast(self.scale, scores.dtype)
         else:
             scores = scores * self.key_dim**-0.5
+        if bias is not None:
+            scores = widened(scores) + bias
         return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
-    def _attend(self, query, key, value, mask, training):
+    def _attend(self, query, key, value, mask, bias, training):
         """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
-        scores = self._scores(query, key, mask)
+        scores = self._scores(query, key, mask, bias)
         weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
         weights = self.dropout_layer(weights, training=training)
         return ops.matmul(weights, value), weights
@@ -363,7 +353,13 @@ class PMHA(keras.layers.Layer):
             "dropout": self.dropout,
             "use_bias": self.use_bias,
             "query_key_norm": self.query_key_norm,
+            "position": serialized(self.position),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        position = keras.saving.deserialize_keras_object(config.get("position"))
+        return cls(**{**config, "position": position})
 
 
 def _projected(dense, x):
@@ -390,6 +386,18 @@ def _projected(dense, x):
 def _of_one(x):
     """From one token's `(…, 1, heads, width)` to `(…, heads, 1, width)`, and back."""
     return ops.reshape(x, (-1, *x.shape[2:0:-1], x.shape[3]))
+
+
+def _places_of(hypotheses, parts, memory, first):
+    """Places of the tokens of all parts, `(hypotheses, tokens)`."""
+    tokens = sum(ops.shape(values)[2] for _, values, _ in parts)
+    places = ops.add(first, ops.arange(tokens)[None])
+    places = ops.broadcast_to(places, (hypotheses, tokens))
+    if memory is None:
+        return places
+    before = counted(memory[2][:, 0])
+    each = hypotheses // ops.shape(before)[0]
+    return ops.concatenate([ops.repeat(before, each, axis=0), places], axis=1)
 
 
 def _together(x, sentences):

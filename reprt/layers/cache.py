@@ -28,6 +28,24 @@ class BlockCache(NamedTuple):
     recent: Any
     memory: tuple = ()
 
+    @classmethod
+    def empty(cls, attention, hypotheses, capacity):
+        """Returns the cache of hypotheses without a token.
+
+        Args:
+            attention: the block's self-attention.
+            hypotheses: how many there are.
+            capacity: how many tokens there is room for.
+        """
+
+        def zeros(*shape):
+            shape = hypotheses, attention.num_heads, *shape
+            return ops.zeros(shape, attention.compute_dtype)
+
+        key, value = attention.key_dim, attention.value_dim or attention.key_dim
+        past = zeros(key, 0), zeros(0, value)
+        return cls(past, (zeros(capacity, key), zeros(capacity, value)))
+
     def written(self, keys, values, position):
         """Returns the same with a token at `position`.
 

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 
 from reprt.layers.attention import PMHCA, PMMHA
-from reprt.layers.blocks import Block, BlockStack
 from reprt.layers.cache import BlockCache
+from reprt.layers.encoder import Block, BlockStack
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -25,21 +25,9 @@ class DecoderBlock(Block):
     attached, as in `PMHA`; the self-attention is always causal as well.
 
     Args:
-        num_heads: heads p.
-        key_dim: width r of each head's query and key.
-        feed_forward_dim: width s of the feed-forward network's hidden layer.
-        value_dim: width q of each head's value. Defaults to `key_dim`.
-        dropout: rate of dropout. Defaults to 0.
-        activation: the feed-forward network's, by Keras' name. Defaults to `"relu"`.
-        norm_place: `"after"` or `"before"` each sublayer. Defaults to `"after"`.
-        layer_norm_epsilon: LayerNormalization's. Defaults to 1e-3, as in Keras.
-        dropout_places: where dropout acts, some of `"attention_weights"`,
-            `"attention_output"` and `"feed_forward_output"`. Defaults to the first
-            and the last, as in TensorFlow's tutorial.
-        attention_bias: whether attention's projections have biases. Defaults to True.
-        query_key_norm: whether attention normalises queries and keys, as in `PMHA`.
-            Defaults to False.
-        **kwargs: passed to `keras.layers.Layer`.
+        position: a `Positional` that acts within the self-attention, such as
+            `RotaryPositional`, or None.
+        **kwargs: the fields of `BlockSettings`, and what goes to `keras.layers.Layer`.
 
     Call arguments:
         states: tensor `(batch, targets, width)`.
@@ -87,7 +75,7 @@ class DecoderBlock(Block):
         memory_value_shape=None,
     ):
         crossing = memory_shape is not None
-        self.self_attention = self._attention(PMMHA, "self_attention")
+        self.self_attention = self._attention(PMMHA, "self_attention", self.position)
         self.cross_attention = (
             self._attention(PMHCA, "cross_attention") if crossing else None
         )
@@ -130,8 +118,16 @@ class DecoderBlock(Block):
         training=None,
     ):
         def attend(x):
-            return self._attend_to_itself(
-                x, value, padding_mask, packing, return_attention_scores, training
+            return self._attend(
+                self.self_attention,
+                x,
+                x,
+                value,
+                return_attention_scores,
+                key_mask=padding_mask,
+                query_packing=packing,
+                key_packing=packing,
+                training=training,
             )
 
         def attend_to_memory(x):
@@ -141,10 +137,10 @@ class DecoderBlock(Block):
                 memory,
                 memory_value,
                 return_attention_scores,
-                training,
                 key_mask=memory_padding_mask,
                 query_packing=packing,
                 key_packing=memory_packing,
+                training=training,
             )
 
         self._check_memory(memory)
@@ -168,11 +164,11 @@ class DecoderBlock(Block):
                 f"{self.name!r} was built {built} a memory. Received {received} memory."
             )
 
-    def begin(self, states, padding_mask=None, training=None):
+    def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.
 
         Args:
-            states, padding_mask, training: as in the call.
+            states, value, padding_mask, training: as in the call.
 
         Returns:
             The states that the call returns, and what later tokens attend to: the
@@ -181,11 +177,18 @@ class DecoderBlock(Block):
         self._check_memory(None)
 
         def attend(x):
-            heads = self.self_attention.heads(x, x)
-            attended, _ = self.self_attention.attend(
-                x, *heads, key_mask=padding_mask, training=training
+            weighed = x if value is None else value
+            heads = self.self_attention.heads(x, weighed, padding_mask)
+            attended, _ = self._attend(
+                self.self_attention,
+                x,
+                x,
+                value,
+                False,
+                key_mask=padding_mask,
+                training=training,
             )
-            return self.attention_dropout(attended, training=training), heads
+            return attended, heads
 
         states, (heads, _) = self._apply_sublayers(states, attend, None, training)
         return states, heads
@@ -200,13 +203,13 @@ class DecoderBlock(Block):
             memory_value: as in the call.
         """
         self._check_memory(memory)
-        cache = BlockCache(*self.self_attention.room(hypotheses, capacity))
+        cache = BlockCache.empty(self.self_attention, hypotheses, capacity)
         if memory is None:
             return cache
         value = memory if memory_value is None else memory_value
         return cache._replace(memory=self.cross_attention.heads(memory, value))
 
-    def step(self, states, value, cache, position, memory_padding_mask=None):
+    def step(self, states, value, cache, position, memory_padding_mask=None, first=0):
         """Takes the block one target token further.
 
         Args:
@@ -216,6 +219,8 @@ class DecoderBlock(Block):
             cache: the `BlockCache` that `start` or the step before returned.
             position: scalar, counted from 0.
             memory_padding_mask: as in the call, or of the sequence's beginning.
+            first: how many tokens that beginning has, a scalar or integers
+                `(hypotheses, 1)`.
 
         Returns:
             The states that the call would return at this position, and the new cache.
@@ -228,11 +233,15 @@ class DecoderBlock(Block):
         before = memory if self.cross_attention is None else None
 
         def attend(x):
-            token = self.self_attention.token(x, x if value is None else value)
+            weighed = x if value is None else value
+            token = self.self_attention.token(x, weighed, first + position)
             written = cache.written(*token, position)
-            return self.self_attention.attend_to(
-                x, written.until(position), before
-            ), written
+            return (
+                self.self_attention.attend_to(
+                    x, written.until(position), before, first, position
+                ),
+                written,
+            )
 
         def attend_to_memory(x):
             return self.cross_attention.attend_to(x, (), memory), None
@@ -251,10 +260,9 @@ class Decoder(BlockStack):
 
     Args:
         num_blocks: number of blocks N.
-        *sizes: those of each block, as in `DecoderBlock`.
         final_norm: whether a LayerNormalization follows the last block, which ends
             without one where norms stand before sublayers. Defaults to False.
-        **settings: those of each block, and what goes to `keras.layers.Layer`.
+        position, **kwargs: as in `DecoderBlock`; all blocks share the position.
 
     Example:
 
@@ -314,7 +322,7 @@ class Decoder(BlockStack):
             training=training,
         )
 
-    def begin(self, states, padding_mask=None, training=None):
+    def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes all blocks through the beginning of a sequence.
 
         Returns:
@@ -322,7 +330,7 @@ class Decoder(BlockStack):
         """
         memories = []
         for block in self.blocks:
-            states, memory = block.begin(states, padding_mask, training)
+            states, memory = block.begin(states, value, padding_mask, training)
             memories.append(memory)
         return tuple(memories)
 
@@ -333,12 +341,12 @@ class Decoder(BlockStack):
             for block in self.blocks
         )
 
-    def step(self, states, value, caches, position, memory_padding_mask=None):
+    def step(self, states, value, caches, position, memory_padding_mask=None, first=0):
         """Takes all blocks one target token further, as `DecoderBlock.step`."""
         new = []
         for block, cache in zip(self.blocks, caches, strict=True):
             states, cache = block.step(
-                states, value, cache, position, memory_padding_mask
+                states, value, cache, position, memory_padding_mask, first
             )
             new.append(cache)
         return self._finish(states), tuple(new)

@@ -5,6 +5,7 @@ from keras import ops
 
 from reprt.constants import SCALES
 from reprt.layers.masks import padding_mask
+from reprt.layers.sharing import held, serialized
 from reprt.schema import check_choice
 
 
@@ -115,8 +116,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.token_dropout_layer = keras.layers.Dropout(
             token_dropout, dtype=self.dtype_policy, name="token_dropout"
         )
-        for layer in filter(None, self._parts):
-            layer.holders = getattr(layer, "holders", 0) + 1
+        for layer in self._parts:
+            held(layer)
 
     @property
     def _parts(self):
@@ -221,12 +222,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             **super().get_config(),
             "vocab_size": self.vocab_size,
             "embedding_dim": self.embedding_dim,
-            "positional": _serialized(self.positional),
-            "token_norm": _serialized(self.token_norm),
+            "positional": serialized(self.positional),
+            "token_norm": serialized(self.token_norm),
             "scale": self.scale,
             "dropout": self.dropout,
             "token_dropout": self.token_dropout,
-            "embedding": _serialized(self.embedding) if given else None,
+            "embedding": serialized(self.embedding) if given else None,
         }
 
     @classmethod
@@ -235,11 +236,3 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         names = ("positional", "token_norm", "embedding")
         parts = {name: deserialize(config.get(name)) for name in names}
         return cls(**{**config, **parts})
-
-
-def _serialized(layer):
-    config = keras.saving.serialize_keras_object(layer)
-    if layer is not None and layer.holders > 1:
-        # As Keras itself marks what is shared; it marks the first of them too late.
-        config["shared_object_id"] = id(layer)
-    return config

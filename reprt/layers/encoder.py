@@ -1,9 +1,132 @@
-"""The encoder: blocks of attention and feed-forward."""
+"""The encoder, and what its blocks and stacks share with the decoder's."""
+
+import inspect
 
 import keras
 
 from reprt.layers.attention import PMHA
-from reprt.layers.blocks import Block, BlockStack
+from reprt.layers.feed_forward import FeedForward
+from reprt.layers.sharing import held, serialized
+from reprt.settings import BlockSettings
+
+
+class SizedLayer(keras.layers.Layer):
+    """A layer that `BlockSettings` describe, given as keyword arguments.
+
+    Args:
+        position: a `Positional` that acts within the self-attention, or None.
+        **kwargs: the fields of `BlockSettings`, and what goes to `keras.layers.Layer`.
+    """
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # What `help()` and editors show: the settings, where code has `**kwargs`.
+        own = dict(inspect.signature(cls.__init__).parameters)
+        del own["self"], own["kwargs"]
+        settings = inspect.signature(BlockSettings).parameters.values()
+        of_both = [*settings, *own.values()]
+        cls.__signature__ = inspect.Signature(
+            [each.replace(kind=each.KEYWORD_ONLY) for each in of_both]
+        )
+
+    def __init__(self, position=None, **kwargs):
+        names = BlockSettings.model_fields.keys() & kwargs.keys()
+        settings = {name: kwargs.pop(name) for name in names}
+        super().__init__(**kwargs)
+        self.settings = BlockSettings.read(settings, type(self).__name__)
+        self.position = held(position)
+        self.supports_masking = True
+
+    def _layer_norm(self, name):
+        return keras.layers.LayerNormalization(
+            epsilon=self.settings.layer_norm_epsilon, dtype=self.dtype_policy, name=name
+        )
+
+    def compute_output_spec(self, *args, **kwargs):
+        # By the call itself: with scores wanted there is more than one output.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.settings.as_table(),
+            "position": serialized(self.position),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        position = keras.saving.deserialize_keras_object(config.get("position"))
+        return cls(**{**config, "position": position})
+
+
+class Block(SizedLayer):
+    """Sublayers f, each in a residual connection with a LayerNormalization.
+
+        x → LN(f(x) + x)   with the norm after the sublayer
+        x → f(LN(x)) + x   with the norm before it
+
+    Arguments are those of `SizedLayer`.
+    """
+
+    def __init__(self, position=None, **kwargs):
+        super().__init__(position, **kwargs)
+        self.attention_dropout = keras.layers.Dropout(
+            self.settings.rate("attention_output"),
+            dtype=self.dtype_policy,
+            name="attention_dropout",
+        )
+
+    def _attention(self, kind, name, position=None):
+        settings = self.settings
+        return kind(
+            settings.num_heads,
+            settings.key_dim,
+            settings.value_dim,
+            settings.rate("attention_weights"),
+            settings.attention_bias,
+            settings.query_key_norm,
+            position,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _feed_forward(self):
+        return FeedForward(
+            self.settings.feed_forward_dim,
+            self.settings.rate("feed_forward_output"),
+            self.settings.activation,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+
+    def _residual(self, states, norm, sublayer):
+        """Returns the new states, and what the sublayer returns beside its output."""
+        if self.settings.norm_place == "before":
+            output, beside = sublayer(norm(states))
+            return output + states, beside
+        output, beside = sublayer(states)
+        return norm(output + states), beside
+
+    def _attend(self, attention, query, key, value, wanted, **options):
+        """An attention's output after dropout, and its weights or None."""
+        attended = attention(
+            query,
+            key,
+            key if value is None else value,
+            return_attention_scores=wanted,
+            **options,
+        )
+        attended, weights = attended if wanted else (attended, None)
+        training = options["training"]
+        return self.attention_dropout(attended, training=training), weights
+
+    def _feed(self, states, training=None):
+        states, _ = self._residual(
+            states,
+            self.feed_forward_norm,
+            lambda x: (self.feed_forward(x, training=training), None),
+        )
+        return states
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -22,21 +145,9 @@ class EncoderBlock(Block):
     Masking: by `padding_mask`, or by masks that Keras attached, as in `PMHA`.
 
     Args:
-        num_heads: heads p.
-        key_dim: width r of each head's query and key.
-        feed_forward_dim: width s of the feed-forward network's hidden layer.
-        value_dim: width q of each head's value. Defaults to `key_dim`.
-        dropout: rate of dropout. Defaults to 0.
-        activation: the feed-forward network's, by Keras' name. Defaults to `"relu"`.
-        norm_place: `"after"` or `"before"` each sublayer. Defaults to `"after"`.
-        layer_norm_epsilon: LayerNormalization's. Defaults to 1e-3, as in Keras.
-        dropout_places: where dropout acts, some of `"attention_weights"`,
-            `"attention_output"` and `"feed_forward_output"`. Defaults to the first
-            and the last, as in TensorFlow's tutorial.
-        attention_bias: whether attention's projections have biases. Defaults to True.
-        query_key_norm: whether attention normalises queries and keys, as in `PMHA`.
-            Defaults to False.
-        **kwargs: passed to `keras.layers.Layer`.
+        position: a `Positional` that acts within the self-attention, such as
+            `RotaryPositional`, or None.
+        **kwargs: the fields of `BlockSettings`, and what goes to `keras.layers.Layer`.
 
     Call arguments:
         states: tensor `(batch, length, width)`.
@@ -66,7 +177,7 @@ class EncoderBlock(Block):
     """
 
     def build(self, states_shape, value_shape=None):
-        self.self_attention = self._attention(PMHA, "self_attention")
+        self.self_attention = self._attention(PMHA, "self_attention", self.position)
         self.feed_forward = self._feed_forward()
         self.attention_norm = self._layer_norm("attention_norm")
         self.feed_forward_norm = self._layer_norm("feed_forward_norm")
@@ -90,13 +201,84 @@ class EncoderBlock(Block):
         training=None,
     ):
         def attend(x):
-            return self._attend_to_itself(
-                x, value, padding_mask, packing, return_attention_scores, training
+            return self._attend(
+                self.self_attention,
+                x,
+                x,
+                value,
+                return_attention_scores,
+                key_mask=padding_mask,
+                query_packing=packing,
+                key_packing=packing,
+                training=training,
             )
 
         states, weights = self._residual(states, self.attention_norm, attend)
         states = self._feed(states, training)
         return (states, weights) if return_attention_scores else states
+
+
+class BlockStack(SizedLayer):
+    """N blocks of `block_class`, built on the same shapes.
+
+    Args:
+        num_blocks: number of blocks N.
+        final_norm: whether a LayerNormalization follows the last block.
+        position, **kwargs: as in `SizedLayer`.
+    """
+
+    block_class: type[Block]
+
+    def __init__(self, num_blocks, final_norm=False, position=None, **kwargs):
+        super().__init__(position, **kwargs)
+        if num_blocks < 1:
+            raise ValueError(
+                f"Expected `num_blocks` to be at least 1. Received: {num_blocks}."
+            )
+        self.num_blocks = num_blocks
+        self.blocks = [
+            self.block_class(
+                position,
+                **dict(self.settings),
+                dtype=self.dtype_policy,
+                name=f"block_{number}",
+            )
+            for number in range(1, num_blocks + 1)
+        ]
+        self.final_norm = self._layer_norm("final_norm") if final_norm else None
+
+    def _build(self, *shapes):
+        for block in self.blocks:
+            block.build(*shapes)
+        if self.final_norm is not None:
+            self.final_norm.build(shapes[0])
+        self.built = True
+
+    def _run(self, states, *others, return_attention_scores, **options):
+        """The states after all blocks, and the weights of each in a tuple if wanted."""
+        weights = []
+        for block in self.blocks:
+            states = block(
+                states,
+                *others,
+                return_attention_scores=return_attention_scores,
+                **options,
+            )
+            if return_attention_scores:
+                states, of_block = states
+                weights.append(of_block)
+        states = self._finish(states)
+        return (states, tuple(weights)) if return_attention_scores else states
+
+    def _finish(self, states):
+        return states if self.final_norm is None else self.final_norm(states)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_blocks": self.num_blocks,
+            "final_norm": self.final_norm is not None,
+        }
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -109,10 +291,9 @@ class Encoder(BlockStack):
 
     Args:
         num_blocks: number of blocks N.
-        *sizes: those of each block, as in `EncoderBlock`.
         final_norm: whether a LayerNormalization follows the last block, which ends
             without one where norms stand before sublayers. Defaults to False.
-        **settings: those of each block, and what goes to `keras.layers.Layer`.
+        position, **kwargs: as in `EncoderBlock`; all blocks share the position.
 
     Example:
 

@@ -63,6 +63,7 @@ class Packing(NamedTuple):
             slots=ops.maximum(slots, 0),
             filled=ops.expand_dims(slots >= 0, 1),
             places=ops.reshape(places, (-1,)),
+            columns=self.columns[None],
             real=self.real,
             groups=tuple(groups),
         )
@@ -104,6 +105,7 @@ class PackedHeads:
             that stands in each slot; any row in slots of padding.
         filled: `(slots of all heads, 1)` booleans, False in slots of padding.
         places: `(packed · heads,)` integers, the slot of each of those rows.
+        columns: `(1, packed)` integers, each packed token's place in its sentence.
         real: as in `Packing`.
         groups: of each group its first slot, the slot after its last, its number of
             sentences and their length, integers or scalar tensors. If each layer
@@ -113,6 +115,7 @@ class PackedHeads:
     slots: Any
     filled: Any
     places: Any
+    columns: Any
     real: tuple
     groups: tuple
 

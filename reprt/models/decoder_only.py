@@ -5,14 +5,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.layers import (
-    AddPositional,
-    Decoder,
-    TokenAndPositionEmbedding,
-    padding_mask,
-)
-from reprt.models.base import TranslationModel
-from reprt.models.prefixes import CachedPrefixes
+from reprt.layers import Decoder, padding_mask
+from reprt.models.block_model import BlockModel
+from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 from reprt.settings import DecoderOnlyConfig
 
 
@@ -30,16 +25,17 @@ class ReadSource(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class DecoderOnly(TranslationModel):
+class DecoderOnly(BlockModel):
     """A language model that goes on from the source with the target.
 
         states = decoder(embedding(x_1 … x_n y_1 … y_t)),  logits = states Eᵀ
 
-    One table E embeds both sides and makes the logits. Attention is causal from the
-    first source token on. So every token is scored given those before it, also the
-    tokens of the source (`both_states`). The target's first token tells the model that
-    the target begins: give the two sides different first tokens, such as tags of their
-    languages.
+    One table E embeds both sides and makes the logits. Where positions beside the
+    tokens make states wider, a matrix takes them to the table's width first. Attention
+    is causal from the first source token on. So every token is scored given those
+    before it, also the tokens of the source (`both_states`). The target's first token
+    tells the model that the target begins: give the two sides different first tokens,
+    such as tags of their languages.
 
     Masking: padding masks are made here from the ids. Padding is masked, and takes up
     no position: those of the target go on from the source's last real
@@ -86,39 +82,43 @@ class DecoderOnly(TranslationModel):
         if not isinstance(config, DecoderOnlyConfig):
             config = DecoderOnlyConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
-        policy = {"dtype": self.dtype_policy}
-        sides = 2 if config.target_positions == "continue" else 1
-        self.embedding = TokenAndPositionEmbedding(
-            target_vocab_size,
-            config.embedding_dim,
-            positional=AddPositional(
-                config.table, sides * config.max_length, name="positional", **policy
-            ),
-            scale=config.scale,
-            dropout=config.rate("embeddings"),
-            name="embedding",
-            **policy,
+        self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
+        self.decoder = self._stack(
+            Decoder, self.embedding, config.norm_place == "before"
         )
-        self.decoder = Decoder(
-            **config.of_blocks,
-            final_norm=config.norm_place == "before",
-            name="decoder",
-            **policy,
-        )
+        if self._width(self.embedding) != config.embedding_dim:
+            self.output_projection = keras.layers.Dense(
+                config.embedding_dim,
+                use_bias=False,
+                name="output_projection",
+                dtype=self.dtype_policy,
+            )
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
-        self.embedding.build((None, None))
-        self.decoder.build((None, None, self.config.embedding_dim))
+        ids = (None, None)
+        self.embedding.build(ids)
+        tokens, states = self.embedding.compute_output_shape(ids)
+        self.decoder.build(states, value_shape=self._value(tokens))
+        if self.output_projection is not None:
+            self.output_projection.build(states)
         self.built = True
 
     def multiply_adds(self, sources, targets):
         config = self.config
-        tokens, width = sources + targets, config.embedding_dim
+        tokens, m = sources + targets, config.embedding_dim
+        width = self._width(self.embedding)
+        weighed = m if config.value == "tokens" else width
         heads = config.num_heads * (config.key_dim + config.value_dim)
-        of_token = 2 * width * (heads + config.feed_forward_dim)
+        of_token = (
+            config.num_heads
+            * (2 * width * config.key_dim + (width + weighed) * config.value_dim)
+            + 2 * width * config.feed_forward_dim
+        )
         block = tokens * of_token + tokens * tokens * heads
-        return config.num_blocks * block + targets * width * self.target_vocab_size
+        projected = targets * width * m if self.output_projection is not None else 0
+        output = targets * m * self.target_vocab_size
+        return config.num_blocks * block + projected + output
 
     def projection(self):
         return self._projection_by(None, self.embedding)
@@ -132,13 +132,10 @@ class DecoderOnly(TranslationModel):
 
     def both_states(self, inputs, training=None):
         source_ids, target_ids, *packed = self._parts(inputs)
-        states, mask = self._sequence(source_ids, target_ids, training)
         if packed:
             packing, sides = packed
-            heads = packing.heads(self.config.num_heads)
-            states = packing.pack(states)
-            return sides.split(self.decoder(states, packing=heads, training=training))
-        states = self.decoder(states, padding_mask=mask, training=training)
+            return sides.split(self._decoded(source_ids, target_ids, packing, training))
+        states = self._decoded(source_ids, target_ids, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
 
@@ -152,17 +149,38 @@ class DecoderOnly(TranslationModel):
         return sides.split(packing.pack(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
-        states, mask = self._sequence(source_ids, target_ids, training=False)
+        tokens, states, mask = self._embedded(source_ids, target_ids)
         _, pairs = self.decoder(
-            states, padding_mask=mask, return_attention_scores=True, training=False
+            states,
+            value=self._value(tokens),
+            padding_mask=mask,
+            return_attention_scores=True,
+            training=False,
         )
         return {"sequence": ops.stack([own for own, _ in pairs])}
 
-    def encode(self, source_ids, *, training=None):
-        states, mask = self._embedded(source_ids, 0, training)
-        return ReadSource(self.decoder.begin(states, mask, training), mask)
+    @property
+    def looks_ahead(self) -> bool:
+        return not self.embedding.causal
 
-    def start(self, memory: ReadSource, beams: int, capacity: int):
+    @property
+    def _recomputes(self) -> bool:
+        """Whether a step reads the sequence again, for its norm looks at all of it."""
+        norm = self.embedding.token_norm
+        return norm is not None and norm.looks_back
+
+    def encode(self, source_ids, *, training=None):
+        if self._recomputes:
+            return source_ids
+        tokens, states, mask = self._embedded(source_ids, None, training=training)
+        blocks = self.decoder.begin(states, self._value(tokens), mask, training)
+        return ReadSource(blocks, mask)
+
+    def start(self, memory, beams: int, capacity: int):
+        if self._recomputes:
+            sources = ops.repeat(memory, beams, axis=0)
+            room = ops.zeros((ops.shape(sources)[0], capacity), "int32")
+            return RecomputedPrefixes(room, (sources,))
         hypotheses = ops.shape(memory.mask)[0] * beams
         blocks = tuple(
             room._replace(memory=heads)
@@ -170,43 +188,70 @@ class DecoderOnly(TranslationModel):
                 self.decoder.start(hypotheses, capacity), memory.blocks, strict=True
             )
         )
-        first = ops.repeat(self._first_position(memory.mask), beams, axis=0)
-        return CachedPrefixes(blocks, first, memory.mask)
+        read = ops.sum(ops.cast(memory.mask, "int32"), axis=1, keepdims=True)
+        return CachedPrefixes(blocks, ops.repeat(read, beams, axis=0), memory.mask)
 
     def step(self, ids, position, prefixes):
-        _, states, _ = self.embedding.step(
-            ops.expand_dims(ids, 1), prefixes.embedding + position, ()
+        if self._recomputes:
+            prefixes = prefixes.written(ids, position)
+            (source_ids,) = prefixes.memory
+            states = self._decoded(source_ids, prefixes.ids)
+            here = ops.shape(source_ids)[1] + position
+            return self.logits(ops.take(states, here, axis=1)), prefixes
+        read = prefixes.embedding
+        restarts = self.config.target_positions == "restart"
+        tokens, states, _ = self.embedding.step(
+            ops.expand_dims(ids, 1), position if restarts else read + position, ()
         )
         states, blocks = self.decoder.step(
-            states, None, prefixes.blocks, position, prefixes.memory_mask
+            states,
+            self._value(tokens),
+            prefixes.blocks,
+            position,
+            prefixes.memory_mask,
+            read,
         )
-        return self.logits(states[:, 0]), prefixes._replace(blocks=blocks)
+        states = self._projected(states[:, 0])
+        return self.logits(states), prefixes._replace(blocks=blocks)
 
-    def _sequence(self, source_ids, target_ids, training):
-        """States and mask of both sides, one after the other."""
-        source, source_mask = self._embedded(source_ids, 0, training)
-        target, target_mask = self._embedded(
-            target_ids, self._first_position(source_mask), training
+    def _decoded(self, source_ids, target_ids, packing=None, training=False):
+        """States of both sides, one after the other, ready for the logits."""
+        tokens, states, mask = self._embedded(source_ids, target_ids, packing, training)
+        if packing is not None:
+            mask, packing = None, packing.heads(self.config.num_heads)
+        states = self.decoder(
+            states,
+            value=self._value(tokens),
+            padding_mask=mask,
+            packing=packing,
+            training=training,
         )
-        return (
-            ops.concatenate([source, target], axis=1),
-            ops.concatenate([source_mask, target_mask], axis=1),
-        )
+        return self._projected(states)
 
-    def _embedded(self, ids, first_position, training):
-        mask = padding_mask(ids)
-        length, most = mask.shape[1], self.config.max_length
+    def _embedded(self, source_ids, target_ids, packing=None, training=False):
+        """Tokens, states and mask of the source, and of the target if it is given."""
+        ids, start = source_ids, 0
+        self._check_length(source_ids)
+        mask = padding_mask(source_ids)
+        if target_ids is not None:
+            self._check_length(target_ids)
+            ids = ops.concatenate([source_ids, target_ids], axis=1)
+            if self.config.target_positions == "restart":
+                read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
+                start = ops.concatenate(
+                    [ops.zeros_like(source_ids), -read + ops.zeros_like(target_ids)],
+                    axis=1,
+                )
+            mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
+        tokens, states = self.embedding(
+            ids, statistics_mask=mask, packing=packing, start=start, training=training
+        )
+        return tokens, states, mask
+
+    def _check_length(self, ids):
+        length, most = ids.shape[1], self.config.max_length
         if isinstance(length, int) and length > most:
             raise ValueError(
                 f"Expected at most {most} tokens a side, the model's max_length. "
                 f"Received: {length}."
             )
-        _, states = self.embedding(ids, start=first_position, training=training)
-        return states, mask
-
-    def _first_position(self, source_mask):
-        """That of the target, `(batch, 1)`."""
-        counted = ops.cast(source_mask, "int32")
-        if self.config.target_positions == "restart":
-            counted = ops.zeros_like(counted)
-        return ops.sum(counted, axis=1, keepdims=True)

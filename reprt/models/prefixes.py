@@ -58,15 +58,16 @@ class RecomputedPrefixes(NamedTuple):
 
     Attributes:
         ids: `(hypotheses, capacity)` integers, the tokens, then zeros.
-        states: `(hypotheses, sources, width)`, as in `Memory`.
-        tokens: `(hypotheses, sources, m)`, as in `Memory`.
-        mask: boolean `(hypotheses, sources)`, as in `Memory`.
+        memory: what else decoding takes of the sentences, tensors `(hypotheses, …)`.
     """
 
     ids: Any
-    states: Any
-    tokens: Any
-    mask: Any
+    memory: tuple
+
+    def written(self, ids, position):
+        """Returns the same with tokens `(hypotheses,)` at a position."""
+        here = ops.equal(ops.arange(ops.shape(self.ids)[1]), position)
+        return self._replace(ids=ops.where(here, ids[:, None], self.ids))
 
     def of_hypotheses(self, chosen):
         """Returns these hypotheses alone, of the same sentences."""
@@ -75,9 +76,8 @@ class RecomputedPrefixes(NamedTuple):
 
     def of_sentences(self, sentences, hypotheses):
         """Returns these sentences alone, and their hypotheses."""
-        return RecomputedPrefixes(
-            *(ops.take(each, hypotheses, axis=0) for each in self)
-        )
+        memory = tuple(ops.take(each, hypotheses, axis=0) for each in self.memory)
+        return RecomputedPrefixes(ops.take(self.ids, hypotheses, axis=0), memory)
 
     def extended(self, tokens):
         """Returns the same with room for more tokens."""

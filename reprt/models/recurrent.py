@@ -312,9 +312,7 @@ class Recurrent(TranslationModel):
 
     def _combined(self, states, memory, training):
         """o, `(batch, targets, m)`, and the weights `(batch, targets, sources)`."""
-        context, weights = self._attend(
-            states, memory.keys, memory.states, memory.mask
-        )
+        context, weights = self._attend(states, memory.keys, memory.states, memory.mask)
         return self._output(context, states, training), weights
 
     def _attend(self, states, keys, values, mask):

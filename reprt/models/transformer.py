@@ -5,17 +5,9 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.layers import (
-    AddPositional,
-    ConcatPositional,
-    Decoder,
-    Encoder,
-    TokenAndPositionEmbedding,
-    padding_mask,
-)
-from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.layers import Decoder, Encoder, TokenAndPositionEmbedding, padding_mask
 from reprt.layers.packing import PackedHeads, Packing
-from reprt.models.base import TranslationModel
+from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 from reprt.settings import TransformerConfig
 
@@ -70,7 +62,7 @@ USUAL = {
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class Transformer(TranslationModel):
+class Transformer(BlockModel):
     """Encoder and decoder with teacher forcing: ids of both sides to logits.
 
         logits = decode(target_ids, encode(source_ids))
@@ -122,17 +114,19 @@ class Transformer(TranslationModel):
             config = TransformerConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         policy = {"dtype": self.dtype_policy}
-        stack = config.of_blocks | policy
-        self.source_embedding = self._embedding("encoder", source_vocab_size)
+        self.source_embedding = self._embedding(
+            "encoder", source_vocab_size, "source_embedding"
+        )
         self.target_embedding = self._embedding(
             "decoder",
             target_vocab_size,
+            "target_embedding",
             self.source_embedding.embedding if config.shared_embedding else None,
         )
         final = config.final_norm
-        self.encoder = Encoder(**stack, final_norm=final == "both", name="encoder")
-        self.decoder = Decoder(**stack, final_norm=final != "none", name="decoder")
-        self.output_dense = self.output_projection = None
+        self.encoder = self._stack(Encoder, self.source_embedding, final == "both")
+        self.decoder = self._stack(Decoder, self.target_embedding, final != "none")
+        self.output_dense = None
         if config.output_tying == "none":
             self.output_dense = keras.layers.Dense(
                 target_vocab_size, name="output", **policy
@@ -142,37 +136,15 @@ class Transformer(TranslationModel):
                 config.embedding_dim, use_bias=False, name="output_projection", **policy
             )
 
-    def _embedding(self, side, vocab_size, table=None):
-        config, policy = self.config, {"dtype": self.dtype_policy}
-        combine = ConcatPositional if config.position == "concat" else AddPositional
-        norm = EMBEDDING_NORMS[config.embedding_norm]
-        return TokenAndPositionEmbedding(
-            vocab_size,
-            config.embedding_dim,
-            positional=combine(
-                config.table, config.max_length, name="positional", **policy
-            ),
-            token_norm=(
-                norm
-                and norm.of_model(config, side, name=config.embedding_norm, **policy)
-            ),
-            scale=config.scale,
-            dropout=config.rate("embeddings"),
-            token_dropout=config.rate("values"),
-            embedding=table,
-            name="source_embedding" if side == "encoder" else "target_embedding",
-            **policy,
-        )
-
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
-        ids, m = (None, None), self.config.embedding_dim
-        states = (None, None, self.config.width)
-        tokens = None if self.config.value == "states" else (None, None, m)
+        ids = (None, None)
         self.source_embedding.build(ids)
         self.target_embedding.build(ids)
-        self.encoder.build(states, tokens)
-        self.decoder.build(states, states, tokens, tokens)
+        tokens, states = self.source_embedding.compute_output_shape(ids)
+        value = self._value(tokens)
+        self.encoder.build(states, value)
+        self.decoder.build(states, states, value, value)
         for layer in (self.output_dense, self.output_projection):
             if layer is not None:
                 layer.build(states)
@@ -289,7 +261,7 @@ class Transformer(TranslationModel):
         if self.looks_ahead:
             return RecomputedPrefixes(
                 ops.zeros((hypotheses, capacity), "int32"),
-                *(ops.repeat(each, beams, axis=0) for each in memory[:3]),
+                tuple(ops.repeat(each, beams, axis=0) for each in memory[:3]),
             )
         value = self._value(memory.tokens)
         return CachedPrefixes(
@@ -299,15 +271,14 @@ class Transformer(TranslationModel):
         )
 
     def step(self, ids, position, prefixes):
-        ids = ops.expand_dims(ids, 1)
         if self.looks_ahead:
-            here = ops.equal(ops.arange(ops.shape(prefixes.ids)[1]), position)
-            prefixes = prefixes._replace(ids=ops.where(here, ids, prefixes.ids))
+            prefixes = prefixes.written(ids, position)
             states = self._decoded(
-                prefixes.ids, Memory(*prefixes[1:]), count_padding=False
+                prefixes.ids, Memory(*prefixes.memory), count_padding=False
             )
             states = ops.take(states, position, axis=1)
             return self.logits(states), prefixes
+        ids = ops.expand_dims(ids, 1)
         tokens, states, embedding = self.target_embedding.step(
             ids, position, prefixes.embedding
         )
@@ -335,7 +306,7 @@ class Transformer(TranslationModel):
         42292224
         """
         c, output = self.config, self.target_vocab_size
-        width = c.width
+        width = self._width(self.target_embedding)
         weighed = c.embedding_dim if c.value == "tokens" else width
 
         def attention(queries, keys):
@@ -374,11 +345,6 @@ class Transformer(TranslationModel):
         )
         return self._projected(states)
 
-    def _projected(self, states):
-        if self.output_projection is None:
-            return states
-        return self.output_projection(states)
-
     def _embedded(
         self, embedding, ids, packing=None, training=False, count_padding=None
     ):
@@ -393,10 +359,6 @@ class Transformer(TranslationModel):
         if packing is None:
             return tokens, states, mask, None
         return tokens, states, None, packing.heads(self.config.num_heads)
-
-    def _value(self, tokens):
-        """What the blocks are given to weigh; None means the key's own sequence."""
-        return None if self.config.value == "states" else tokens
 
 
 def _listed(settings) -> str:

@@ -40,9 +40,9 @@ def _check_by_keras(make, inputs, output_shapes, weights, call):
         input_shape=shapes,
         input_dtype=dtypes,
         call_kwargs=call,
-        expected_output_shape=output_shapes[0]
-        if len(output_shapes) == 1
-        else tuple(output_shapes),
+        expected_output_shape=(
+            output_shapes[0] if len(output_shapes) == 1 else tuple(output_shapes)
+        ),
         expected_num_trainable_weights=weights,
         expected_num_non_trainable_weights=0,
         # It trains on one input, without masks; the next check trains on all.

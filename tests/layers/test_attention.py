@@ -109,7 +109,6 @@ def test_what_keras_quantises_computes_nearly_the_same():
         (lambda: PMHA("4", 3), "`num_heads` to be an integer.*'4'"),
         (lambda: PMHA(2, None), "`key_dim` to be an integer.*None"),
         (lambda: PMHA(1, 3, value_dim=0), "value_dim"),
-        (lambda: PMHA(1, 3, query_key_norm="l2"), "`query_key_norm`.*False.*'l2'"),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),
         (lambda: padding_mask(np.array([3, 0])), r"\(batch, length\).*shape=\(2,\)"),
     ],

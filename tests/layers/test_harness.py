@@ -1,5 +1,6 @@
 """Every layer through the harness."""
 
+import functools
 import inspect
 
 import keras
@@ -8,7 +9,9 @@ import pytest
 from variants import BEFORE, NORMS
 
 from reprt import layers
+from reprt.constants import IN_ATTENTION
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.layers.positions import POSITIONS
 from reprt.presets import preset
 
 STATES = np.linspace(-1, 1, 2 * 5 * 8, dtype="float32").reshape(2, 5, 8)
@@ -17,6 +20,7 @@ TOKENS, MEMORY_TOKENS = STATES[..., :4], MEMORY[..., :4]
 IDS = np.array([[2, 5, 6, 3, 0], [2, 7, 3, 0, 0]], dtype="int32")
 MASK = IDS != 0
 MEMORY_MASK = np.ones((2, 6), dtype=bool)
+NUMBERS = {"relative": 1, "untied": 2}  # of weights
 SIZES = {"num_heads": 2, "key_dim": 3, "feed_forward_dim": 16, "value_dim": 5}
 ATTENTION = {"num_heads": 2, "key_dim": 3, "value_dim": 5, "dropout": 0.1}
 
@@ -32,6 +36,17 @@ def embedding(**options):
         token_dropout=0.1,
         **options,
     )
+
+
+def positional(method, /, **options):
+    """A method of positions as an encoder has it."""
+    config = preset("repe", num_heads=2, key_dim=4, position=method)
+    return POSITIONS[method].of_model(config, "encoder", **options)
+
+
+def attention_with(method, /, **options):
+    position = positional(method, dtype=options.get("dtype"))
+    return layers.PMHA(**{**ATTENTION, "key_dim": 4}, position=position, **options)
 
 
 def norm_case(settings):
@@ -69,6 +84,17 @@ CASES = {
         0,
         {},
     ),
+    "Positional": (layers.Positional, (STATES,), [(2, 5, 8)], 0, {}),
+    **{
+        f"{POSITIONS[name].__name__}, in PMHA": (
+            functools.partial(attention_with, name),
+            (STATES, STATES, TOKENS),
+            [(2, 5, 8)],
+            8 + NUMBERS.get(name, 0),
+            {"key_mask": MASK},
+        )
+        for name in IN_ATTENTION
+    },
     "PMHA": (
         lambda **options: layers.PMHA(**ATTENTION, **options),
         (STATES, STATES, TOKENS),

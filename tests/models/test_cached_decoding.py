@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from formula import shaken
-from variants import FAMILY, PREFIX, sees_ahead
+from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX, REPE, sees_ahead
 
 from reprt.decoding.beam_search import BeamSearch
 from reprt.layers import FeedForward, TokenNorm
@@ -23,6 +23,8 @@ CACHED = {
     "prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
     "prefix, padding counts": ("repe", {**PREFIX, "padding_in_statistics": True}),
     **{variant: FAMILY[variant] for variant in FAMILY if not sees_ahead(variant)},
+    **POSITIONED,
+    **ONE_SEQUENCE,
     "one sequence": ("decoder-only", {}),
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
     "one sequence, queries and keys normed": ("decoder-only", {"query_key_norm": True}),
@@ -32,6 +34,8 @@ RECOMPUTED = {
     "published, add, states": ("repe", {"position": "add", "value": "states"}),
     "published, padding counts": ("repe", {"padding_in_statistics": True}),
     **{variant: FAMILY[variant] for variant in FAMILY if sees_ahead(variant)},
+    "one sequence, published": ("decoder-only", REPE),
+    "one sequence, prefix": ("decoder-only", {**REPE, **PREFIX}),
 }
 SOURCE = np.array(
     [[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0], [2, 5, 10, 9, 3, 0]], dtype="int32"

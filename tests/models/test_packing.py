@@ -13,7 +13,7 @@ import tensorflow as tf
 import test_decoder_only
 import test_linear_crossentropy as linear
 from keras import ops
-from variants import FAMILY
+from variants import FAMILY, ONE_SEQUENCE, POSITIONED
 
 from reprt.data import pack
 from reprt.data.packing import GROUPS
@@ -34,6 +34,8 @@ VARIANTS = {
     "repe, causal": FAMILY["repe, causal"],
     "decoder-only": ("decoder-only", {}),
     "recurrent": ("recurrent", {}),
+    **POSITIONED,
+    **ONE_SEQUENCE,
 }
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from formula import shaken
 from tiny import RECURRENT, SOURCE, TARGET
-from variants import FAMILY, PREFIX
+from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX
 
 from reprt.data import pack
 from reprt.layers import AddPositional, ConcatPositional, TokenNorm
@@ -24,6 +24,8 @@ VARIANTS = {
     "one sequence": ("decoder-only", {}),
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
     "one sequence, learned": ("decoder-only", {"table": "learned"}),
+    **POSITIONED,
+    **ONE_SEQUENCE,
     "recurrent": ("recurrent", {}),
     "multiplicative": ("recurrent", {"attention": "multiplicative"}),
 }

@@ -178,9 +178,7 @@ def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
     before = np.array(seed)
     mask = padding_mask(source)
     usual, states = map(np.asarray, model.source_embedding(source, mask))
-    tokens, found = map(
-        np.asarray, model.source_embedding(source, mask, training=True)
-    )
+    tokens, found = map(np.asarray, model.source_embedding(source, mask, training=True))
     np.testing.assert_array_equal(found, states)
     assert 0.3 < np.mean(tokens == 0) < 0.7
     np.testing.assert_allclose(tokens, np.where(tokens == 0, 0, 2 * usual), atol=1e-6)
@@ -249,7 +247,15 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             "'num_blocks' .* equal to 1. Received: 0",
         ),
         (lambda: models.build("repe", 9, 9, embedding_dim=7), "multiple of 2.*: 7"),
-        (lambda: models.build("repe", 9, 9, position="rotary"), "'rotary'"),
+        (lambda: models.build("repe", 9, 9, position="learned"), "'learned'"),
+        (
+            lambda: models.build("repe", 9, 9, position="rotary", key_dim=5),
+            "pairs of channels.*key_dim=5",
+        ),
+        (
+            lambda: models.build("baseline", 9, 9, position_dim=8),
+            "position='add' has none.*'concat', 'untied'",
+        ),
         (
             lambda: models.build("repe", 9, 9, dropout=1.0),
             "'dropout' .* less than 1. Received: 1.0",
@@ -301,7 +307,7 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ),
         (
             lambda: models.build("repe", 9, 9, output_tying="tied"),
-            "twice as wide.*'projected'",
+            "wider than embeddings.*'projected'",
         ),
         (
             lambda: models.build("repe", 9, 8, shared_embedding=True),

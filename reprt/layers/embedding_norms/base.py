@@ -66,6 +66,11 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
     def causal(self) -> bool:
         """Whether no position depends on a later token."""
 
+    @property
+    def looks_back(self) -> bool:
+        """Whether a position depends on any other token, so that `step` has a state."""
+        return type(self).start is not EmbeddingNorm.start
+
     def build(self, input_shape):
         if len(input_shape) != 3:
             raise ValueError(

@@ -24,9 +24,7 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
 
     def run(*places):
         keras.utils.set_random_seed(1)
-        layer = kind(
-            **SIZES, dropout=0.999999, norm_place=place, dropout_places=places
-        )
+        layer = kind(**SIZES, dropout=0.999999, norm_place=place, dropout_places=places)
         layer.build(*(x.shape for x in inputs))
         for weight in layer.weights:
             if "dense" in weight.path or "output" in weight.path:
@@ -75,10 +73,13 @@ def test_a_step_needs_no_mask_of_the_memory():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: EncoderBlock(**SIZES, norm_place="inside"), "`norm_place`.*'inside'"),
+        (
+            lambda: EncoderBlock(**SIZES, norm_place="inside"),
+            "'norm_place' in EncoderBlock.*'inside'",
+        ),
         (
             lambda: EncoderBlock(**SIZES, dropout_places=["ffn"]),
-            r"`dropout_places`.*\['ffn'\]",
+            "'dropout_places.0' in EncoderBlock.*'ffn'",
         ),
         (lambda: Decoder(0, **SIZES), "num_blocks"),
         (

@@ -2,8 +2,20 @@ import numpy as np
 import oracle
 import pytest
 from formula import array_by_formula
+from keras import ops
 
-from reprt.layers import AddPositional, ConcatPositional, sinusoidal_table
+from reprt.layers import (
+    PMHA,
+    AddPositional,
+    AlibiPositional,
+    ConcatPositional,
+    RelativePositional,
+    RotaryPositional,
+    UntiedPositional,
+    sinusoidal_table,
+)
+from reprt.layers.positions import POSITIONS
+from reprt.presets import preset
 
 X = array_by_formula((2, 6, 8))
 
@@ -36,6 +48,42 @@ def test_add_and_concat(kind):
     )
 
 
+def test_buckets_of_distances_are_those_of_the_formula():
+    for both in (True, False):
+        layer = RelativePositional(2, both)
+        distances = np.arange(-300, 301, dtype="int32")
+        expected = [oracle.bucket(int(d), both) for d in distances]
+        np.testing.assert_array_equal(layer._buckets(distances), expected)
+
+
+@pytest.mark.parametrize("name", ["rotary", "relative", "alibi"])
+def test_scores_depend_on_distances_only(name):
+    config = preset("repe", num_heads=2, key_dim=4, position=name)
+    layer = POSITIONS[name].of_model(config, "encoder")
+    for weight in layer.weights:
+        weight.assign(array_by_formula(weight.shape))
+    heads, scores = array_by_formula((1, 5, 2, 4)), []
+    for first in (0, 3000):
+        places = first + np.arange(5)[None]
+        turned = np.asarray(layer.turn(heads, places))
+        products = np.einsum("bqhr,bkhr->bhqk", turned, turned)
+        bias = layer.bias(places, places)
+        scores.append(products if bias is None else products + np.asarray(bias))
+    np.testing.assert_allclose(scores[0], scores[1], atol=2e-4)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_angles_and_biases_are_rounded_only_once(policy):
+    heads, places = array_by_formula((1, 1000, 2, 4)), np.arange(1000)[None]
+    exact = np.asarray(RotaryPositional().turn(heads, places))
+    half = RotaryPositional(dtype=policy)
+    found = half.turn(ops.cast(heads, half.compute_dtype), places)
+    step = 2**-10 if policy == "mixed_float16" else 2**-7
+    assert np.abs(np.asarray(ops.cast(found, "float32")) - exact).max() < 2 * step
+    bias = AlibiPositional(2, dtype=policy).bias(places, places)
+    assert bias.dtype == "float32"
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_positions_are_rounded_only_once(policy):
     layer = ConcatPositional(dtype=policy)
@@ -46,6 +94,10 @@ def test_positions_are_rounded_only_once(policy):
     assert np.abs(encoding - exact).max() <= rounding
 
 
+def in_attention(position):
+    return PMHA(2, 4, position=position)(X, X, X)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -54,6 +106,8 @@ def test_positions_are_rounded_only_once(policy):
         (lambda: AddPositional("rotary"), "'rotary'"),
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
         (lambda: AddPositional(max_length=8)(X, start=3), "at most 8.*sequence of 9"),
+        (lambda: RotaryPositional().turn(X[None, ..., :3], 0), "key_dim=3"),
+        (lambda: in_attention(UntiedPositional(2, 4, max_length=5)), "at most 5.* 6"),
         (lambda: AddPositional()(X[..., :3]), "even depth.*depth=3"),
         (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),
     ],

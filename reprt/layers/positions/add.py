@@ -1,0 +1,47 @@
+"""Positions added to tokens, as in the baseline."""
+
+import keras
+
+from reprt.layers.positions.sinusoids import PositionTable
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class AddPositional(PositionTable):
+    """Adds positions to tokens, as the baseline does: X + P (eq. 28 and 38).
+
+    Masking: with a mask positions count the real tokens only, so that padding may stand
+    anywhere; padding gets the position of the token before it. A Keras mask attached to
+    the input is used when no mask is given, and stays attached.
+
+    Args:
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
+            weight `(max_length, m)`.
+        max_length: longest sequence in tokens. Defaults to 2048.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, m)`, `m` even.
+        start, mask: as in `Positional`.
+
+    Returns:
+        Tensor `(batch, tokens, m)`.
+
+    Raises:
+        ValueError: for an unknown table, an odd or unknown width, a rank other than
+            3, or a sequence longer than `max_length`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> reprt.layers.AddPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
+    8
+
+    Reference: eq. 28 and 38 of the paper.
+    """
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        return cls(config.table, config.longest_sequence, **kwargs)
+
+    def call(self, x, start=0, mask=None):
+        return x + self.rows(x, start, mask)

@@ -1,0 +1,52 @@
+"""ALiBi: scores fall with the distance, in each head at a rate of its own."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from reprt.layers.positions.base import Positional
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class AlibiPositional(Positional):
+    """Takes from scores what grows with the distance (Press et al. 2022).
+
+        score(i, j) − m_h |i − j|,   m_h = 2^(−8h/p),   h = 1 .. p
+
+    with p heads. There are no weights, and no longest sequence. In an encoder it is
+    the same in both directions, which the source leaves open.
+
+    Masking, call arguments: as `Positional`; tokens enter as they are.
+
+    Args:
+        num_heads: heads p of the attention.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> places = keras.ops.array([[0, 1]])
+    >>> bias = reprt.layers.AlibiPositional(num_heads=2).bias(places, places)
+    >>> keras.ops.convert_to_numpy(bias)[0, :, 1, 0].tolist()
+    [-0.0625, -0.00390625]
+
+    Reference: Press et al. 2022 (arXiv 2108.12409), section 3.
+    """
+
+    def __init__(self, num_heads, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        return cls(config.num_heads, **kwargs)
+
+    def bias(self, queries, keys):
+        number = np.arange(1, self.num_heads + 1, dtype="float32")
+        slopes = 2.0 ** (-8 * number / self.num_heads)
+        distance = ops.abs(ops.expand_dims(queries, 2) - ops.expand_dims(keys, 1))
+        distance = ops.expand_dims(ops.cast(distance, "float32"), 1)
+        return -slopes[:, None, None] * distance
+
+    def get_config(self):
+        return {**super().get_config(), "num_heads": self.num_heads}

@@ -1,0 +1,116 @@
+"""What every method of positions offers."""
+
+import keras
+from keras import ops
+
+from reprt.layers.masks import attached_mask
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class Positional(keras.layers.Layer):
+    """A method by which tokens learn where they stand; this one does nothing.
+
+    A method acts where tokens enter the first block, or within the self-attention of
+    every block. It overrides one of these hooks, or both of the last two:
+
+    | hook | changes | who overrides it |
+    |---|---|---|
+    | `call(x, start, mask)` | tokens on entry, to states | added, concatenated |
+    | `turn(heads, places)` | queries and keys of each head | rotary, untied |
+    | `bias(queries, keys)` | scores, before the softmax | relative, ALiBi, untied |
+
+    A layer is given to `TokenAndPositionEmbedding` as `positional`, and to `Encoder`,
+    `Decoder`, their blocks or `PMHA` as `position`. A method that has weights is the
+    same layer in both places. Cross attention has no positions.
+
+    Masking: places count the real tokens of a sequence, so that padding may stand
+    anywhere. A Keras mask attached to the input stays attached.
+
+    Args:
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, m)`.
+        start: place of the first of the tokens, a scalar, or one for each sequence or
+            token, integers that broadcast to `(batch, tokens)`. Defaults to 0.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+
+    Returns:
+        The states, `(batch, tokens, width)`: here the tokens.
+
+    Example: a method by which each token sees the later ones less.
+
+    >>> import reprt
+    >>> class Fading(reprt.layers.Positional):
+    ...     def bias(self, queries, keys):
+    ...         return -0.1 * abs(queries[:, None, :, None] - keys[:, None, None])
+    >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=Fading())
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        """Makes a model's method.
+
+        Args:
+            config: the model's settings, such as a `TransformerConfig`.
+            side: `"encoder"` or `"decoder"`.
+            **kwargs: passed to `keras.layers.Layer`.
+        """
+        return cls(**kwargs)
+
+    @property
+    def in_attention(self) -> bool:
+        """Whether it acts within self-attention."""
+        own = type(self)
+        return own.turn is not Positional.turn or own.bias is not Positional.bias
+
+    def build(self, input_shape):
+        self.built = True
+
+    def call(self, x, start=0, mask=None):
+        return x
+
+    def turn(self, heads, places):
+        """Returns queries or keys that know their places.
+
+        Args:
+            heads: tensor `(batch, tokens, heads, key_dim)`.
+            places: integers that broadcast to `(batch, tokens)`, counted from 0.
+        """
+        return heads
+
+    def bias(self, queries, keys):
+        """Returns what is added to scores, in float32, or None.
+
+        Args:
+            queries: places of the queries, integers `(batch or 1, targets)`.
+            keys: places of the keys, integers `(batch or 1, sources)`.
+
+        Returns:
+            Tensor that broadcasts to `(batch, heads, targets, sources)`.
+        """
+        return None
+
+    def compute_mask(self, x, mask=None):
+        return attached_mask(x)
+
+    def compute_output_shape(self, input_shape):
+        return tuple(input_shape)
+
+
+def counted(mask, start=0):
+    """Returns the place of every token: how many real ones stand before it.
+
+    Padding has the place of the token before it.
+
+    Args:
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+        start: as in the call of `Positional`.
+    """
+    # TensorFlow adds up floats on a GPU, and integers on the CPU.
+    real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
+    return ops.add(start, ops.maximum(ops.cast(real, "int32") - 1, 0))

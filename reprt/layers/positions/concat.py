@@ -1,0 +1,59 @@
+"""Positions beside tokens, the paper's second change."""
+
+import keras
+from keras import ops
+
+from reprt.layers.positions.sinusoids import PositionTable
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class ConcatPositional(PositionTable):
+    """Puts positions beside tokens, the paper's second change: [X P] (eq. 10-11).
+
+    Masking: as `AddPositional`.
+
+    Args:
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
+            weight `(max_length, dim)`.
+        max_length: longest sequence in tokens. Defaults to 2048.
+        dim: width of P, even. Defaults to the tokens' width m, as in the paper.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, m)`.
+        start, mask: as in `Positional`.
+
+    Returns:
+        Tensor `(batch, tokens, m + dim)`: tokens on the left, positions on the right.
+
+    Raises:
+        ValueError: for an unknown table, an odd or unknown width, a rank other than
+            3, or a sequence longer than `max_length`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> reprt.layers.ConcatPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
+    16
+
+    Reference: section 2.2, eq. 10 and 11 of the paper.
+    """
+
+    def __init__(self, table="tutorial", max_length=2048, dim=None, **kwargs):
+        super().__init__(table, max_length, **kwargs)
+        self.dim = dim
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        length = config.longest_sequence
+        return cls(config.table, length, config.position_dim, **kwargs)
+
+    def call(self, x, start=0, mask=None):
+        return ops.concatenate([x, self.rows(x, start, mask)], axis=-1)
+
+    def compute_output_shape(self, input_shape):
+        width = input_shape[-1]
+        return (*input_shape[:-1], width + (self.dim or width))
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim}

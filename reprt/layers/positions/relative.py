@@ -1,0 +1,87 @@
+"""Relative positions: a learnt number for each distance and head."""
+
+import math
+
+import keras
+from keras import ops
+
+from reprt.layers.positions.base import Positional
+
+BUCKETS, FARTHEST = 32, 128
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class RelativePositional(Positional):
+    """Adds a learnt number of each distance and head to scores, as T5 does.
+
+        score(i, j) + b[bucket(j − i), head]
+
+    Near distances have a bucket each, far ones share buckets whose widths grow by the
+    logarithm, and from 128 tokens on there is one. With B buckets of a direction, e =
+    B/2 of them exact, and the distance d:
+
+        d < e:  d
+        else:   min(B − 1, e + ⌊(B − e) ln(d/e) / ln(128/e)⌋)
+
+    A decoder looks back only, with B = 32. An encoder has B = 16 in each direction. The
+    32 · heads numbers start at 0; all blocks of a stack share them. Unlike T5, scores
+    keep their 1 / sqrt(key_dim).
+
+    Masking, call arguments: as `Positional`; tokens enter as they are.
+
+    Args:
+        num_heads: heads of the attention.
+        both_directions: whether keys may stand after queries, as in an encoder.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> position = reprt.layers.RelativePositional(num_heads=2, both_directions=False)
+    >>> places = keras.ops.array([[0, 1, 2]])
+    >>> tuple(position.bias(places, places).shape)
+    (1, 2, 3, 3)
+
+    Reference: Raffel et al. 2020 (arXiv 1910.10683), section 2.1.
+    """
+
+    def __init__(self, num_heads, both_directions=True, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.both_directions = both_directions
+        self.table = self.add_weight(
+            shape=(BUCKETS, num_heads),
+            initializer="zeros",
+            name="distances",
+            autocast=False,
+        )
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        return cls(config.num_heads, side == "encoder", **kwargs)
+
+    def bias(self, queries, keys):
+        queries, keys = ops.cast(queries, "int32"), ops.cast(keys, "int32")
+        distance = ops.expand_dims(keys, 1) - ops.expand_dims(queries, 2)
+        buckets = self._buckets(distance)
+        return ops.transpose(ops.take(self.table, buckets, axis=0), (0, 3, 1, 2))
+
+    def _buckets(self, distance):
+        count = BUCKETS // 2 if self.both_directions else BUCKETS
+        exact = count // 2
+        back = ops.abs(distance) if self.both_directions else ops.maximum(-distance, 0)
+        far = ops.cast(ops.maximum(back, exact), "float32") / exact
+        growth = ops.log(far) * ((count - exact) / math.log(FARTHEST / exact))
+        # Rounding must not put a whole number below itself.
+        far = exact + ops.cast(growth + 1e-4, "int32")
+        bucket = ops.where(back < exact, back, ops.minimum(far, count - 1))
+        if not self.both_directions:
+            return bucket
+        return bucket + ops.where(distance > 0, count, 0)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "both_directions": self.both_directions,
+        }

@@ -1,0 +1,52 @@
+"""Rotary positions: queries and keys turn with their places."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from reprt.layers.positions.base import Positional
+from reprt.layers.precision import widened
+
+
+@keras.saving.register_keras_serializable(package="reprt")
+class RotaryPositional(Positional):
+    """Turns queries and keys, so that scores depend on distances (Su et al. 2021).
+
+    With heads of r channels, the pair of channels (k, k + r/2), k = 0 .. r/2 − 1, of
+    the token at place i turns by the angle a = i / 10000^(2k/r):
+
+        (x[k], x[k + r/2]) → (x[k] cos a − x[k + r/2] sin a,
+                              x[k] sin a + x[k + r/2] cos a)
+
+    A query at i and a key at j then meet at the angle of j − i. There are no weights,
+    and no longest sequence. Angles are computed in float32.
+
+    Masking, arguments: as `Positional`; tokens enter as they are.
+
+    Raises:
+        ValueError: for heads of an odd width.
+
+    Example:
+
+    >>> import keras, reprt
+    >>> position = reprt.layers.RotaryPositional()
+    >>> heads = keras.ops.ones((1, 2, 4, 8))
+    >>> tuple(position.turn(heads, keras.ops.array([[0, 1]])).shape)
+    (1, 2, 4, 8)
+
+    Reference: Su et al. 2021, "RoFormer" (arXiv 2104.09864), eq. 34.
+    """
+
+    def turn(self, heads, places):
+        width = heads.shape[-1]
+        if width % 2:
+            raise ValueError(
+                "Rotary positions turn pairs of channels, so key_dim must be even. "
+                f"Received: key_dim={width}."
+            )
+        frequency = 10000.0 ** (-np.arange(0, width, 2, dtype="float32") / width)
+        angle = ops.cast(places, "float32")[..., None, None] * frequency
+        sine, cosine = ops.sin(angle), ops.cos(angle)
+        left, right = ops.split(widened(heads), 2, axis=-1)
+        turned = [left * cosine - right * sine, left * sine + right * cosine]
+        return ops.cast(ops.concatenate(turned, axis=-1), heads.dtype)

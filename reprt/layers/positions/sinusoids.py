@@ -1,0 +1,133 @@
+"""Tables of positions: sinusoids, or rows that are learnt."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from reprt.constants import SINUSOIDS, TABLES
+from reprt.layers.positions.base import Positional, counted
+from reprt.schema import check_choice
+
+
+def sinusoidal_table(length, depth, table="tutorial"):
+    """Returns the positional encoding P: sines in the left half, cosines in the right.
+
+    `"tutorial"` is what TensorFlow's tutorial computes, and what the paper says it
+    follows: positions i from 0, and for k = 0 .. depth/2 − 1
+
+        P[i, k] = sin(i / 10000^(2k/depth)),  P[i, depth/2 + k] = cos(same angle).
+
+    `"paper"` is eq. 3 and 27 to the letter: positions and columns count from 1, and
+    the exponent runs on through the cosine half, up to 2:
+
+        P[i, j] = sin or cos (i / 10000^(2j/depth)).
+
+    Args:
+        length: number of positions n.
+        depth: number of columns m, even.
+        table: `"tutorial"` or `"paper"`.
+
+    Returns:
+        float32 array `(length, depth)`, computed in float64.
+
+    Raises:
+        ValueError: for an odd depth or an unknown table.
+
+    Example:
+
+    >>> import reprt
+    >>> reprt.layers.sinusoidal_table(2, 4)[0].tolist()
+    [0.0, 0.0, 1.0, 1.0]
+
+    Reference: eq. 3 and 27 of the paper.
+    """
+    if depth < 2 or depth % 2:
+        raise ValueError(
+            "A sinusoidal table has sine and cosine halves, so it needs an even depth "
+            f"of 2 or more. Received: depth={depth}."
+        )
+    check_choice(SINUSOIDS, table=table)
+    if table == "tutorial":
+        position = np.arange(length, dtype="float64")
+        exponent = np.tile(np.arange(depth // 2) / (depth / 2), 2)
+    else:
+        position = np.arange(1, length + 1, dtype="float64")
+        exponent = 2 * np.arange(1, depth + 1) / depth
+    angle = position[:, None] / 10000.0 ** exponent[None, :]
+    half = depth // 2
+    encoding = np.concatenate([np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1)
+    return encoding.astype("float32")
+
+
+class PositionTable(Positional):
+    """A method that has a vector for each place: a table, its length, and the checks.
+
+    The table has `dim` columns, or as many as the tokens have where that is None.
+
+    Args:
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
+            weight.
+        max_length: rows of the table, the longest sequence in tokens. Defaults to 2048.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Raises:
+        ValueError: for an unknown table, an odd or unknown width, a rank other than
+            3, or a sequence longer than `max_length`.
+    """
+
+    dim: int | None = None
+
+    def __init__(self, table="tutorial", max_length=2048, **kwargs):
+        super().__init__(**kwargs)
+        check_choice(TABLES, table=table)
+        self.table = table
+        self.max_length = max_length
+
+    def build(self, input_shape):
+        if len(input_shape) != 3 or input_shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__} expects an input of shape (batch, tokens, "
+                f"features) with known features. Received: shape={tuple(input_shape)}."
+            )
+        shape = self.max_length, self.dim or input_shape[-1]
+        if self.table == "learned":
+            self._encoding = self.add_weight(
+                shape=shape,
+                initializer=keras.initializers.RandomNormal(stddev=0.02),
+                name="positions",
+            )
+        else:
+            self._encoding = sinusoidal_table(*shape, self.table)
+        self.built = True
+
+    @property
+    def encoding(self):
+        """The table, an array or a weight `(max_length, columns)`."""
+        return self._encoding
+
+    def rows(self, x, start, mask):
+        """Returns the vectors of tokens `x`, by the arguments of the call."""
+        # A search counts its steps in a tensor, and has room for all of them.
+        self._check(x.shape[1], start if isinstance(start, int) else 0)
+        # The cast comes last: angles keep their precision under any policy.
+        encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)
+        if mask is not None:
+            return ops.take(encoding, counted(mask, start), axis=0)
+        places = ops.add(start, ops.arange(ops.shape(x)[1]))
+        rows = ops.take(encoding, places, axis=0)
+        return ops.broadcast_to(rows, (*ops.shape(x)[:2], encoding.shape[1]))
+
+    def _check(self, tokens, before=0):
+        if isinstance(tokens, int) and before + tokens > self.max_length:
+            raise ValueError(
+                f"{type(self).__name__} was built for at most {self.max_length} "
+                f"tokens (`max_length`). Received a sequence of {before + tokens}: "
+                "cut it, or build with a larger one."
+            )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "table": self.table,
+            "max_length": self.max_length,
+        }

@@ -1,0 +1,60 @@
+"""What the models made of Transformer blocks share."""
+
+from reprt.layers import TokenAndPositionEmbedding
+from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.layers.positions import POSITIONS
+from reprt.models.base import TranslationModel
+
+
+class BlockModel(TranslationModel):
+    """A model of embeddings and stacks of blocks, by its `TransformerSettings`."""
+
+    output_projection = None
+
+    def _embedding(self, side, vocab_size, name, table=None):
+        """What embeds one side of a Transformer, "encoder" or "decoder"."""
+        config, policy = self.config, {"dtype": self.dtype_policy}
+        norm = EMBEDDING_NORMS[config.embedding_norm]
+        return TokenAndPositionEmbedding(
+            vocab_size,
+            config.embedding_dim,
+            positional=POSITIONS[config.position].of_model(
+                config, side, name="positional", **policy
+            ),
+            token_norm=(
+                norm
+                and norm.of_model(config, side, name=config.embedding_norm, **policy)
+            ),
+            scale=config.scale,
+            dropout=config.rate("embeddings"),
+            token_dropout=config.rate("values"),
+            embedding=table,
+            name=name,
+            **policy,
+        )
+
+    def _stack(self, kind, embedding, final_norm):
+        """The blocks that follow an embedding."""
+        config, position = self.config, embedding.positional
+        return kind(
+            config.num_blocks,
+            final_norm,
+            position if position.in_attention else None,
+            **dict(config.of_blocks),
+            dtype=self.dtype_policy,
+            name=kind.__name__.lower(),
+        )
+
+    def _value(self, tokens):
+        """What the blocks are given to weigh; None means the key's own sequence."""
+        return None if self.config.value == "states" else tokens
+
+    def _projected(self, states):
+        if self.output_projection is None:
+            return states
+        return self.output_projection(states)
+
+    @staticmethod
+    def _width(embedding):
+        """How wide the states are that an embedding makes."""
+        return embedding.compute_output_shape((1, 1))[1][-1]
