@@ -54,7 +54,7 @@ def export_ctranslate2(
     spec = _transformer(parts, never=[PAD_ID, target.start_id])
     spec.register_source_vocabulary(source.vocabulary)
     spec.register_target_vocabulary(target.vocabulary)
-    spec.config.layer_norm_epsilon = parts.encoder.layer_norm_epsilon
+    spec.config.layer_norm_epsilon = parts.encoder.settings.layer_norm_epsilon
     spec.config.unk_token = UNKNOWN
     # CTranslate2 leaves out what has nothing between these two, and we do not.
     spec.config.bos_token = PAD
@@ -93,7 +93,7 @@ def _transformer(parts: EncoderDecoder, never: list[int]):
     options = {
         "pre_norm": sizes.settings.norm_place == "before",
         "activation": getattr(specs.Activation, sizes.settings.activation.upper()),
-        "head_dim": _head_dim(sizes),
+        "head_dim": _head_dim(sizes.settings),
     }
     encoder, decoder = (
         kind(*sides, no_final_norm=stack.final_norm is None, **options)
