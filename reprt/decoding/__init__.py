@@ -15,6 +15,7 @@ _HOMES = {
     "CTranslate2Translator": "ctranslate2_translator",
     "Translation": "translator",
     "Translator": "translator",
+    "sample": "sampling",
     "draw": "attention_maps",
     "write_page": "attention_maps",
 }

@@ -1,0 +1,80 @@
+"""Sentences drawn from a language model."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from keras import ops
+
+from reprt.compilation import compiled
+from reprt.constants import PAD_ID, START_ID, UNKNOWN_ID
+from reprt.data.batching import padded
+from reprt.data.tokenizers.base import Tokenizer
+
+NEVER = [PAD_ID, UNKNOWN_ID, START_ID]
+
+
+def sample(
+    model,
+    tokenizer: Tokenizer,
+    prompts: Sequence[str] = ("",),
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+    max_tokens: int = 64,
+) -> list[str]:
+    """Goes on from beginnings of sentences with words drawn at random.
+
+    The next token is drawn from softmax(logits / temperature), among the `top_k`
+    likeliest ones.
+
+    Args:
+        model: a language model, a `DecoderOnly` trained on one side of a text.
+        tokenizer: its vocabulary.
+        prompts: the beginnings, one for each sentence that is wanted; `""` for none.
+        temperature: below 1 for likelier sentences, above 1 for rarer ones.
+        top_k: how many tokens are drawn from; None for all, 1 for the likeliest.
+        seed: of the random numbers; the same seed draws the same sentences.
+        max_tokens: after how many tokens a sentence ends, those of the prompt included.
+
+    Returns:
+        The sentences, with their beginnings.
+
+    Raises:
+        ValueError: for a temperature that is not positive, or a `top_k` below 1.
+
+    Example:
+
+    >>> import reprt
+    >>> from reprt.data.tokenizers.wordpiece import WordPiece
+    >>> reserved = ["[PAD]", "[UNK]", "[START]", "[END]"]
+    >>> tokenizer = WordPiece([*reserved, "a", "tall", "fish"])
+    >>> model = reprt.models.build("decoder-only-tiny", 7, 7)
+    >>> [sentence] = reprt.decoding.sample(model, tokenizer, ["a"], max_tokens=4)
+    >>> sentence.split()[0]
+    'a'
+    """
+    if not temperature > 0 or (top_k is not None and top_k < 1):
+        raise ValueError(
+            "Expected `temperature` to be positive and `top_k` to be at least 1. "
+            f"Received: temperature={temperature}, top_k={top_k}."
+        )
+    random = np.random.default_rng(seed)
+    step = compiled(model.step, model)
+    given = [ids[:-1] for ids in tokenizer.encode(list(prompts))]
+    most = max(min(max_tokens, model.longest_target), max(map(len, given)))
+    ids = padded(given, (len(given), most))
+    nothing = np.full((len(given), 1), PAD_ID, "int32")
+    prefixes = model.start(model.encode(nothing, training=False), 1, most)
+    for position in range(most - 1):
+        here = ops.convert_to_tensor(position, "int32")
+        logits, prefixes = step(ids[:, position], here, prefixes)
+        scores = ops.convert_to_numpy(logits).astype("float64") / temperature
+        scores[:, NEVER] = -np.inf
+        if top_k is not None and top_k < scores.shape[1]:
+            least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]
+            scores[scores < least] = -np.inf
+        # The largest of scores with Gumbel noise is a draw from their softmax.
+        drawn = np.argmax(scores + random.gumbel(size=scores.shape), axis=1)
+        free = ids[:, position + 1] == PAD_ID
+        ids[free, position + 1] = drawn[free]
+    return [tokenizer.as_written(words) for words in tokenizer.decode(ids)]
