@@ -143,10 +143,9 @@ def audit(
     truncation allows for changes up to 1e-4 of the largest |logit|, 1e-2 in float16 or
     on a GPU and 8e-2 in bfloat16.
 
-    It misses a dependence behind weights that are zero, as some are before training,
-    and one that only other or longer sentences show. Audit a trained model. Sentences
-    of a batch must not depend on each other: it would say that such a model looks
-    ahead.
+    Audit a trained model: behind weights that are zero, as some are at first, no
+    dependence is seen. Sentences of a batch must not depend on each other: such a model
+    is said to look ahead.
 
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
@@ -161,10 +160,9 @@ def audit(
         seed: of the random sentences.
 
     Raises:
-        ValueError: if the model cannot be called so or returns something else; if its
-            logits are not finite, differ from call to call or depend on no target
-            token; if a vocabulary's size is unknown, or the target's too small for
-            `length` different tokens.
+        ValueError: if the model cannot be called so; if its logits are not finite,
+            differ from call to call or depend on no target token; if a vocabulary's
+            size is unknown, or too small for `length` different tokens.
 
     Example: the published model sees ahead, its variant with prefix statistics does
     not.
@@ -185,12 +183,12 @@ def audit(
     sources, targets = _lengths(model, length)
     source_vocab_size = source_vocab_size or getattr(model, "source_vocab_size", None)
     target_vocab_size = target_vocab_size or getattr(model, "target_vocab_size", None)
-    if source_vocab_size is None:
+    if not source_vocab_size:
         raise ValueError(
             "Expected `source_vocab_size`, as the model has no attribute of that name. "
             "Give it as an argument: the number of source ids, padding included."
         )
-    if target_vocab_size is None:
+    if not target_vocab_size:
         # Any vocabulary has an id 1.
         ones = np.ones((1, sources), "int32"), np.ones((1, targets), "int32")
         target_vocab_size = _logits(model, *ones).shape[-1]
@@ -253,25 +251,17 @@ class _Unavailable(Exception):
 
 
 def _lengths(model, length):
-    """Sources and targets: those that the model is built for, or `length`'s."""
+    """Sources and targets: `length`'s, or else those that the model is built for."""
     # Different from each other, so that inputs in the wrong order are noticed.
-    targets = length or AUDITED_TOKENS
-    lengths = [targets + 2, targets]
-    if length is None:
-        lengths[0] = min(lengths[0], getattr(model, "longest_source", math.inf))
-        longest = min(getattr(model, "longest_target", math.inf), lengths[0] - 1)
-        lengths[1] = min(targets, longest)
-    fixed = getattr(model, "_inputs_struct", None)  # a functional model's
-    if isinstance(fixed, list | tuple) and len(fixed) == 2:
-        for side, ids in enumerate(fixed):
-            if len(ids.shape) == 2 and ids.shape[1] is not None:
-                lengths[side] = ids.shape[1]
-    if length not in (None, lengths[1]):
-        raise ValueError(
-            f"Expected a length of {lengths[1]}, which {model.name!r} is built for. "
-            f"Received: {length}."
-        )
-    return lengths
+    if length is not None:
+        return length + 2, length
+    sources = min(AUDITED_TOKENS + 2, getattr(model, "longest_source", math.inf))
+    longest = min(sources - 1, getattr(model, "longest_target", math.inf))
+    lengths = sources, min(AUDITED_TOKENS, longest)
+    fixed = getattr(model, "inputs", ())  # a functional model's
+    if len(fixed) != 2:
+        return lengths
+    return [ids.shape[1] or usual for ids, usual in zip(fixed, lengths)]
 
 
 def _real_ids(vocab_size, enough):
@@ -328,20 +318,15 @@ def _steady_logits(model, source, target):
     """The pair's logits, the largest but for a mask's constants, and their bound."""
     batch = _pairs(source, target)
     logits, again = _logits(model, *batch), _logits(model, *batch)
-    if not np.isfinite(logits).all():
-        raise ValueError(
-            f"Expected finite logits. Received {np.sum(~np.isfinite(logits[0]))} of "
-            f"{logits[0].size} that are infinite or not a number."
-        )
     sizes = np.abs(logits[0])
     bound = MASK * np.median(sizes) or np.inf  # a median of zero has no multiples
     largest = float(sizes[sizes <= bound].max())
     change = _change(logits, again, bound).max()
-    if change > CHANGE * largest:
+    if not change <= CHANGE * largest < np.inf:  # so that NaN fails, too
         raise ValueError(
-            "Expected the same logits whenever the model is called on the same ids. "
-            f"Received some that differ by {change:.2g}: is something random, or kept "
-            "from call to call?"
+            "Expected the same finite logits whenever the model is called on the same "
+            f"ids. Received some that differ by {change:.2g}: is something random, kept "
+            "from call to call, or not a number?"
         )
     return logits, largest, bound
 
@@ -349,7 +334,8 @@ def _steady_logits(model, source, target):
 def _change(logits, others, bound):
     """The largest over the vocabulary; a change to NaN is the largest."""
     logits, others = (np.clip(each, -bound, bound) for each in (logits, others))
-    return np.nan_to_num(np.abs(logits - others), nan=np.inf).max(-1)
+    with np.errstate(invalid="ignore"):  # infinities less infinities
+        return np.nan_to_num(np.abs(logits - others), nan=np.inf).max(-1)
 
 
 def _perturbation(model, source, target, others, logits, bound):

@@ -168,14 +168,14 @@ def test_a_translation_is_compared_with_its_reference_word_by_word():
     tokenizer = WordPiece([*RESERVED, *string.ascii_lowercase, *inner, ".", "'"])
     references, said = ["It's late.", "Não."], []
     source = [np.array([2, 5, 3])] * 2
-    found = translation_scores(
+    translations, found = translation_scores(
         Perfect(tokenizer, references),
         source,
         tokenizer.words(references),
         references,
         said.append,
     )
-    assert list(found.translations) == ["it ' s late .", "nao ."]
+    assert list(translations) == ["it ' s late .", "nao ."]
     assert said == ["translated"]
-    bleu, chrf, *_ = found.scores
+    bleu, chrf, *_ = found
     assert [bleu.value, chrf.value] == pytest.approx([100, 100])
