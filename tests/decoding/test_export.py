@@ -140,13 +140,14 @@ def test_nothing_is_exported_over_another_export(runs, exported):
     assert contents(folder) == before
 
 
-def test_a_keras_file_alone_is_not_written_over_either(runs, tmp_path):
-    (tmp_path / "model.keras").write_text("years of work")
-    with pytest.raises(ValueError, match="without model.keras. .*another --out"):
-        export(Translator.load(runs["repe"]), tmp_path)
-    assert contents(tmp_path) == {
-        (tmp_path / "model.keras").relative_to(tmp_path): b"years of work"
-    }
+def test_a_full_disk_is_told_and_leaves_nothing(runs, tmp_path, monkeypatch):
+    def full(*_):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left\nor so")
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    with pytest.raises(OSError, match="cannot be written to .*: No space left$"):
+        export(Translator.load(runs["repe"]), tmp_path / "new")
+    assert not contents(tmp_path)
 
 
 def test_what_no_graph_can_hold_is_refused(runs, tmp_path, monkeypatch):
@@ -203,11 +204,3 @@ def test_where_padding_counts_company_does_not_matter(runs):
     )
     expected, found = texts(translator, SENTENCES[:3])
     assert found == expected
-
-
-def test_the_limits_are_those_of_the_package(runs):
-    translator = Translator.load(runs["baseline"], max_tokens=5)
-    model, words = translator.model, len(translator.target_tokenizer)
-    model.output_dense.bias.assign(np.where(np.arange(words) == naive.END, -1e9, 0.0))
-    expected, found = texts(translator, SENTENCES[:3])
-    assert found == expected and expected[1] == ""
