@@ -94,7 +94,7 @@ def drop_and_resume(folder, text, settings):
     write(folder, "whole", one.model, {})
     max(one.folder.checkpoints.iterdir()).unlink()
     saved = restore_checkpoint(one.folder.checkpoints, one._variables)
-    one.state = State.from_json(saved, "the checkpoint")
+    one.state = State.read(saved)
     one.train_epoch()
     write(folder, "resumed", one.model, {})
 
@@ -117,7 +117,7 @@ def overflow(folder, text, settings):
     )
     one._backend.train(next(iter(one._training_batches())))
     write(folder, "finite", one.model, {})
-    one._backend._steps._objective = SecondOverflows(one.model)
+    one._backend._objective = SecondOverflows(one.model)
     one._backend.train(next(iter(one._training_batches())))
     scale = float(one._optimizer.dynamic_scale.numpy())
     write(folder, "overflown", one.model, {"scale": scale})

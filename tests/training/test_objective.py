@@ -55,7 +55,7 @@ def test_the_weight_of_the_source_is_resumed_exactly(
     files = RunFolder(tmp_path / "run")
     files.open(run, one)
     whole = Trainer(run, one, files, Lines())
-    assert whole._backend._steps._objective.steps == 6  # of both epochs
+    assert whole._backend._objective.steps == 6  # of both epochs
     to_the_end(whole)
     max(files.checkpoints.iterdir()).unlink()
     again = Trainer(run, one, files, Lines())
