@@ -153,13 +153,6 @@ class Trainer:
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0  # a running mean
         self._checkpoint_time = time.monotonic()
-        self._tensorboard = None
-        if settings.training.tensorboard and folder.writable:
-            import tensorflow as tf
-
-            self._tensorboard = tf.summary.create_file_writer(
-                str(folder.path / "tensorboard")
-            )
 
     @property
     def name(self) -> str:
@@ -376,13 +369,14 @@ class Trainer:
         self.checkpoint()
         self.folder.write_log(state.rows)
         self.folder.save_model(self.model)
-        if self._tensorboard:
+        if self.settings.training.tensorboard and self.folder.writable:
             import tensorflow as tf
 
-            with self._tensorboard.as_default(step=state.epoch):
+            events = tf.summary.create_file_writer(str(self.folder.path / "tensorboard"))
+            with events.as_default(step=state.epoch):
                 for name, value in row.items():
                     tf.summary.scalar(name, value)
-            self._tensorboard.flush()
+            events.close()
         self._progress.say(
             f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "

@@ -81,7 +81,7 @@ def train(folder, name, text, settings):
     one = make(folder / name / "run", text, run)  # none beside it on other vocabularies
     one._optimizer.epsilon = 1e-2  # as in test_trainer.py
     one.train_epoch()
-    devices = one.folder.manifest()["starts"][0]["devices"]
+    devices = one.folder.manifest().starts[0].devices
     write(folder, name, one.model, {**one.folder.log()[0], "devices": devices})
 
 

@@ -4,45 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from keras import ops
 from tiny import Lines, losses, one_vocabulary, to_the_end
 
 from reprt.lab.folder import RunFolder
 from reprt.training import trainer as loop
-from reprt.training.objective import OBJECTIVES, Objective, Term
 from reprt.training.trainer import Trainer, TrainingDiverged
 
 pytestmark = pytest.mark.usefixtures("unpacked")
-
-
-class Fading(Objective):
-    """A loss whose weight falls with the steps, and a second term that rises."""
-
-    def terms(self, inputs, labels, step):
-        (term,), sums = super().terms(inputs, labels, step)
-        share = ops.minimum(ops.cast(step, "float32") / 6.0, 1.0)
-        states = self.model.states(inputs, training=False)
-        total, count = ops.sum(ops.square(states)), ops.sum(ops.ones_like(states))
-        return [term._replace(weight=1.0 - share), Term(total, count, share)], sums
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
-    trainer, variables, assert_same, monkeypatch
-):
-    plain = trainer("plain")
-    plain.train_epoch()
-    monkeypatch.setitem(OBJECTIVES, "translation", Fading)
-    whole = to_the_end(trainer("whole"))
-    trainer("parts").train_epoch()
-    parts = to_the_end(trainer("parts"))
-    assert_same(variables(whole), variables(parts))
-    assert losses(whole.folder) == losses(parts.folder)
-    assert losses(plain.folder)[0] not in losses(whole.folder)
-    # Validation is neither weighted nor has it other terms.
-    plain.model.set_weights(whole.model.get_weights())
-    expected = whole.evaluate()
-    assert plain.evaluate() == expected
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -88,7 +88,7 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp
     said = finish(start(command))
     assert "repe: " in said and "from epoch 2, step " in said
 
-    assert len(killed.manifest()["starts"]) == 3
+    assert len(killed.manifest().starts) == 3
     assert losses(killed) == losses(alone) and len(losses(alone)) == 2
     one, other = (keras.saving.load_model(run.model) for run in (alone, killed))
     for this, that in zip(one.weights, other.weights, strict=True):
