@@ -325,8 +325,8 @@ def _steady_logits(model, source, target):
     if not change <= CHANGE * largest < np.inf:  # so that NaN fails, too
         raise ValueError(
             "Expected the same finite logits whenever the model is called on the same "
-            f"ids. Received some that differ by {change:.2g}: is something random, kept "
-            "from call to call, or not a number?"
+            f"ids. Received some that differ by {change:.2g}: is something random, not "
+            "a number, or kept from call to call?"
         )
     return logits, largest, bound
 

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class CTranslate2Model:
     """
 
     engine: Any
-    source_pieces: list[str]
+    source_pieces: Sequence[str]
     target_ids: dict[str, int]
     longest_target: int
     padding_matters = False
@@ -176,18 +176,15 @@ class CTranslate2Translator(Translator):
                 f"`reprt export --to ctranslate2` writes them. Received: {error}."
             ) from error
         loaded = ctranslate2().Translator(str(folder), **engine)
-        source, target = (_pieces(folder, side) for side in ("source", "target"))
-        target_ids = {piece: index for index, piece in enumerate(target)}
-        model = CTranslate2Model(loaded, source, target_ids, notes["longest_target"])
-        tokenizers = _tokenizer(folder, "source"), _tokenizer(folder, "target")
+        source, target = (_tokenizer(folder, side) for side in ("source", "target"))
+        model = CTranslate2Model(
+            loaded,
+            source.vocabulary,
+            {piece: index for index, piece in enumerate(target.vocabulary)},
+            notes["longest_target"],
+        )
         asked = {**notes["search"], **search}
-        return cls(model, *tokenizers, notes["max_tokens"], asked)
-
-
-def _pieces(folder, side) -> list[str]:
-    """A vocabulary of CTranslate2, which writes only one of two that are equal."""
-    own = folder / f"{side}_vocabulary.json"
-    return read_json(own if own.exists() else folder / "shared_vocabulary.json")
+        return cls(model, source, target, notes["max_tokens"], asked)
 
 
 def _tokenizer(folder, side) -> Tokenizer:

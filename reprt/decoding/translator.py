@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import reprlib
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -216,10 +215,7 @@ class Translator:
         target = as_array([best], tokenizer.start_id, tokenizer.end_id)
         # The last token of the longest translation is not read again.
         target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
-        with warnings.catch_warnings():
-            # Keras warns of attention over a single word, which an empty one is.
-            warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
-            weights = self.model.attention_weights(ids[None], target)
+        weights = self.model.attention_weights(ids[None], target)
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
             source=tuple(pieces[index] for index in ids),

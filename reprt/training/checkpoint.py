@@ -61,7 +61,9 @@ def save_checkpoint(
         variables: Keras variables by name, such as `by_path` returns.
         state: anything that JSON can hold.
     """
-    arrays = {name: np.asarray(each.numpy()) for name, each in variables.items()}
+    arrays: dict[str, Any] = {
+        name: np.asarray(each.numpy()) for name, each in variables.items()
+    }
     arrays[_STATE] = np.array(json.dumps(state))
     for old in _checkpoints(folder)[:-1]:
         old.unlink()

@@ -168,11 +168,10 @@ class OnTensorFlow:
         self._seed_dropout(replica)
         weights = self._objective.model.trainable_variables
         step = self._optimizer.iterations.value
+        inputs, labels = self._packed(*batch)
         with tf.GradientTape() as tape:
             loss, sums = self._objective.loss(
-                *self._packed(*batch),
-                step,
-                lambda number: replica.all_reduce("SUM", number),
+                inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
             )
             loss = self._optimizer.scale_loss(loss)
         # Dense, because sparse gradients of embeddings would move only some rows.

@@ -372,7 +372,8 @@ class Trainer:
         if self.settings.training.tensorboard and self.folder.writable:
             import tensorflow as tf
 
-            events = tf.summary.create_file_writer(str(self.folder.path / "tensorboard"))
+            place = str(self.folder.path / "tensorboard")
+            events = tf.summary.create_file_writer(place)
             with events.as_default(step=state.epoch):
                 for name, value in row.items():
                     tf.summary.scalar(name, value)

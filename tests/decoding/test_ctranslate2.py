@@ -223,7 +223,7 @@ def test_what_it_does_not_know_is_named(variant, tmp_path):
     sizes = tiny.RECURRENT if name == "recurrent" else tiny.TINY
     model = models.build(name, 20, 20, **{**sizes, **settings})
     translator, told = Translator(model, LETTERS, LETTERS), UNKNOWN_TO_IT[variant]
-    with pytest.raises(ValueError, match=f"{told}\\. CTranslate2 cannot run it: .* Sav"):
+    with pytest.raises(ValueError, match=f"{told}\\. CTranslate2 cannot run it: "):
         export_ctranslate2(translator, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

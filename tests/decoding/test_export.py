@@ -6,7 +6,6 @@ import sys
 
 import keras
 import naive
-import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run

@@ -7,12 +7,11 @@ import pandas
 import pytest
 import tensorflow as tf
 import tiny_run
-from naive import END, START
+from naive import END
 
 import reprt
 from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.spacing import detokenised
-from reprt.decoding.beam_search import BeamSearch
 from reprt.decoding.translator import Translation, Translator
 
 SENTENCES = ["o homem sabe", "", "a casa", "ele não sabe que a casa é grande.", "e"]

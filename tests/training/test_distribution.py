@@ -17,7 +17,6 @@ import tensorflow as tf
 from tiny import VOCABULARY, Lines, one_vocabulary
 from variants import COMPARED
 
-from reprt.data import pack
 from reprt.data.encoding import encode
 from reprt.lab.folder import RunFolder
 from reprt.losses import MaskedCrossentropy
@@ -144,13 +143,7 @@ def fit(folder, settings):
     plain.build()
     plain.set_weights(model.get_weights())
     results["right"] = float(MaskedCrossentropy()(data[1], plain(data[0])))
-    np.savez(folder / "fit.npz", *model.get_weights())
-    # Last, for it moves the weights where it succeeds.
-    try:
-        model.fit(dataset.map(pack), shuffle=False, verbose=0)
-    except tf.errors.InvalidArgumentError as error:
-        results["packed"] = str(error)
-    (folder / "fit.json").write_text(json.dumps(results))
+    write(folder, "fit", model, results)
 
 
 @pytest.fixture(scope="module")
@@ -213,9 +206,3 @@ def test_fit_under_a_strategy_gives_the_weights_and_the_loss_of_one(runs):
     assert two["fit"] == pytest.approx(one["fit"], abs=1e-5)
     for each in (one, two):
         assert each["evaluate"] == pytest.approx(each["right"], abs=1e-5)
-
-
-def test_fit_with_several_replicas_stops_at_packed_batches(runs):
-    """Keras would average the tensors of its replicas, and cannot."""
-    assert "packed" not in results(runs[1], "fit")
-    assert "AddN" in results(runs[2], "fit")["packed"]
