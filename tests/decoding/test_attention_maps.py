@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -163,17 +162,6 @@ def test_any_token_can_be_drawn(make, tmp_path, pictures, tokens):
     maps = make(tokens, tokens, 1, 2, translation=" ".join(tokens))
     draw(maps, tmp_path / "maps.png")
     assert max(pictures[0].get_size_inches()) < 30
-
-
-def test_nothing_half_written_is_left(make, tmp_path):
-    maps = make(["um"], ["one"], 1, 1)
-    for write in (draw, write_page):
-        (tmp_path / "file").write_text("an older one")
-        assert write(maps, str(tmp_path / "file")) == tmp_path / "file"
-        assert [path.name for path in tmp_path.iterdir()] == ["file"]
-        assert (tmp_path / "file").read_bytes() != b"an older one"
-        assert write(maps, tmp_path / "new" / "file").exists()
-        shutil.rmtree(tmp_path / "new")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The page in a browser, where there is one: Chromium, driven by the address."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -116,42 +115,6 @@ def test_the_address_chooses_kind_layer_head_view_and_threshold(maps, visit):
 
     dom = visit("kind=none&layer=9&head=9&mode=3d&threshold=-1&length=2&%")
     assert captions(dom) == ["head 1", "head 2", "head 3"] and "2 of 2" in dom
-
-
-@pytest.mark.parametrize(
-    "opened, left",
-    [
-        ("figures()[1].querySelector('svg').dispatchEvent(click())", "back().click()"),
-        ("figures()[1].querySelector('a').click()", "history.back()"),
-        ("press(figures()[1], 'Enter')", "press(document.activeElement, 'Escape')"),
-        ("press(figures()[1], 'Enter')", "press(document.body, 'Escape')"),
-    ],
-)
-def test_a_head_is_enlarged_and_left_again(maps, visit, opened, left):
-    """By click or key; the keys go on where they were."""
-    script = f"""
-    const figures = () => document.querySelectorAll("figure");
-    const back = () => document.querySelector(".back");
-    const click = () => new MouseEvent("click", {{ bubbles: true }});
-    const press = (element, key) => element.dispatchEvent(
-      new KeyboardEvent("keydown", {{ key, bubbles: true, cancelable: true }}));
-    const seen = [], look = () => seen.push(
-      [...figures()].map((each) => +each.querySelector("svg").getAttribute("width")),
-      [...figures()].indexOf(document.activeElement), location.hash);
-    (async () => {{
-      const arrival = () => new Promise((go) => setTimeout(go, 100));
-      look(); {opened}; await arrival(); look(); {left}; await arrival(); look();
-      document.title = JSON.stringify(seen);
-    }})();
-    """
-    dom = visit("kind=cross&layer=1&head=all&mode=heat&threshold=0", script)
-    [title] = re.findall("<title>(.*)</title>", dom)
-    before, _, all_heads, large, focus, one, after, again, left = json.loads(
-        title.replace("&amp;", "&")
-    )
-    assert len(before) == 3 and before == after and all_heads == left
-    assert one == all_heads.replace("all", "2") and large[0] > max(before)
-    assert (focus, again) == (0, 1)
 
 
 def test_tokens_are_text_in_their_own_direction(visit):

@@ -32,17 +32,6 @@ def test_the_weight_of_the_source_is_resumed_exactly(
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
-    usual = to_the_end(trainer("usual", epochs=1))
-    scaled = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
-    to_the_end(scaled)
-    assert_same(usual.model.get_weights(), scaled.model.get_weights(), 1e-5)
-    assert losses(scaled.folder)[0]["step"] == 3
-    again = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
-    assert_same(again.model.get_weights(), scaled.model.get_weights())
-
-
-@pytest.mark.usefixtures("eagerly")
 def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeypatch):
     logs, readings = [], []
     for seconds in (0.0, 1e9):
