@@ -15,7 +15,7 @@ from reprt.data.packing import GROUPS, pack
 from reprt.training.objective import Objective
 from reprt.training.workers import several_workers
 
-# Each replica has a dataset of its own, read on the host.
+# Each replica has its own dataset, read on the host.
 PER_REPLICA = tf.distribute.InputOptions(
     experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
     experimental_fetch_to_device=False,

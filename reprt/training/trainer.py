@@ -28,7 +28,7 @@ from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3
-# The device computes ahead: its sums are read once in so many seconds or steps.
+# The device computes ahead: its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
 

@@ -118,19 +118,6 @@ def test_the_teacher_forced_loss_is_keras_own(variant):
     assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("variant, longest", [("repe", 10), ("baseline", 20)])
-def test_targets_as_long_as_the_model_can_read_have_a_loss(variant, longest):
-    model = build(variant, max_length=longest)
-    split = split_of([(4, longest + 1), (3, 5)])
-    losses = [
-        naive.losses(naive.Reader(model), source, target)
-        for source, target in zip(split.source, split.target)
-    ]
-    loss = prefix_loss(model, split)
-    assert loss.tokens == longest + 4
-    assert loss.total == pytest.approx(sum(map(sum, losses)), rel=1e-4)
-
-
 class Perfect:
     """A translator that knows the references."""
 

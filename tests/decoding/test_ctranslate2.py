@@ -7,6 +7,7 @@ import keras
 import naive
 import numpy as np
 import pytest
+import tensorflow as tf
 import tiny
 import variants
 
@@ -17,6 +18,7 @@ from reprt.data.tokenizers.bpe import BPESettings
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.ctranslate2_export import export_ctranslate2
 from reprt.decoding.ctranslate2_translator import CTranslate2Translator
+from reprt.decoding.export import ExportedTranslator
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.training.settings import TextSettings
@@ -186,7 +188,12 @@ def test_a_run_is_exported_with_its_vocabularies(run, briefly, tmp_path, capsys)
         assert [one.text for one in found] == [one.text for one in expected]
         assert [one.notes for one in found] == [one.notes for one in expected]
         assert len({one.text for one in found}) > 4
+        exported = ExportedTranslator(ours)(tf.constant(OF_RUN)).numpy()
+        assert [text.decode() for text in exported] == [one.text for one in expected]
     assert any("the first 9 of" in str(one.notes) for one in found)
+    assert "the vocabulary lacks 1 words or signs" in found[4].notes
+    attended = ours.attention(OF_RUN[0])
+    assert (attended.source[0], attended.target[0]) == ("<pt>", "<en>")
 
     before = sorted(path.name for path in place.iterdir())
     assert main(command) == 2
