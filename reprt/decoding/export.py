@@ -1,5 +1,6 @@
 """A trained model for use without this package: strings in, strings out."""
 
+import contextlib
 from pathlib import Path
 
 import keras
@@ -90,6 +91,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
                 f"Expected a folder without {path.name}. Received {folder}, which has "
                 "one. Choose another --out, or remove it."
             )
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         with whole_folder(saved_model) as made, whole_file(model) as file:
             tf.saved_model.save(ExportedTranslator(translator), str(made))
@@ -97,6 +99,9 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         # TensorFlow and HDF5 have errors of their own for what the system refuses.
         model.unlink(missing_ok=True)  # it gets its name before the folder does
+        for each in new:
+            with contextlib.suppress(OSError):
+                each.rmdir()
         reason = str(error).splitlines()[0]
         raise OSError(f"The export cannot be written to {folder}: {reason}") from error
     return saved_model, model

@@ -123,6 +123,11 @@ class CosineSettings(Settings):
                 f"Expected 'floor' to be at most 'peak', {self.peak}. Received: "
                 f"{self.floor}."
             )
+        if self.steps is not None and self.steps <= self.warmup_steps:
+            raise ValueError(
+                f"Expected 'steps' to be more than 'warmup_steps', {self.warmup_steps}."
+                f" Received: {self.steps}."
+            )
         return self
 
 

@@ -137,16 +137,6 @@ def test_nothing_is_exported_over_another_export(runs, exported):
     assert contents(folder) == before
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(runs, tmp_path, monkeypatch):
-    def full(*_):
-        raise tf.errors.ResourceExhaustedError(None, None, "No space left\nor so")
-
-    monkeypatch.setattr(tf.saved_model, "save", full)
-    with pytest.raises(OSError, match="cannot be written to .*: No space left$"):
-        export(Translator.load(runs["repe"]), tmp_path / "new")
-    assert not contents(tmp_path)
-
-
 def test_what_no_graph_can_hold_is_refused(runs, tmp_path, monkeypatch):
     translator = Translator.load(runs["repe"])
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
