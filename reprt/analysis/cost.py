@@ -19,16 +19,10 @@ class Cost:
         parameters: all of them.
         parameters_without_tables: those whose shape does not depend on a vocabulary.
         train_source_tokens: source tokens that were read in all epochs.
-        train_target_tokens: target inputs, alike.
+        train_target_tokens: the same for target inputs.
         train_flops: floating-point operations of the matrix products, those of the
             forward pass three times.
-        train_seconds: time spent on training alone; None if it was not measured.
-
-    Example:
-
-    >>> cost = Cost(12, 10, 300, 200, 24_000, train_seconds=2.0)
-    >>> cost.flops_by_parameters, cost.flops_per_second
-    (30000, 12000.0)
+        train_seconds: time spent on training only; None if it was not measured.
     """
 
     parameters: float
@@ -87,9 +81,6 @@ def parameters_without_tables(model) -> int:
     """Returns how many parameters have a shape that no vocabulary decides.
 
     Left out are the tables that embed tokens and what scores tokens.
-
-    Args:
-        model: a `TranslationModel` with its weights made.
 
     Example:
 

@@ -105,8 +105,6 @@ def prefix_loss(
         split: the sentences.
         batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
         progress: called with how far the work is.
-
-    Example: see `teacher_forced_loss`.
     """
     crossentropy = MaskedCrossentropy()
 
@@ -143,26 +141,11 @@ def prefix_loss(
             counts[chosen] += labels != 0
         done += len(chosen)
         progress(f"prefix loss of {done}/{len(split)} sentences")
-    means = sum(
-        len(losses[start : start + batch_size])
-        * losses[start : start + batch_size].sum()
-        / counts[start : start + batch_size].sum()
-        for start in range(0, len(split), batch_size)
-    )
-    return Loss(float(losses.sum()), int(counts.sum()), float(means / len(split)))
-
-
-@dataclasses.dataclass(frozen=True)
-class ScoredTranslations:
-    """A translated split.
-
-    Attributes:
-        translations: in the order of the split, words joined by spaces.
-        scores: BLEU and chrF.
-    """
-
-    translations: Sequence[str]
-    scores: Sequence[Score]
+    parts = np.arange(0, len(split), batch_size)
+    sizes = np.diff([*parts, len(split)])
+    means = np.add.reduceat(losses, parts) / np.add.reduceat(counts, parts)
+    mean = float(np.average(means, weights=sizes))
+    return Loss(float(losses.sum()), int(counts.sum()), mean)
 
 
 def translation_scores(
@@ -172,8 +155,10 @@ def translation_scores(
     references: Sequence[str],
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
-) -> ScoredTranslations:
+) -> tuple[Sequence[str], list[Score]]:
     """Translates a split and compares it with its references.
+
+    Returns the translations, words joined by spaces, and their BLEU and chrF.
 
     Args:
         translator: the model with its vocabularies and its search.
@@ -195,7 +180,7 @@ def translation_scores(
         lowercase=not tokenizer.keeps_case,
         language=language,
     )
-    return ScoredTranslations(translations, scored)
+    return translations, scored
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,7 +237,7 @@ def evaluate(
     model = translator.model
     teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
     prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
-    found = timed(
+    _, found = timed(
         "translation",
         translation_scores,
         translator,
@@ -262,4 +247,4 @@ def evaluate(
         progress,
         language,
     )
-    return Evaluation(len(split), teacher, prefix, found.scores, seconds)
+    return Evaluation(len(split), teacher, prefix, found, seconds)

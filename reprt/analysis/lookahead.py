@@ -25,7 +25,7 @@ DERIVATIVE = 1e-6
 # truncation has its own bound, by the coarsest precision that the model computes in.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
-# This many times the median of all |logits| is a mask's constant, not another scale.
+# This many times the median of all |logits| is a mask's constant.
 MASK = 1e3
 # Padding, unknown, start and end, as in `reprt.data`; other vocabularies have as many.
 RESERVED_IDS = 4
@@ -43,10 +43,9 @@ class Audit:
     Attributes:
         name: the model's name.
         largest_logit: the largest |logit|, the scale of all changes. Logits beyond a
-            thousand times their median are left out, as constants of a mask. Their
-            changes are shown on this scale too, as parts of their own size.
+            thousand times their median are a mask's constants, and are clipped.
         perturbation: `[t, u]` is the largest change of the logits at position t when
-            token u alone is replaced.
+            only token u is replaced.
         truncation: `[t]` is the largest change of the logits at position t when the
             target ends there, as it does in search; None if not available.
         gradient: `[t, u]` is the largest derivative of a random mix of the logits at
@@ -101,7 +100,7 @@ class Audit:
                 "target token after its own position.\n"
                 "Its teacher-forced loss is what search will see."
             )
-        lines = [
+        findings = [
             f"- {method} ({meaning}): {self._finding(method)}."
             for method, meaning in METHODS.items()
         ]
@@ -109,14 +108,14 @@ class Audit:
             "Positions and tokens are counted from 1. The largest logit is "
             f"{self.largest_logit:.2g}."
         )
-        return "\n".join([verdict, *lines, *self.notes, counted])
+        return "\n".join([verdict, *findings, *self.notes, counted])
 
     def _finding(self, method) -> str:
         if method in self.unavailable:
             return f"not available: {self.unavailable[method]}"
         sizes, offending = self._later(method), self._offending(method)
-        tolerance = self.tolerance[method]
         if not offending:
+            tolerance = self.tolerance[method]
             return f"at most {sizes.max():.2g}, where {tolerance:.2g} may be rounding"
         later = " or later" if method == "truncation" else ""
         shown = ", ".join(
@@ -144,10 +143,9 @@ def audit(
     truncation allows for changes up to 1e-4 of the largest |logit|, 1e-2 in float16 or
     on a GPU and 8e-2 in bfloat16.
 
-    It misses a dependence behind weights that are zero, as some are before training,
-    and one that only other or longer sentences show. Audit a trained model. Sentences
-    of a batch must not depend on each other: it would say that such a model looks
-    ahead.
+    Audit a trained model: behind weights that are zero, as some are at first, no
+    dependence is seen. Sentences of a batch must not depend on each other: such a model
+    is said to look ahead.
 
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
@@ -161,14 +159,10 @@ def audit(
             built for, or else 12.
         seed: of the random sentences.
 
-    Returns:
-        An `Audit`.
-
     Raises:
-        ValueError: if the model cannot be called so or returns something else; if its
-            logits are not finite, differ from call to call or depend on no target
-            token; if a vocabulary's size is unknown, or the target's too small for
-            `length` different tokens.
+        ValueError: if the model cannot be called so; if its logits are not finite,
+            differ from call to call or depend on no target token; if a vocabulary's
+            size is unknown, or too small for `length` different tokens.
 
     Example: the published model sees ahead, its variant with prefix statistics does
     not.
@@ -187,44 +181,34 @@ def audit(
             f"Received: {model!r}, of type {type(model).__name__}."
         )
     sources, targets = _lengths(model, length)
-    if targets < 3:
-        raise ValueError(
-            f"Expected a target of at least 3 tokens. Received: length={targets}."
-        )
     source_vocab_size = source_vocab_size or getattr(model, "source_vocab_size", None)
     target_vocab_size = target_vocab_size or getattr(model, "target_vocab_size", None)
-    if source_vocab_size is None:
+    if not source_vocab_size:
         raise ValueError(
             "Expected `source_vocab_size`, as the model has no attribute of that name. "
             "Give it as an argument: the number of source ids, padding included."
         )
-    if target_vocab_size is None:
+    if not target_vocab_size:
         # Any vocabulary has an id 1.
         ones = np.ones((1, sources), "int32"), np.ones((1, targets), "int32")
         target_vocab_size = _logits(model, *ones).shape[-1]
+    if targets < 3 or target_vocab_size < 2 + targets:
+        raise ValueError(
+            "Expected a target of at least 3 tokens, and a vocabulary of padding, as "
+            "many different tokens and one to put in their place. Received: "
+            f"length={targets}, target_vocab_size={target_vocab_size}."
+        )
 
     generator = np.random.default_rng(seed)
     ids = generator.permutation(_real_ids(target_vocab_size, 1 + targets))
-    if len(ids) <= targets:
-        raise ValueError(
-            f"Expected a target vocabulary of at least {2 + targets} ids: padding, "
-            f"{targets} tokens that all differ and one to put in their place. Received "
-            f"{target_vocab_size}; give a smaller `length`, at least 3."
-        )
-    if source_vocab_size < 2:
-        raise ValueError(
-            "Expected a source vocabulary of at least 2 ids, padding among them. "
-            f"Received: {source_vocab_size}."
-        )
     target, others = ids[:targets], ids[targets:][:REPLACEMENTS]
     # No id of the target, where possible, because its lookups are found by their ids.
     ids = _real_ids(source_vocab_size, 1 + targets)
-    source = generator.choice(
-        ids if np.isin(ids, target).all() else np.setdiff1d(ids, target), sources
-    )
+    apart = np.setdiff1d(ids, target)
+    source = generator.choice(apart if len(apart) else ids, sources)
 
-    logits, largest, shares = _steady_logits(model, source, target)
-    perturbation = _perturbation(model, source, target, others, logits, shares)
+    logits, largest, bound = _steady_logits(model, source, target)
+    perturbation = _perturbation(model, source, target, others, logits, bound)
     tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
     if perturbation.max() <= tolerance["perturbation"]:
         raise ValueError(
@@ -235,7 +219,7 @@ def audit(
 
     truncation, gradient = None, None
     try:
-        truncation = _truncation(model, source, target, shares)
+        truncation = _truncation(model, source, target, bound)
         tolerance["truncation"] = _cut_rounding(model) * largest
     except _Unavailable as reason:
         unavailable["truncation"] = str(reason)
@@ -267,31 +251,17 @@ class _Unavailable(Exception):
 
 
 def _lengths(model, length):
-    """Sources and targets: those that the model is built for, or `length`'s."""
-    inputs = getattr(model, "_inputs_struct", None)  # a functional model's
-    if isinstance(inputs, dict):
-        raise ValueError(
-            "Expected a model called on the pair (source_ids, target_ids). Received "
-            f"{model.name!r}, called on a dictionary of {', '.join(inputs)}: wrap it "
-            "in a model that takes the pair."
-        )
+    """Sources and targets: `length`'s, or else those that the model is built for."""
     # Different from each other, so that inputs in the wrong order are noticed.
-    usual = AUDITED_TOKENS if length is None else length
-    lengths = [usual + 2, usual]
-    if length is None:
-        lengths[0] = min(lengths[0], getattr(model, "longest_source", math.inf))
-        longest = min(getattr(model, "longest_target", math.inf), lengths[0] - 1)
-        lengths[1] = min(usual, longest)
-    if isinstance(inputs, list | tuple) and len(inputs) == 2:
-        for side, ids in enumerate(inputs):
-            if len(ids.shape) == 2 and ids.shape[1] is not None:
-                lengths[side] = ids.shape[1]
-    if length not in (None, lengths[1]):
-        raise ValueError(
-            f"Expected a length of {lengths[1]}, which {model.name!r} is built for. "
-            f"Received: {length}."
-        )
-    return lengths
+    if length is not None:
+        return length + 2, length
+    sources = min(AUDITED_TOKENS + 2, getattr(model, "longest_source", math.inf))
+    longest = min(sources - 1, getattr(model, "longest_target", math.inf))
+    lengths = sources, min(AUDITED_TOKENS, longest)
+    fixed = getattr(model, "inputs", ())  # a functional model's
+    if len(fixed) != 2:
+        return lengths
+    return [ids.shape[1] or usual for ids, usual in zip(fixed, lengths)]
 
 
 def _real_ids(vocab_size, enough):
@@ -345,59 +315,42 @@ def _pairs(source, target):
 
 
 def _steady_logits(model, source, target):
-    """The pair's logits, and what `_scale` says of them."""
+    """The pair's logits, the largest but for a mask's constants, and their bound."""
     batch = _pairs(source, target)
     logits, again = _logits(model, *batch), _logits(model, *batch)
-    if not np.isfinite(logits).all():
+    sizes = np.abs(logits[0])
+    bound = MASK * np.median(sizes) or np.inf  # a median of zero has no multiples
+    largest = float(sizes[sizes <= bound].max())
+    change = _change(logits, again, bound).max()
+    if not change <= CHANGE * largest < np.inf:  # so that NaN fails, too
         raise ValueError(
-            f"Expected finite logits. Received {np.sum(~np.isfinite(logits[0]))} of "
-            f"{logits[0].size} that are infinite or not a number."
+            "Expected the same finite logits whenever the model is called on the same "
+            f"ids. Received some that differ by {change:.2g}: is something random, not "
+            "a number, or kept from call to call?"
         )
-    largest, shares = _scale(logits[0])
-    change = _change(logits, again, shares).max()
-    if change > CHANGE * largest:
-        raise ValueError(
-            "Expected the same logits whenever the model is called on the same ids. "
-            f"Received some that differ by {change:.2g}: is something random, or kept "
-            "from call to call?"
-        )
-    return logits, largest, shares
+    return logits, largest, bound
 
 
-def _scale(logits):
-    """The largest |logit| but for a mask's constants, and each one's share of change.
-
-    Rounding grows with the number that is rounded, so changes of these constants count
-    for as much less as they are larger.
-    """
-    sizes = np.abs(logits)
-    most = MASK * np.median(sizes)
-    # A median of zero has no multiples.
-    largest = float(sizes[sizes <= most].max() if most else sizes.max())
-    shares = np.divide(largest, sizes, out=np.ones_like(sizes), where=sizes > largest)
-    return largest, shares
+def _change(logits, others, bound):
+    """The largest over the vocabulary; a change to NaN is the largest."""
+    logits, others = (np.clip(each, -bound, bound) for each in (logits, others))
+    with np.errstate(invalid="ignore"):  # infinities less infinities
+        return np.nan_to_num(np.abs(logits - others), nan=np.inf).max(-1)
 
 
-def _change(logits, others, shares):
-    """The largest over the vocabulary; a change to infinity or NaN is the largest."""
-    with np.errstate(invalid="ignore"):
-        change = (np.abs(logits - others) * shares).max(-1)
-    return np.where(np.isfinite(change), change, np.inf)
-
-
-def _perturbation(model, source, target, others, logits, shares):
+def _perturbation(model, source, target, others, logits, bound):
     # Each row is held against the same row of a batch of the same shape, so that only
     # the tokens differ and not the order of any sum.
     found = np.zeros((len(target), len(target)), "float32")
     for other in others:
         sources, replaced = _pairs(source, target)
         np.fill_diagonal(replaced, other)
-        change = _change(_logits(model, sources, replaced), logits, shares)
+        change = _change(_logits(model, sources, replaced), logits, bound)
         np.maximum(found, change.T, out=found)
     return found
 
 
-def _truncation(model, source, target, shares):
+def _truncation(model, source, target, bound):
     whole = _logits(model, source[None], target[None])[0]
     try:
         cut = [
@@ -407,17 +360,16 @@ def _truncation(model, source, target, shares):
     except ValueError as error:
         raised = _in_short(error.__cause__ or error)
         raise _Unavailable(f"the model takes no shorter target ({raised})") from error
-    return _change(np.stack(cut), whole, shares)
+    return _change(np.stack(cut), whole, bound)
 
 
 def _cut_rounding(model):
     kinds = {layer.compute_dtype for layer in model._flatten_layers()}
-    # The other backends do not name their devices.
+    # PyTorch does not name its devices.
     names = keras.backend.backend() in ("tensorflow", "jax")
     devices = keras.distribution.list_devices() if names else ["unknown"]
     if not all(name.startswith("cpu") for name in devices):
-        # What GPUs make of float32 in products, by default.
-        kinds.add("tensorfloat32")
+        kinds.add("tensorfloat32")  # of a GPU's products of float32, by default
     return max(CUT.get(kind, CUT_FLOAT32) for kind in kinds)
 
 
@@ -431,8 +383,7 @@ def _gradient(model, source, target, generator):
         raise _Unavailable("it takes Keras' TensorFlow backend")
     import tensorflow as tf
 
-    length = len(target)
-    lookups: list[tuple[np.ndarray, tf.Tensor]] = []
+    lookups: list[tuple[dict[int, int], tf.Tensor]] = []
 
     def recorded(look_up):
         def call(ids, *args, **kwargs):
@@ -440,7 +391,8 @@ def _gradient(model, source, target, generator):
             # Inside a tf.function there is nothing to look at.
             if not tf.is_symbolic_tensor(vectors):
                 tape.watch(vectors)
-                lookups.append((ops.convert_to_numpy(ids), vectors))
+                if places := _places(ops.convert_to_numpy(ids), target):
+                    lookups.append((places, vectors))
             return vectors
 
         return call
@@ -453,32 +405,25 @@ def _gradient(model, source, target, generator):
                     mock.patch.object(layer, "call", recorded(layer.call))
                 )
         logits = tf.cast(_call(model, *_pairs(source, target)), tf.float32)
-        # Row t of the batch is asked for position t alone: one pass for all. The
+        # Row t of the batch is only asked for position t: one pass for all. The
         # derivative of a random mix is 0 only where those of all logits are.
         mix = generator.normal(size=logits.shape[-1]).astype("float32")
         total = tf.reduce_sum(tf.einsum("ttv->tv", logits) * mix)
 
-    found = np.zeros((length, length), "float32")
-    known = [(_places(ids, target), vectors) for ids, vectors in lookups]
-    known = [(places, vectors) for places, vectors in known if places]
-    if not known:
+    if not lookups:
         raise _Unavailable(
             "no keras.layers.Embedding layer was seen looking up the target"
         )
-    try:
-        gradients = tape.gradient(total, [vectors for _, vectors in known])
-    except Exception as error:  # someone else's operation may fail in any way
-        raise _Unavailable(f"{type(error).__name__}: {error}") from error
-    for (places, _), gradient in zip(known, gradients, strict=True):
-        if gradient is None:
-            continue
+    found = np.zeros((len(target), len(target)), "float32")
+    gradients = tape.gradient(
+        total, [vectors for _, vectors in lookups], unconnected_gradients="zero"
+    )
+    for (places, _), gradient in zip(lookups, gradients, strict=True):
         sizes = np.abs(tf.cast(tf.convert_to_tensor(gradient), tf.float32)).max(-1)
         for column, u in places.items():
             np.maximum(found[:, u], sizes[:, column], out=found[:, u])
-    if not np.isfinite(found).all():
-        raise _Unavailable("some derivatives are infinite or not a number")
-    if not found.any():
-        raise _Unavailable("no derivative reaches the target's embeddings")
+    if not 0 < found.max() < np.inf:  # so that NaN fails, too
+        raise _Unavailable("the target's embeddings have no finite derivatives")
     return found
 
 

@@ -26,7 +26,6 @@ TITLES = {
     "cross": "Cross attention, from the target (rows) to the source (columns)",
     "sequence": "Self-attention of source and target, one sequence",
 }
-TOLERANCE = 1e-3  # by which rounding may take a weight past 1
 
 
 # Arrays have no single truth value, as equality and a hash would need.
@@ -51,8 +50,7 @@ class AttentionMaps:
             S + T)`.
 
     Raises:
-        ValueError: if there is no token or no kind, an array does not have its shape,
-            or something in it is no weight.
+        ValueError: if an array does not have its shape.
 
     Example:
 
@@ -82,18 +80,17 @@ class AttentionMaps:
     sequence: np.ndarray | None = None
 
     def __post_init__(self):
-        for side in ("source", "target"):
-            object.__setattr__(self, side, tuple(getattr(self, side)))
-            if not getattr(self, side):
-                raise ValueError(f"Expected `{side}` to have tokens. Received: none.")
-        if not self.kinds:
-            raise ValueError(
-                f"Expected weights of some of the kinds {tuple(SIDES)}. Received: none."
-            )
         for kind in self.kinds:
             weights = np.asarray(getattr(self, kind), "float32")
             object.__setattr__(self, kind, weights)
-            self._check(kind, weights)
+            # Layers and heads of all kinds are those of the first.
+            leading = getattr(self, self.kinds[0]).shape[:2]
+            expected = (*leading, *map(len, self.tokens(kind)))
+            if weights.shape != expected:
+                raise ValueError(
+                    f"Expected `{kind}` to have the shape (layers, heads, queries, "
+                    f"keys), here {expected}. Received: {weights.shape}."
+                )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -104,24 +101,6 @@ class AttentionMaps:
     def both(self) -> Sequence[str]:
         """The tokens of source and target, one after the other."""
         return (*self.source, *self.target)
-
-    def _check(self, kind, weights):
-        # Layers and heads of all kinds are those of the first.
-        first = getattr(self, self.kinds[0])
-        leading = first.shape[:2] if first.ndim == 4 else ("N", "H")
-        expected = (*leading, *(len(tokens) for tokens in self.tokens(kind)))
-        if weights.shape != expected or 0 in expected:
-            raise ValueError(
-                f"Expected `{kind}` to have the shape (layers, heads, queries, keys), "
-                f"here ({', '.join(map(str, expected))}), none of them 0. Received: "
-                f"{weights.shape}."
-            )
-        low, high = weights.min(), weights.max()
-        if not (low >= 0 and high <= 1 + TOLERANCE):  # so that NaN fails, too
-            raise ValueError(
-                f"Expected the weights of `{kind}` to lie between 0 and 1. Received: "
-                f"weights from {low} to {high}."
-            )
 
     def tokens(self, kind: str) -> tuple[Sequence[str], Sequence[str]]:
         """The queries and the keys of one of the kinds."""
@@ -140,13 +119,7 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
     Args:
         maps: the weights to show.
-        path: the file to write.
-
-    Returns:
-        The path.
-
-    Raises:
-        OSError: if the file cannot be written.
+        path: the file to write, which is returned.
 
     Example:
 
@@ -175,25 +148,16 @@ def draw(
 
     Args:
         maps: the weights to show.
-        path: the file to write.
+        path: the file to write, which is returned.
         kind: one of `maps.kinds`; the last of them by default.
         layer: the layer, counted from 0; the last one by default.
 
-    Returns:
-        The path.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
-        OSError: if the file cannot be written.
-
     Example:
 
-    >>> import tempfile, numpy as np
+    >>> import numpy as np
     >>> one = np.ones((1, 1, 1, 1))
     >>> maps = AttentionMaps(["olá"], ["[START]"], "olá", "hello", "repe", cross=one)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     draw(maps, f"{folder}/attention.png").name
-    'attention.png'
+    >>> draw(maps, "attention.png")  # doctest: +SKIP
     """
     # Not pyplot: nobody's figures, styles or windows are touched.
     from matplotlib.figure import Figure
@@ -201,13 +165,10 @@ def draw(
     kind = kind or maps.kinds[-1]
     weights, (queries, keys) = getattr(maps, kind)[layer], maps.tokens(kind)
     cell = min(0.2, 8 / max(len(queries), len(keys)))  # inches of a token
-    font = min(8, 45 * cell)
-    label_x, label_y = (max(map(len, side)) * font / 100 for side in (keys, queries))
-    width, height = (1 + cell * len(side) for side in (keys, queries))
-    size = 1.5 + label_y + len(weights) * width, 1.5 + label_x + height
-    figure = Figure(size, layout="constrained")
+    text = {"fontsize": min(8, 45 * cell), "parse_math": False}  # dollars are dollars
+    width, height = (2 + cell * len(side) for side in (keys, queries))
+    figure = Figure((len(weights) * width, 1 + height), layout="constrained")
     row = figure.subplots(1, len(weights), squeeze=False)[0]
-    text = {"fontsize": font, "parse_math": False}  # dollars are dollars
     for head, axes in enumerate(row):
         image = axes.imshow(weights[head], cmap="magma_r", vmin=0, vmax=1)
         axes.set_title(f"head {head + 1}", fontsize=8)

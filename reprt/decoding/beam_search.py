@@ -86,14 +86,13 @@ class BeamSearch:
         end_id: the id that ends one.
         beam_size: hypotheses of each sentence. Defaults to 1.
         length_penalty: the exponent above. Defaults to 0.6, as in the original
-            Transformer; 0 ranks by probability alone.
+            Transformer; 0 ranks only by probability.
         max_tokens: longest translation, its end included. Defaults to the sentence's
             own length plus 50, as in the original Transformer.
 
     Raises:
-        ValueError: for a beam size, limit or length penalty out of its range, or a
-            start or end that is padding or no piece of the target; when called, for
-            sources longer than the model's `max_length`.
+        ValueError: for an argument out of its range; when called, for sources longer
+            than the model's `max_length`.
         ArithmeticError: when called, if the model's weights are not finite.
 
     Example:
@@ -115,31 +114,18 @@ class BeamSearch:
         length_penalty=LENGTH_PENALTY,
         max_tokens=None,
     ):
-        for name, number in (("beam_size", beam_size), ("max_tokens", max_tokens)):
-            if number is not None and number < 1:
-                raise ValueError(
-                    f"Expected `{name}` to be at least 1. Received: {name}={number}."
-                )
-        if length_penalty < 0:
-            raise ValueError(
-                "Expected `length_penalty` not to be negative. Received: "
-                f"length_penalty={length_penalty}."
-            )
-        for name, number, most in (
-            ("beam_size", beam_size, MOST_BEAMS),
-            ("length_penalty", length_penalty, STEEPEST_PENALTY),
+        ids = PAD_ID + 1, model.target_vocab_size - 1
+        for name, number, least, most in (
+            ("start_id", start_id, *ids),
+            ("end_id", end_id, *ids),
+            ("beam_size", beam_size, 1, MOST_BEAMS),
+            ("length_penalty", length_penalty, 0, STEEPEST_PENALTY),
+            ("max_tokens", 1 if max_tokens is None else max_tokens, 1, math.inf),
         ):
-            if not number <= most:  # so that NaN fails, too
+            if not least <= number <= most:  # so that NaN fails, too
                 raise ValueError(
-                    f"Expected `{name}` to be at most {most}. Received: "
+                    f"Expected `{name}` to lie between {least} and {most}. Received: "
                     f"{name}={number}."
-                )
-        for name, token in (("start_id", start_id), ("end_id", end_id)):
-            if not PAD_ID < token < model.target_vocab_size:
-                raise ValueError(
-                    f"Expected `{name}` to be above {PAD_ID}, which is padding, and "
-                    f"below the model's {model.target_vocab_size} target pieces. "
-                    f"Received: {name}={token}."
                 )
         self.model = model
         self.start_id = start_id
@@ -147,9 +133,8 @@ class BeamSearch:
         self.beam_size = beam_size
         self.length_penalty = length_penalty
         self.max_tokens = max_tokens
-        never = np.zeros(model.target_vocab_size, "float32")
-        never[[PAD_ID, start_id]] = -np.inf
-        self._never = never
+        self._never = np.zeros(model.target_vocab_size, "float32")
+        self._never[[PAD_ID, start_id]] = -np.inf
         self._encode = compiled(
             lambda ids: model.encode(ids, training=False), model, [IDS], often=False
         )
@@ -184,7 +169,12 @@ class BeamSearch:
         while len(rows):
             if (taken := int(position)) == capacity:
                 more = more_room(taken, most)
-                beams, prefixes = _extended(beams, more), prefixes.extended(more)
+                room = ((0, 0), (0, 0), (0, more))
+                beams = beams._replace(
+                    tokens=ops.pad(beams.tokens, room),
+                    ended_tokens=ops.pad(beams.ended_tokens, room),
+                )
+                prefixes = prefixes.extended(more)
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
@@ -223,13 +213,11 @@ class BeamSearch:
             yield from zip(batches, pool.map(searched, batches))
 
     def most_tokens(self, source_tokens):
-        """Returns the most tokens that translations of so long sources may have."""
-        limits = source_tokens + EXTRA_TOKENS
-        if self.max_tokens is not None:
-            # The model's own limit comes first: a larger number may be no int32.
-            most = min(self.max_tokens, self.model.longest_target)
-            limits = ops.full_like(source_tokens, most)
-        return ops.minimum(limits, self.model.longest_target)
+        """Returns the most tokens that translations of sources this long may have."""
+        most = self.model.longest_target
+        if self.max_tokens is None:
+            return ops.minimum(source_tokens + EXTRA_TOKENS, most)
+        return ops.full_like(source_tokens, min(self.max_tokens, most))
 
     def start(self, source_ids, capacity, encode=None):
         """Returns beams and prefixes of an encoded source, before the first step.
@@ -259,15 +247,12 @@ class BeamSearch:
         return beams, prefixes
 
     def run(self, beams: _Beams, prefixes, position, ends):
-        """Takes one step after the other.
+        """Takes one step after the other; returns beams, prefixes and position.
 
         Args:
             beams, prefixes, position: as `step` takes them.
             ends: two integers: the position where it stops, and the number of live
                 sentences at which it stops too.
-
-        Returns:
-            The new beams, prefixes and position.
         """
         begin = beams, prefixes, position
 
@@ -282,15 +267,12 @@ class BeamSearch:
         return ops.while_loop(goes_on, step, begin)
 
     def step(self, beams: _Beams, prefixes, position):
-        """Extends every hypothesis by a token.
+        """Extends every hypothesis by a token; returns beams and prefixes.
 
         Args:
             beams: the hypotheses.
             prefixes: what the model keeps of them.
             position: scalar tensor, the number of steps before.
-
-        Returns:
-            The new beams and prefixes.
         """
         logits, prefixes = self.model.step(
             ops.reshape(beams.last, (-1,)), position, prefixes
@@ -300,9 +282,12 @@ class BeamSearch:
         # one beam the search is then over.
         most = 1 if k == 1 else 2 * k
         each = min(most, logits.shape[1])
-        best, token = _best_pieces(ops.cast(logits, "float32"), self._never, each)
+        # Few passes over the logits, for a vocabulary is wide.
+        logits = ops.cast(logits, "float32")
+        _, normalizer = softmax_and_normalizer(logits)
+        best, token = _top_k(logits + self._never, each)
         best = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
-            best, (-1, k, each)
+            best - normalizer, (-1, k, each)
         )
         best, index = _top_k(ops.reshape(best, (-1, k * each)), most)
         parent = index // each
@@ -415,27 +400,9 @@ def more_room(tokens: int, most: int) -> int:
     return min(max(least, tokens // share), most - tokens)
 
 
-def _extended(beams, tokens):
-    room = ((0, 0), (0, 0), (0, tokens))
-    return beams._replace(
-        tokens=ops.pad(beams.tokens, room),
-        ended_tokens=ops.pad(beams.ended_tokens, room),
-    )
-
-
 def _in_shape_of(new, old):
     """The new tensor, with the old one's shape where TensorFlow no longer knows it."""
     return new if new.shape == old.shape else ops.reshape(new, ops.shape(old))
-
-
-def _best_pieces(logits, never, count):
-    """The log-probabilities of the likeliest pieces, `(hypotheses, count)`, and which.
-
-    Few passes over the logits: a vocabulary is wide, and the search needs little of it.
-    """
-    _, normalizer = softmax_and_normalizer(logits)
-    best, pieces = _top_k(logits + never, count)
-    return best - normalizer, pieces
 
 
 def _top_k(x, count):

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from reprt.constants import PAD, PAD_ID, QUANTIZATIONS, UNKNOWN
-from reprt.decoding.ctranslate2_translator import NOTES, Notes, ctranslate2
+from reprt.decoding.ctranslate2_translator import NOTES, ctranslate2
 from reprt.decoding.translator import Translator
 from reprt.files import whole_folder, write_text
 from reprt.layers.masks import FORBIDDEN
@@ -66,24 +66,18 @@ def export_ctranslate2(
         spec.save(str(unfinished))
         for side, tokenizer in (("source", source), ("target", target)):
             tokenizer.write(unfinished / f"{side}{tokenizer.ending}")
-        notes = json.dumps(_notes(translator), indent=2)
-        write_text(unfinished / NOTES, notes + "\n")
+        search = translator.search
+        notes = {
+            "max_tokens": translator.max_tokens,
+            "longest_target": translator.model.longest_target,
+            "search": {
+                "beam_size": search.beam_size,
+                "length_penalty": search.length_penalty,
+                "max_tokens": search.max_tokens,
+            },
+        }
+        write_text(unfinished / NOTES, json.dumps(notes, indent=2) + "\n")
     return place
-
-
-def _notes(translator) -> Notes:
-    search = translator.search
-    notes: Notes = {
-        "max_tokens": translator.max_tokens,
-        "longest_target": translator.model.longest_target,
-        "search": {
-            "beam_size": search.beam_size,
-            "length_penalty": search.length_penalty,
-        },
-    }
-    if search.max_tokens is not None:
-        notes["search"]["max_tokens"] = search.max_tokens
-    return notes
 
 
 def _transformer(parts: EncoderDecoder, never: list[int]):

@@ -3,9 +3,9 @@
 import dataclasses
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -17,35 +17,15 @@ from reprt.decoding.translator import Translator
 from reprt.loading import load_extra
 from reprt.reading import read_json
 
-NOTES = "translator.json"
+NOTES = "translator.json"  # what CTranslate2's own files do not say
 # CTranslate2 ends a search by another rule where there is no penalty at all.
 LEAST_PENALTY = 1e-9
 # A logarithm of powers of lengths at which they stay within float32.
 SHORTEST_FIRST = 70.0
 
 
-class SearchNotes(TypedDict):
-    """The arguments of the search that is the default."""
-
-    beam_size: int
-    length_penalty: float
-    max_tokens: NotRequired[int]
-
-
-class Notes(TypedDict):
-    """What CTranslate2's own files do not say: the content of `translator.json`."""
-
-    max_tokens: int
-    longest_target: int
-    search: SearchNotes
-
-
 def ctranslate2() -> Any:
-    """Returns the package.
-
-    Raises:
-        ImportError: without it, saying how to get it.
-    """
+    """Returns the package; without it an `ImportError` says how to get it."""
     return load_extra(
         "ctranslate2",
         "Models for CTranslate2 need that package: "
@@ -65,7 +45,7 @@ class CTranslate2Model:
     """
 
     engine: Any
-    source_pieces: list[str]
+    source_pieces: Sequence[str]
     target_ids: dict[str, int]
     longest_target: int
     padding_matters = False
@@ -77,17 +57,6 @@ class CTranslate2Model:
     @property
     def target_vocab_size(self) -> int:
         return len(self.target_ids)
-
-    def attention_weights(self, source_ids, target_ids):
-        """CTranslate2 has no such result.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "Expected a model of this package: CTranslate2 does not return what its "
-            "heads attend to. Use `reprt attention` with the run."
-        )
 
 
 class CTranslate2Search(BeamSearch):
@@ -196,8 +165,7 @@ class CTranslate2Translator(Translator):
 
         Raises:
             ImportError: without CTranslate2.
-            ValueError: if the folder holds no such export, or CTranslate2 cannot read
-                it.
+            ValueError: if the folder holds no such export.
         """
         folder = Path(run)
         try:
@@ -207,28 +175,19 @@ class CTranslate2Translator(Translator):
                 f"Expected {folder} to hold {NOTES} and a model of CTranslate2, as "
                 f"`reprt export --to ctranslate2` writes them. Received: {error}."
             ) from error
-        try:
-            loaded = ctranslate2().Translator(str(folder), **engine)
-        except (RuntimeError, ValueError) as error:
-            raise ValueError(f"CTranslate2 cannot use {folder}: {error}") from error
-        source, target = (_pieces(folder, side) for side in ("source", "target"))
-        target_ids = {piece: index for index, piece in enumerate(target)}
-        model = CTranslate2Model(loaded, source, target_ids, notes["longest_target"])
-        tokenizers = _tokenizer(folder, "source"), _tokenizer(folder, "target")
+        loaded = ctranslate2().Translator(str(folder), **engine)
+        source, target = (_tokenizer(folder, side) for side in ("source", "target"))
+        model = CTranslate2Model(
+            loaded,
+            source.vocabulary,
+            {piece: index for index, piece in enumerate(target.vocabulary)},
+            notes["longest_target"],
+        )
         asked = {**notes["search"], **search}
-        return cls(model, *tokenizers, notes["max_tokens"], asked)
-
-
-def _pieces(folder, side) -> list[str]:
-    """A vocabulary of CTranslate2, which writes only one of two that are equal."""
-    own = folder / f"{side}_vocabulary.json"
-    return read_json(own if own.exists() else folder / "shared_vocabulary.json")
+        return cls(model, source, target, notes["max_tokens"], asked)
 
 
 def _tokenizer(folder, side) -> Tokenizer:
     kinds = [settings.tokenizer for settings in VOCABULARIES]
-    for kind in kinds:
-        if (path := folder / f"{side}{kind.ending}").exists():
-            return kind.read(path)
-    names = " or ".join(f"{side}{kind.ending}" for kind in kinds)
-    raise ValueError(f"Expected {folder} to hold {names}. Received neither.")
+    paths = {folder / f"{side}{kind.ending}": kind for kind in kinds}
+    return next(kind.read(path) for path, kind in paths.items() if path.exists())

@@ -51,17 +51,14 @@ class ExportedTranslator(tf.Module):
     def _translated(self, sentences):
         ids = self._source.graph_encode(sentences)[:, : self._max_tokens]
         ids = tf.cast(ids.to_tensor(), tf.int32)
-        best = self._best(ids)
-        # What follows the end is padding, which has no words.
-        kept = tf.logical_and(best != self._target.end_id, best != PAD_ID)
-        return self._target.graph_write(tf.ragged.boolean_mask(best, kept))
-
-    def _best(self, ids):
         search = self._search
         capacity = search.most_tokens(tf.shape(ids)[1])
         beams, prefixes = search.start(ids, capacity)
         beams, *_ = search.run(beams, prefixes, tf.constant(0), (capacity, 0))
-        return search.best(beams)
+        best = search.best(beams)
+        # What follows the end is padding, which has no words.
+        kept = tf.logical_and(best != self._target.end_id, best != PAD_ID)
+        return self._target.graph_write(tf.ragged.boolean_mask(best, kept))
 
 
 def export(translator: Translator, folder: Path) -> tuple[Path, Path]:

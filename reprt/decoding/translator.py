@@ -1,11 +1,9 @@
 """From sentences to sentences: a trained model with its vocabularies and its search."""
 
-import contextlib
 import dataclasses
 import itertools
 import reprlib
 import types
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -78,7 +76,8 @@ class Translator:
     """Translates sentences.
 
     A sentence in which nothing is seen, such as an empty one, has an empty translation.
-    A sentence longer than the model was trained for is cut. Words for which the
+    A sentence longer than the model was trained for is cut and, as in training, loses
+    its end. Words for which the
     vocabulary has no piece become `[UNK]`. The translation's notes say so.
 
     Args:
@@ -88,8 +87,7 @@ class Translator:
         search: arguments of `reprt.decoding.BeamSearch`, such as `beam_size`.
 
     Raises:
-        ValueError: for a tokenizer that is no `Tokenizer` or not of the model's size,
-            or as `BeamSearch`.
+        ValueError: for a tokenizer that is not of the model's size, or as `BeamSearch`.
 
     Example:
 
@@ -110,12 +108,6 @@ class Translator:
         search: Mapping[str, Any] = types.MappingProxyType({}),
     ):
         for side, tokenizer in zip(SIDES, (source_tokenizer, target_tokenizer)):
-            if not isinstance(tokenizer, Tokenizer):
-                raise ValueError(
-                    f"Expected `{side}_tokenizer` to be one of reprt.data.tokenizers, "
-                    "such as a vocabulary makes: WordPiece(vocabulary). "
-                    f"Received: {type(tokenizer).__name__}."
-                )
             pieces = getattr(model, f"{side}_vocab_size")
             if len(tokenizer) != pieces:
                 raise ValueError(
@@ -152,14 +144,13 @@ class Translator:
 
         Args:
             sentences: a string or several: a list, a NumPy array, a tensor of
-                TensorFlow, a column of a table. Bytes are read as UTF-8.
+                TensorFlow, a column of a table.
 
         Raises:
             ValueError: for anything else, such as an empty cell's NaN, before the
                 first sentence is translated.
         """
-        sentences = _plain(sentences)
-        if isinstance(sentences, str | bytes):
+        if isinstance(sentences, str):
             return next(self.stream([sentences]))
         return list(self.stream(list(_strings(sentences))))
 
@@ -173,11 +164,11 @@ class Translator:
         Raises:
             ValueError: as a call, when the sentence is read.
         """
-        rest = _strings(_plain(sentences))
+        rest = _strings(sentences)
         while read := list(itertools.islice(rest, ahead)):
             written = [index for index, text in enumerate(read) if has_a_word(text)]
             ids = self.source_tokenizer.encode([read[index] for index in written])
-            found = self.search_all([self._cut(row) for row in ids])
+            found = self.search_all([row[: self.max_tokens] for row in ids])
             alternatives = self._alternatives(found)
             done = dict(zip(written, zip(ids, alternatives)))
             for index, text in enumerate(read):
@@ -216,32 +207,24 @@ class Translator:
         Raises:
             ValueError: for an empty sentence.
         """
-        (sentence,) = _strings([sentence])
         if not has_a_word(sentence):
             raise ValueError("Expected a sentence. Received an empty one.")
-        ids = self._cut(self.source_tokenizer.encode([sentence])[0])
+        ids = self.source_tokenizer.encode([sentence])[0][: self.max_tokens]
         best = self.search(ids[None])[0][0]
         tokenizer = self.target_tokenizer
         target = as_array([best], tokenizer.start_id, tokenizer.end_id)
         # The last token of the longest translation is not read again.
         target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
-        with warnings.catch_warnings():
-            # Keras warns of attention over a single word, which an empty one is.
-            warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
-            weights = self.model.attention_weights(ids[None], target)
+        weights = self.model.attention_weights(ids[None], target)
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
-            source=[pieces[index] for index in ids],
-            target=[tokenizer.vocabulary[index] for index in target[0]],
+            source=tuple(pieces[index] for index in ids),
+            target=tuple(tokenizer.vocabulary[index] for index in target[0]),
             **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
         )
-
-    def _cut(self, ids):
-        """As in training, a sentence that is cut loses its end."""
-        return ids[: self.max_tokens]
 
     def _translation(self, text, ids, alternatives):
         notes = []
@@ -259,11 +242,12 @@ class Translator:
         """The hypotheses of several sentences as text; all at once for speed."""
         flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
         words = iter(self.target_tokenizer.decode([each.ids for each in flat]))
+        pieces = self.target_tokenizer.vocabulary
         return [
             tuple(
                 Alternative(
                     text=self.target_tokenizer.as_written(next(words)),
-                    tokens=self._pieces(each),
+                    tokens=tuple(pieces[index] for index in each.ids),
                     score=each.score,
                     log_probability=each.log_probability,
                     ended=each.ended,
@@ -273,34 +257,17 @@ class Translator:
             for hypotheses in found
         ]
 
-    def _pieces(self, found):
-        return tuple(self.target_tokenizer.vocabulary[index] for index in found.ids)
 
-
-def _plain(values) -> Any:
-    """Lists, strings and numbers of Python, of what an array or a table has."""
-    for name in ("numpy", "tolist"):
-        if hasattr(values, name):
-            values = getattr(values, name)()
-    return values
-
-
-def _strings(values) -> Iterator[str]:
+def _strings(sentences: Iterable) -> Iterator[str]:
     """Yields sentences as strings, and refuses what is none by its row."""
-    if not isinstance(values, Iterable):
-        raise ValueError(f"Expected sentences. Received: {_typed(values)}.")
-    for row, value in enumerate(values):
-        if not isinstance(value, str):
-            value = _plain(value)
-        with contextlib.suppress(UnicodeDecodeError):
-            value = value.decode() if isinstance(value, bytes) else value
-        if not isinstance(value, str):
+    for row, sentence in enumerate(sentences):
+        if hasattr(sentence, "numpy"):  # TensorFlow's
+            sentence = sentence.numpy()
+        if isinstance(sentence, bytes):
+            sentence = sentence.decode("utf-8", "replace")
+        if not isinstance(sentence, str):
             raise ValueError(
-                "Expected sentences, as strings or as bytes in UTF-8. Received: "
-                f"{_typed(value)} in row {row}, counted from 0."
+                f"Expected sentences, as strings. Received: {reprlib.repr(sentence)} "
+                f"of type {type(sentence).__name__} in row {row}, counted from 0."
             )
-        yield value
-
-
-def _typed(value) -> str:
-    return f"{reprlib.repr(value)} of type {type(value).__name__}"
+        yield sentence

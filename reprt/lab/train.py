@@ -174,7 +174,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     unseen = prefix_loss(model, text.test, run.evaluation_size, show)
     begun_search = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
-    found = translation_scores(
+    translations, scores = translation_scores(
         translator,
         text.test.source,
         text.test_words,
@@ -182,12 +182,12 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         show,
         text.corpus.target_language,
     )
-    bleu = found.scores[0]
+    bleu = scores[0]
     progress.say(
         f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split, "
         f"BLEU {bleu.value:.1f} on the test split"
     )
-    examples = zip(text.corpus.test.source, text.test_words, found.translations)
+    examples = zip(text.corpus.test.source, text.test_words, translations)
     return metrics | {
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
@@ -195,7 +195,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "test_prefix_loss_per_token": unseen.per_token,
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
-        "test_scores": [dataclasses.asdict(score) for score in found.scores],
+        "test_scores": [dataclasses.asdict(score) for score in scores],
         "test_seconds": time.monotonic() - begun_search,
         "examples": [
             {"source": source, "reference": reference, "translation": translation}

@@ -26,7 +26,7 @@ class Backend(Protocol):
         """Returns the context in which model and optimizer are to be made."""
 
     def agreed(self, number: float) -> float:
-        """Returns the mean of all workers' numbers, so that all decide alike."""
+        """Returns the mean of all workers' numbers, so that they decide the same."""
 
     def check_same(self, what: str):
         """Raises a `ValueError` on every worker if they are to do different things."""

@@ -1,6 +1,5 @@
 """A checkpoint: one file with every variable and the state of the training."""
 
-import collections
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,6 @@ import numpy as np
 
 from reprt.files import whole_file
 
-KEPT = 2
 _STATE = "state"
 
 
@@ -35,11 +33,10 @@ def by_path(model, optimizer) -> dict[str, Any]:
     named += [(variable.path, variable) for variable in optimizer.variables]
     found = dict(named)
     if len(found) < len(model.variables) + len(optimizer.variables):
-        counts = collections.Counter(name for name, _ in named)
         raise ValueError(
-            "Expected each variable of the training to have a name of its own. "
-            f"Received {counts.most_common(1)[0][0]!r} more than once, or a variable "
-            "that is no weight, no seed of a Dropout and not the optimizer's."
+            "Expected every variable of the training to be a weight, the seed of a "
+            "Dropout or the optimizer's, and to have a name of its own, by which a "
+            f"checkpoint keeps it. Received: {sorted(name for name, _ in named)}."
         )
     return found
 
@@ -54,7 +51,9 @@ def _seeds(layer, path):
 def save_checkpoint(
     folder: Path, step: int, variables: Mapping[str, Any], state: Mapping
 ):
-    """Writes a checkpoint, whole or not at all, and drops all but the last two.
+    """Writes a checkpoint, whole or not at all, and keeps the one before it.
+
+    Older ones go first, so that a kill leaves no more than these two.
 
     Args:
         folder: where checkpoints are kept.
@@ -63,18 +62,13 @@ def save_checkpoint(
         state: anything that JSON can hold.
     """
     arrays: dict[str, Any] = {
-        name: np.asarray(variable.numpy()) for name, variable in variables.items()
+        name: np.asarray(each.numpy()) for name, each in variables.items()
     }
     arrays[_STATE] = np.array(json.dumps(state))
+    for old in _checkpoints(folder)[:-1]:
+        old.unlink()
     with whole_file(folder / f"step-{step:08d}.npz") as file:
         np.savez(file, **arrays)
-    drop_older(folder)
-
-
-def drop_older(folder: Path):
-    """Removes all checkpoints but the last two."""
-    for old in _checkpoints(folder)[:-KEPT]:
-        old.unlink()
 
 
 def restore_checkpoint(
@@ -82,12 +76,11 @@ def restore_checkpoint(
 ) -> Mapping[str, Any] | None:
     """Sets the variables from the newest checkpoint and returns its state.
 
+    Where there is no checkpoint it returns None.
+
     Args:
         folder: where checkpoints are kept.
         variables: the variables that were saved, by the same names.
-
-    Returns:
-        The state, or None if there is no checkpoint.
 
     Raises:
         CheckpointError: if the newest checkpoint is damaged or of another model. The

@@ -16,19 +16,7 @@ from reprt.settings import Positive, Settings, Share, Size, by_name
 Rate = Annotated[float, Field(gt=0, le=1)]
 
 
-def _is_preset(name: str) -> str:
-    if name not in PRESETS:
-        raise ValueError(
-            f"Expected a model named one of {', '.join(PRESETS)}. Received: {name!r}."
-        )
-    return name
-
-
-Preset = Annotated[
-    str,
-    pydantic.AfterValidator(_is_preset),
-    pydantic.WithJsonSchema({"type": "string", "enum": list(PRESETS)}),
-]
+Preset = Literal[*PRESETS]  # type: ignore[valid-type]
 
 
 class TextSettings(Settings):
@@ -189,7 +177,7 @@ class TranslationSettings(Settings):
 
     name: Literal["translation"] = "translation"
     label_smoothing: Share = 0.0
-    """The share of each label that is given to all of the target's ids alike. The
+    """The share of each label that is given to all of the target's ids. The
     losses that are logged are not smoothed."""
 
 
@@ -287,8 +275,7 @@ class RunSettings(Settings):
         if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
             raise ValueError(
                 "Expected 'size' in [batching] to be at least the 'max_tokens' in"
-                f" [text], {text.max_tokens}, so that a batch has room for any"
-                f" sentence. Received: {batching.size}."
+                f" [text], {text.max_tokens}. Received: {batching.size}."
             )
         half, scaling = self.training.precision, self.optimizer.loss_scaling
         if half == "mixed_float16" and scaling != "dynamic":
@@ -369,14 +356,11 @@ def settings_of(folder: Path) -> RunSettings:
     path = folder / "config.toml"
     if path.is_file():
         return RunSettings.read(read_toml(path), str(path))
-    received = "a file" if folder.exists() else "a path that does not exist"
-    if folder.is_dir():
-        inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
-        received = "a folder without a config.toml"
-        if inside:
-            names = ", ".join(inside)
-            received = f"a folder that holds the run folders {names}: name one"
+    inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
+    received = "no config.toml in it"
+    if inside:
+        received = f"a folder that holds the runs {', '.join(inside)}: name one"
     raise ValueError(
         f"Expected {folder} to be a run folder. `reprt train` makes one for each model."
-        f" Received {received}."
+        f" Received: {received}."
     )

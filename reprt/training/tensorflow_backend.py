@@ -15,7 +15,7 @@ from reprt.data.packing import GROUPS, pack
 from reprt.training.objective import Objective
 from reprt.training.workers import several_workers
 
-# Each replica has a dataset of its own, read on the host.
+# Each replica has its own dataset, read on the host.
 PER_REPLICA = tf.distribute.InputOptions(
     experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
     experimental_fetch_to_device=False,
@@ -30,8 +30,8 @@ class WorkerLost(ConnectionError):
 def mirrored_strategy() -> tf.distribute.Strategy:
     """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
 
-    Trainers share it. Two strategies in one process number their reductions alike, and
-    TensorFlow takes those of one model for those of the other.
+    Trainers share it. Two strategies in one process give their reductions the same
+    numbers, and TensorFlow takes those of one model for those of the other.
 
     Where `TF_CONFIG` names several workers, the strategy spans them all. It has to be
     made before TensorFlow does anything else.
@@ -116,15 +116,26 @@ class OnTensorFlow:
         return self._strategy.scope()
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
-        """Makes the steps of an objective and optimizer, for batches as of a split."""
-        element_spec = shared(batches(split, 1), self._strategy).element_spec
-        self._steps = Steps(objective, optimizer, self._strategy, element_spec)
+        self._objective, self._optimizer = objective, optimizer
+        model = objective.model
+        weights = {id(weight) for weight in model.weights}
+        self._seeds = [seed for seed in model.variables if id(seed) not in weights]
+        # One trace serves every batch, whatever its lengths.
+        spec = [shared(batches(split, 1), self._strategy).element_spec]
+        self.train = tf.function(
+            lambda batch: self._on_replicas(self._train, batch), spec, autograph=False
+        )
+        self.evaluate = tf.function(
+            lambda batch: self._on_replicas(self._evaluate, batch),
+            spec,
+            autograph=False,
+        )
 
     def load(self):
-        """Takes the variables as they are now."""
+        """Does nothing: the variables are those that are trained."""
 
     def store(self):
-        """Sets the variables to what training has made of them."""
+        """Does nothing, for the same reason."""
 
     def batches(
         self,
@@ -136,17 +147,67 @@ class OnTensorFlow:
         left = plan.batches(epoch, skip)
         return shared(planned_batches(split, left), self._strategy)
 
-    def train(self, batch):
-        return self._steps.train(batch)
-
-    def evaluate(self, batch):
-        return self._steps.evaluate(batch)
-
     def read(self, sums) -> list[tuple[int, float, int, int]]:
         return [
             (int(rows), float(loss), int(tokens), int(correct))
             for rows, loss, tokens, correct in sums
         ]
+
+    def _on_replicas(self, function, batch):
+        """Sums over a distributed batch `((source, target), labels)`."""
+        sums = self._strategy.run(function, args=(batch,))
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+
+    def _packed(self, inputs, labels):
+        """A replica's share, packed if the model takes packed inputs."""
+        layout = self._objective.model.packed_layout
+        return pack(inputs, labels, layout=layout) if layout else (inputs, labels)
+
+    def _train(self, batch):
+        replica = tf.distribute.get_replica_context()
+        self._seed_dropout(replica)
+        weights = self._objective.model.trainable_variables
+        step = self._optimizer.iterations.value
+        inputs, labels = self._packed(*batch)
+        with tf.GradientTape() as tape:
+            loss, sums = self._objective.loss(
+                inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
+            )
+            loss = self._optimizer.scale_loss(loss)
+        # Dense, because sparse gradients of embeddings would move only some rows.
+        gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
+        gradients = self._finite_for_all(list(gradients), replica)
+        self._optimizer.apply(gradients, weights)
+        return _rows(batch), *sums
+
+    def _finite_for_all(self, gradients, replica):
+        """Makes gradients NaN on every replica where they are not finite on one.
+
+        Where the loss is scaled, Keras leaves out an update by the gradients of one
+        replica, before it adds up those of all.
+        """
+        if not isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer):
+            return gradients
+        first, *others = gradients
+        finite = self._optimizer.check_finite(gradients)
+        fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
+        return [first + tf.cast(fault, first.dtype), *others]
+
+    def _evaluate(self, batch):
+        return _rows(batch), *self._objective.validate(*self._packed(*batch))
+
+    def _seed_dropout(self, replica):
+        """Makes the dropout a function of the seed, the step and the replica.
+
+        Otherwise Keras' seeds are the same on all replicas, and a checkpoint holds
+        those of the first.
+        """
+        step = tf.cast(self._optimizer.iterations.value, tf.int64)
+        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        # Every group of sentences makes its own draw for attention.
+        draw = (step * replica.num_replicas_in_sync + number) * GROUPS
+        for seed in self._seeds:
+            seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
 
 
 def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
@@ -170,90 +231,5 @@ def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
     return strategy.distribute_datasets_from_function(share, PER_REPLICA)
 
 
-class Steps:
-    """The compiled steps of one model.
-
-    Both take a distributed batch `((source, target), labels)` and return sums over it:
-    rows, loss, tokens and correct tokens. Each replica packs its share
-    (`reprt.data.pack`) if the model takes packed inputs.
-
-    Args:
-        objective: of a built model.
-        optimizer: a built optimizer.
-        strategy: the strategy under which both were made.
-        element_spec: of the distributed batches.
-    """
-
-    def __init__(self, objective, optimizer, strategy, element_spec):
-        model = objective.model
-        self._objective = objective
-        layout = model.packed_layout
-        self._prepared = lambda inputs, labels: (
-            pack(inputs, labels, layout=layout) if layout else (inputs, labels)
-        )
-        self._weights = model.trainable_variables
-        self._optimizer = optimizer
-        self._strategy = strategy
-        weights = {id(weight) for weight in model.weights}
-        self._seeds = [seed for seed in model.variables if id(seed) not in weights]
-        # One trace serves every batch, whatever its lengths.
-        self.train = tf.function(self._train, [element_spec], autograph=False)
-        self.evaluate = tf.function(self._evaluate, [element_spec], autograph=False)
-
-    def _train(self, batch):
-        return self._on_replicas(self._train_on_replica, batch)
-
-    def _evaluate(self, batch):
-        return self._on_replicas(self._evaluate_on_replica, batch)
-
-    def _on_replicas(self, function, batch):
-        sums = self._strategy.run(function, args=(batch,))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
-
-    def _train_on_replica(self, batch):
-        replica = tf.distribute.get_replica_context()
-        self._seed_dropout(replica)
-        inputs, labels = self._prepared(*batch)
-        step = self._optimizer.iterations.value
-        with tf.GradientTape() as tape:
-            loss, sums = self._objective.loss(
-                inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
-            )
-            loss = self._optimizer.scale_loss(loss)
-        # Dense, because sparse gradients of embeddings would move only some rows.
-        gradients = map(tf.convert_to_tensor, tape.gradient(loss, self._weights))
-        gradients = self._finite_for_all(list(gradients), replica)
-        self._optimizer.apply(gradients, self._weights)
-        return self._rows(batch), *sums
-
-    def _finite_for_all(self, gradients, replica):
-        """Makes gradients NaN on every replica where they are not finite on one.
-
-        Where the loss is scaled, Keras leaves out an update by the gradients of one
-        replica, before it adds up those of all.
-        """
-        if not isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer):
-            return gradients
-        first, *others = gradients
-        finite = self._optimizer.check_finite(gradients)
-        fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
-        return [first + tf.cast(fault, first.dtype), *others]
-
-    def _evaluate_on_replica(self, batch):
-        return self._rows(batch), *self._objective.validate(*self._prepared(*batch))
-
-    def _rows(self, batch):
-        return tf.cast(tf.shape(batch[1])[0], tf.float32)
-
-    def _seed_dropout(self, replica):
-        """Makes the dropout a function of the seed, the step and the replica alone.
-
-        Otherwise Keras' seeds are the same on all replicas, and a checkpoint holds
-        those of the first.
-        """
-        step = tf.cast(self._optimizer.iterations.value, tf.int64)
-        number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
-        # Every group of sentences makes its own draw for attention.
-        draw = (step * replica.num_replicas_in_sync + number) * GROUPS
-        for seed in self._seeds:
-            seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
+def _rows(batch):
+    return tf.cast(tf.shape(batch[1])[0], tf.float32)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import pydantic
 
 from reprt import termination
 from reprt.data.batch_plan import BatchPlan
@@ -19,23 +18,17 @@ from reprt.data.rows import Rows
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
-from reprt.settings import in_one_line
 from reprt.termination import Terminated
 from reprt.training import EVALUATION_COST
 from reprt.training.average import average_last, keep_model
 from reprt.training.backend import backend
-from reprt.training.checkpoint import (
-    by_path,
-    drop_older,
-    restore_checkpoint,
-    save_checkpoint,
-)
+from reprt.training.checkpoint import by_path, restore_checkpoint, save_checkpoint
 from reprt.training.objective import OBJECTIVES
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3
-# The device computes ahead: its sums are read once in so many seconds or steps.
+# The device computes ahead: its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
 
@@ -83,12 +76,9 @@ class State:
     out_of_time: bool = False
 
     @classmethod
-    def read(cls, saved, where: str) -> "State":
-        """Returns what `dataclasses.asdict` made a table of; a `ValueError` says no."""
-        try:
-            return pydantic.TypeAdapter(cls).validate_python(saved)
-        except pydantic.ValidationError as error:
-            raise ValueError(in_one_line(error, where)) from None
+    def read(cls, saved) -> "State":
+        """Returns what `dataclasses.asdict` made a table of."""
+        return cls(**{**saved, "tally": Tally(**saved["tally"])})
 
 
 class Trainer:
@@ -102,8 +92,7 @@ class Trainer:
 
     Raises:
         CheckpointError: if the folder's newest checkpoint cannot be used.
-        ValueError: if it holds no state of this training, or if the run is no longer
-            than the warm-up of its cosine schedule.
+        ValueError: if the run is no longer than the warm-up of its cosine schedule.
     """
 
     def __init__(
@@ -145,17 +134,12 @@ class Trainer:
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
-        self.state = State()
-        if saved is not None:
-            where = f"the newest checkpoint in {folder.checkpoints}"
-            self.state = State.read(saved, where)
+        self.state = State.read(saved) if saved else State()
         self._backend.check_same(
             f"step {self.state.step}, text {text.digest()}, {settings.identity}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.
-        if folder.writable:
-            drop_older(folder.checkpoints)
         folder.write_log(self.state.rows)
         if self.state.epoch and not self.state.step_in_epoch:
             folder.save_model(self.model)
@@ -169,13 +153,6 @@ class Trainer:
         self._backend.load()
         self._seconds_per_step, self._steps_timed = 0.0, 0  # a running mean
         self._checkpoint_time = time.monotonic()
-        self._tensorboard = None
-        if settings.training.tensorboard and folder.writable:
-            import tensorflow as tf
-
-            self._tensorboard = tf.summary.create_file_writer(
-                str(folder.path / "tensorboard")
-            )
 
     @property
     def name(self) -> str:
@@ -262,7 +239,8 @@ class Trainer:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
             Terminated: if the process was asked to end, once a checkpoint is saved.
         """
-        state, unread = self.state, []
+        state, training, unread = self.state, self.settings.training, []
+        keep_every = training.keep_every or self._plan.steps
         begun, every = time.monotonic(), self._steps_between_readings
         for batch in self._training_batches():
             unread.append(self._backend.train(batch))
@@ -270,15 +248,16 @@ class Trainer:
             state.step_in_epoch += 1
             done = state.step_in_epoch == self.steps_per_epoch
             at_once = termination.asked() and not several_workers()
-            kept = self._model_is_kept()
+            kept = training.average > 0 and (
+                state.step % keep_every == 0 or not self.steps_left
+            )
             if len(unread) < every and not (done or at_once or kept):
                 continue
             self._read(unread, begun)
             self._show(seconds_left_elsewhere())
             if kept and self.folder.writable:
                 self._backend.store()
-                keep = self.settings.training.average
-                keep_model(self._kept, self.model, self.state.step, keep)
+                keep_model(self._kept, self.model, state.step, training.average)
             if done:
                 break  # an epoch that is done counts, whatever time is left
             # Where there are several workers, all of them have met here.
@@ -294,10 +273,11 @@ class Trainer:
                 self.checkpoint()
                 self._progress.say(
                     f"{self.name}: out of time in epoch {state.epoch + 1}, which does "
-                    f"not count; {self.settings.training.hours} hours are over"
+                    f"not count; {training.hours} hours are over"
                 )
                 return
-            if self._checkpoint_is_due():
+            since = time.monotonic() - self._checkpoint_time
+            if since >= 60 * training.checkpoint_minutes:
                 self.checkpoint()
             unread = []
             begun, every = time.monotonic(), self._steps_between_readings
@@ -318,12 +298,9 @@ class Trainer:
         """Waits for the last steps, and adds them up."""
         state, steps = self.state, len(sums)
         for step, (rows, loss, tokens, correct) in enumerate(self._backend.read(sums)):
-            if not math.isfinite(loss):
-                raise TrainingDiverged(
-                    f"{self.name}: the loss is {loss} in epoch {state.epoch + 1}, step "
-                    f"{state.step_in_epoch - steps + step + 1}. The last checkpoint is "
-                    f"in {self.folder.checkpoints}."
-                )
+            number = state.step_in_epoch - steps + step + 1
+            where = f"in epoch {state.epoch + 1}, step {number}"
+            self._check_finite(f"the loss is {loss} {where}", loss)
             state.tally.add(rows, loss, tokens, correct)
         seconds = self._backend.agreed(time.monotonic() - begun)
         state.seconds_in_epoch += seconds
@@ -331,6 +308,13 @@ class Trainer:
         self._steps_timed = min(self._steps_timed + steps, max(50, steps))
         change = seconds / steps - self._seconds_per_step
         self._seconds_per_step += change * steps / self._steps_timed
+
+    def _check_finite(self, what, loss):
+        if not math.isfinite(loss):
+            raise TrainingDiverged(
+                f"{self.name}: {what}. The last checkpoint is in "
+                f"{self.folder.checkpoints}."
+            )
 
     def checkpoint(self):
         """Saves variables and state; the same command goes on from here."""
@@ -364,12 +348,9 @@ class Trainer:
         begun = time.monotonic()
         validation = self.evaluate()
         # The last step's weights are in no training loss.
-        if not math.isfinite(validation.loss):
-            raise TrainingDiverged(
-                f"{self.name}: the validation loss is {validation.loss} after epoch "
-                f"{state.epoch + 1}. The last checkpoint is in "
-                f"{self.folder.checkpoints}."
-            )
+        loss = validation.loss
+        told = f"the validation loss is {loss} after epoch {state.epoch + 1}"
+        self._check_finite(told, loss)
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
@@ -388,34 +369,25 @@ class Trainer:
         self.checkpoint()
         self.folder.write_log(state.rows)
         self.folder.save_model(self.model)
-        if self._tensorboard:
+        if self.settings.training.tensorboard and self.folder.writable:
             import tensorflow as tf
 
-            with self._tensorboard.as_default(step=state.epoch):
+            place = str(self.folder.path / "tensorboard")
+            events = tf.summary.create_file_writer(place)
+            with events.as_default(step=state.epoch):
                 for name, value in row.items():
                     tf.summary.scalar(name, value)
-            self._tensorboard.flush()
+            events.close()
         self._progress.say(
             f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
 
-    def _model_is_kept(self):
-        # By steps only, so that what is kept does not depend on the clock.
-        training = self.settings.training
-        every = training.keep_every or self._plan.steps
-        due = self.state.step % every == 0 or not self.steps_left
-        return training.average > 0 and due
-
     @property
     def _of_epochs(self):
         training = self.settings.training
         return f"/{training.epochs}" if training.steps is None else ""
-
-    def _checkpoint_is_due(self):
-        minutes = (time.monotonic() - self._checkpoint_time) / 60
-        return minutes >= self.settings.training.checkpoint_minutes
 
     def _seconds_of_budget_left(self):
         used = self.state.seconds_in_epoch + sum(
@@ -447,11 +419,11 @@ def train_side_by_side(
 ) -> list[ArithmeticError]:
     """Trains several models, an epoch of each in turn.
 
-    They take turns, so other work of the machine slows all of them alike and their
+    They take turns, so other work of the machine slows each of them as much, and their
     times can be compared.
 
     Args:
-        trainers: the models; those that have finished are left alone.
+        trainers: the models; those that have finished stay as they are.
         after_epoch: called whenever an epoch has ended.
 
     Returns:

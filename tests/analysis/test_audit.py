@@ -1,6 +1,5 @@
 """Who looks ahead is found and named, and nobody else is accused."""
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers, ops
 from tiny import TINY
 
@@ -23,27 +23,26 @@ def seeded():
     keras.utils.set_random_seed(1)
 
 
-def attention(causal, source_length=None, target_length=None, dtype="int32"):
+def attention(ahead, source_length=None, target_length=None):
     """A translation model as a user would write it."""
-    source = keras.Input((source_length,), dtype=dtype, name="z_source")
-    target = keras.Input((target_length,), dtype=dtype, name="a_target")
+    source = keras.Input((source_length,), dtype="int32", name="z_source")
+    target = keras.Input((target_length,), dtype="int32", name="a_target")
     memory = layers.Embedding(VOCAB, 8, mask_zero=True)(source)
     x = layers.Embedding(VOCAB, 8, mask_zero=True)(target)
-    x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=causal)
+    x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=not ahead)
     x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, memory))
     return keras.Model([source, target], layers.Dense(VOCAB)(x), name="user")
 
 
-def recurrent(bidirectional):
+def recurrent(ahead):
+    """One with a table for both sides."""
     source, target = keras.Input((None,)), keras.Input((None,))
     embedding = layers.Embedding(VOCAB, 8)
     state = layers.GRU(8)(embedding(source))
     gru = layers.GRU(8, return_sequences=True)
-    if bidirectional:
-        gru = layers.Bidirectional(gru, merge_mode="sum")
-        states = gru(embedding(target), initial_state=[state, state])
-    else:
-        states = gru(embedding(target), initial_state=state)
+    if ahead:
+        gru, state = layers.Bidirectional(gru, merge_mode="sum"), [state, state]
+    states = gru(embedding(target), initial_state=state)
     return keras.Model([source, target], layers.Dense(VOCAB)(states), name="gru")
 
 
@@ -111,18 +110,15 @@ class Counting(Custom):
 
 
 class WithoutTables(keras.Model):
-    """Looks tokens up by hand; `ahead` sees the next one."""
+    """Looks tokens up by hand, and sees the next one."""
 
-    def __init__(self, ahead):
+    def __init__(self):
         super().__init__()
-        self.ahead = ahead
         self.dense = layers.Dense(VOCAB)
 
     def call(self, inputs):
         states = ops.one_hot(inputs[1], VOCAB)
-        if self.ahead:
-            states = states + ops.roll(states, -1, axis=1)
-        return self.dense(states)
+        return self.dense(states + ops.roll(states, -1, axis=1))
 
 
 def later(matrix):
@@ -163,16 +159,6 @@ def test_models_that_do_not(name, overrides, policy):
     assert any("position 1 do" in note for note in found.notes) == (name == "repe")
 
 
-def test_the_matrices_are_what_they_say():
-    found = audit(recurrent(False), **SIZES)
-    for matrix in (found.perturbation, found.gradient):
-        assert matrix.shape == (7, 7)
-        assert not later(matrix).any()
-        assert (matrix[np.tril_indices(7)] > 0).all()
-    assert found.truncation.shape == (7,)
-    assert found.truncation.max() < 1e-5
-
-
 def test_derivatives_are_those_of_differences():
     """A linear model, whose output is known: token u reaches position t by t + u."""
 
@@ -182,31 +168,22 @@ def test_derivatives_are_those_of_differences():
             return ops.matmul(place[:, None] + place, states)
 
     found = audit(Linear(), **SIZES)
+    assert found.perturbation.shape == (7, 7) and found.truncation.shape == (7,)
     expected = np.add.outer(np.arange(1, 8), np.arange(1, 8))
     np.testing.assert_allclose(
         found.gradient / found.gradient[0, 0], expected / 2, rtol=1e-4
     )
 
 
-@pytest.mark.parametrize("dtype", ["int32", "float32"])
-@pytest.mark.parametrize("causal", [True, False])
-def test_a_users_functional_model(causal, dtype, tmp_path):
-    attention(causal, dtype=dtype).save(tmp_path / "model.keras")
-    found = audit(
-        keras.saving.load_model(tmp_path / "model.keras"), source_vocab_size=VOCAB
-    )
-    assert not found.unavailable
-    assert found.looks_ahead == (not causal)
-    if not causal:
-        assert all(found.first_offending[method][0] == (0, 1) for method in METHODS)
-
-
-@pytest.mark.parametrize("bidirectional", [True, False])
-def test_a_recurrent_model_with_one_table_for_both_sides(bidirectional):
-    found = audit(recurrent(bidirectional), **SIZES)
-    assert not found.unavailable
-    assert found.looks_ahead == bidirectional
-    assert all(bool(pairs) == bidirectional for pairs in found.first_offending.values())
+@pytest.mark.parametrize("make", [attention, recurrent])
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_users_functional_model(make, ahead, tmp_path):
+    make(ahead).save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    found = audit(model, source_vocab_size=VOCAB)
+    assert not found.unavailable and found.looks_ahead == ahead
+    first = {pairs[0] if pairs else None for pairs in found.first_offending.values()}
+    assert first == {(0, 1) if ahead else None}
 
 
 @pytest.mark.parametrize("weight", [1e-3, 1e-1])
@@ -222,7 +199,7 @@ def test_one_subtle_link_is_named(weight):
 
 
 @pytest.mark.parametrize("base", [Custom, Subtle])
-@pytest.mark.parametrize("constant", [-1e5, -1e9, np.finfo("float32").min])
+@pytest.mark.parametrize("constant", [-1e5, np.finfo("float32").min])
 def test_a_mask_on_some_logits_hides_no_dependence(base, constant):
     class WithoutPadding(base):
         def logits(self, states, target):
@@ -244,7 +221,9 @@ def test_a_mask_that_hides_too_little_shows_in_the_gradient():
 
 
 def test_tables_that_do_more_than_look_tokens_up_accuse_nobody():
-    found = audit(Tied(), **SIZES)
+    model = Tied()
+    found = audit(model, **SIZES)
+    assert "call" not in vars(model.embedding)  # it is as it was
     assert not found.looks_ahead
     assert not found.unavailable
     assert not later(found.gradient).any()
@@ -259,88 +238,49 @@ def test_a_model_that_sees_only_how_much_follows():
     assert "position 1 depends on token 2 or later" in str(found)
 
 
-def test_becoming_no_number_is_a_change():
-    class OverLength(Custom):
-        def states(self, states):
-            return states / (states.shape[1] - 1)
-
-    found = audit(OverLength(), **SIZES)
-    assert found.truncation[0] == np.inf
-    assert found.looks_ahead
+class Stopped(Custom):
+    def states(self, states):
+        return ops.stop_gradient(states)
 
 
-@pytest.mark.parametrize("ahead", [True, False])
-def test_without_embedding_layers_there_is_no_gradient(ahead):
-    found = audit(WithoutTables(ahead), **SIZES)
-    assert found.gradient is None
-    assert "no keras.layers.Embedding layer" in found.unavailable["gradient"]
-    assert "gradient" not in found.first_offending
-    assert "not available: no keras" in str(found)
-    assert found.looks_ahead == ahead
+class Compiled(Custom):
+    @tf.function
+    def call(self, inputs):
+        return super().call(inputs)
+
+
+@pytest.mark.parametrize(
+    "model, reason",
+    [
+        (Stopped, "no finite derivatives"),
+        (Compiled, "no keras.layers.Embedding layer"),
+        (WithoutTables, "no keras.layers.Embedding layer"),
+    ],
+)
+def test_where_there_is_no_gradient_the_reason_is_told(model, reason):
+    found = audit(model(), **SIZES)
+    assert set(found.unavailable) == {"gradient"} and found.gradient is None
+    assert reason in found.unavailable["gradient"]
+    assert f"not available: {found.unavailable['gradient']}" in str(found)
     # What rolls over the end comes round: position 7 sees token 1, as it may.
-    expected = tuple((t, t + 1) for t in range(3)) if ahead else ()
+    expected = ((0, 1), (1, 2), (2, 3)) if model is WithoutTables else ()
     assert found.first_offending["perturbation"] == expected
 
 
-def test_a_gradient_that_is_stopped_is_not_available():
-    class Stopped(Custom):
-        def states(self, states):
-            return ops.stop_gradient(states)
-
-    assert "no derivative" in audit(Stopped(), **SIZES).unavailable["gradient"]
-
-
-def test_a_compiled_model_shows_no_lookups():
-    import tensorflow as tf
-
-    class Compiled(Custom):
-        @tf.function
-        def call(self, inputs):
-            return super().call(inputs)
-
-    found = audit(Compiled(), **SIZES)
-    assert set(found.unavailable) == {"gradient"}
-    assert not found.looks_ahead
-
-
 def test_a_model_of_fixed_lengths_is_asked_at_those():
-    found = audit(attention(False, 9, 8), source_vocab_size=VOCAB)
+    found = audit(attention(True, 9, 8), source_vocab_size=VOCAB)
     assert found.perturbation.shape == (8, 8)
     assert found.truncation is None
     assert "takes no shorter target (ValueError: Input 1" in str(found)
     assert found.looks_ahead
-    with pytest.raises(ValueError, match="a length of 8, .* built for. Received: 12"):
-        audit(attention(False, 9, 8), source_vocab_size=VOCAB, length=12)
+    with pytest.raises(ValueError, match=r"shapes \(1, 14\) and \(1, 12\)|7, 12"):
+        audit(attention(True, 9, 8), source_vocab_size=VOCAB, length=12)
 
 
 @pytest.mark.parametrize("name", ["repe", "baseline", "decoder-only"])
 def test_a_model_of_short_sentences_is_asked_for_no_longer_ones(name):
     model = models.build(name, VOCAB, VOCAB, **{**TINY, "max_length": 10})
     assert audit(model).looks_ahead == model.looks_ahead
-
-
-def test_the_model_is_as_it_was():
-    model = Custom()
-    audit(model, **SIZES)
-    assert "call" not in vars(model.embedding)
-
-
-def test_the_seed_decides():
-    model = Custom()
-    one, same, other = (audit(model, **SIZES, seed=seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.gradient, same.gradient)
-    np.testing.assert_array_equal(one.perturbation, same.perturbation)
-    assert np.abs(one.perturbation - other.perturbation).max() > 0
-
-
-def test_a_vocabulary_just_large_enough():
-    assert audit(models.build("repe", 2, 5, **TINY), length=3).looks_ahead
-
-
-def test_an_audit_does_not_change():
-    found = audit(Custom(), **SIZES)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.gradient = None
 
 
 class Random(Custom):
@@ -364,7 +304,7 @@ def dictionary():
 
 
 def swapped():
-    model = attention(True)
+    model = attention(False)
     return keras.Model(model.inputs[::-1], model.output)
 
 
@@ -380,17 +320,16 @@ def zeros():
     [
         (lambda: "runs/repe", {}, "Expected a Keras model.*'runs/repe', of type str"),
         (lambda: layers.Dense(3), {}, "called on .source_ids, target_ids.*'dense"),
-        (dictionary, {}, "Received 'd', called on a dictionary of a, b"),
+        (dictionary, {}, "Received 'd', which for shapes"),
         (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
         (lambda: Returning(lambda x: {"logits": x}), {}, "Received: dict"),
         (lambda: Returning(lambda x: x[:, -1]), {}, r"Received: shape=\(1, 24\)"),
-        (lambda: Returning(lambda x: x / 0.0), {}, "finite logits. Received 168 of"),
-        (Random, {}, "same logits whenever.*random"),
+        (lambda: Returning(lambda x: x / 0.0), {}, "same finite logits.* a number"),
+        (Random, {}, "same finite logits.*random"),
         (zeros, {}, "depend on the target.*weights of zero"),
         (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
-        (Custom, {"length": 2}, "at least 3 tokens. Received: length=2"),
-        (Custom, {"source_vocab_size": 1}, "source vocabulary of at least 2 ids.*: 1"),
-        (Custom, {"target_vocab_size": 8}, "at least 9 ids.*Received 8.*`length`"),
+        (Custom, {"length": 2}, "at least 3 tokens.* Received: length=2"),
+        (Custom, {"target_vocab_size": 8}, "one to put in their place.*size=8"),
         (Custom, {"target_vocab_size": 4000}, "raises InvalidArgumentError"),
     ],
 )
@@ -410,15 +349,6 @@ x = layers.Embedding(9, 4)(target)
 x = layers.Dense(9)(layers.Add()([x, layers.GlobalAveragePooling1D(keepdims=True)(x)]))
 print(audit(keras.Model([source, target], x, name="average"), 9, length=3))
 """
-
-
-def test_backends_that_name_no_device_are_audited(monkeypatch):
-    def list_devices():
-        raise AttributeError("'NoneType' object has no attribute 'list_devices'")
-
-    monkeypatch.setattr(keras.backend, "backend", lambda: "numpy")
-    monkeypatch.setattr(keras.distribution, "list_devices", list_devices)
-    assert not audit(models.build("baseline", VOCAB, VOCAB, **TINY)).looks_ahead
 
 
 def test_other_backends_do_without_the_gradient():

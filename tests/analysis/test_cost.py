@@ -145,15 +145,15 @@ def test_the_page_has_the_numbers_that_are_counted():
         "transformer-base", 37_000, BASE_STEPS * 2 * BASE_BATCH / PAIR
     )
     modern, _, scores = of_family("transformer-modern", 30_000, STEPS * PAIRS_A_STEP)
-    alone, _, _ = of_family("decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR)
+    single, _, _ = of_family("decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR)
     head = ["model", "whose", "N", "D", "FLOPs, 6·N·D", "FLOPs, products"]
     rows = [
         ["Transformer base", "blog", "65M", "–", power(1.95e18), "–"],
         ["", "ours, `transformer-base`", *base],
         ["encoder-decoder", "blog", "60M", power(4.37e9), power(1.57e18), "–"],
         ["", "ours, `transformer-modern`", *modern],
-        ["decoder-only", "blog", "76.28M", alone[1], power(2e18), "–"],
-        ["", "ours, `decoder-only`", *alone],
+        ["decoder-only", "blog", "76.28M", single[1], power(2e18), "–"],
+        ["", "ours, `decoder-only`", *single],
     ]
     for row in (head, *rows):
         assert re.sub(" +", " ", f"| {' | '.join(row)} |") in page, row

@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -87,26 +86,19 @@ def test_the_page_holds_the_maps(make, tmp_path):
     page = Page(write_page(maps, tmp_path / "page.html"))
     data = page.data
     assert data.keys() == {field.name for field in dataclasses.fields(maps)}
-    assert data["source"] == SOURCE and data["target"] == TARGET
-    assert data["model"] == "repe" and data["translation"] == maps.translation
-    assert data["sentence"] == "hoje ele abre às nove ."
-    for kind in ("encoder", "decoder", "cross"):
-        given = getattr(maps, kind)
-        kept = np.array(data[kind])
-        assert kept.shape == given.shape
-        np.testing.assert_allclose(kept, given, atol=0.5001e-4)
+    for name in ("source", "target", "model", "translation", "sentence"):
+        assert data[name] == getattr(maps, name)
+    for kind in USUAL:
+        np.testing.assert_allclose(data[kind], getattr(maps, kind), atol=0.5001e-4)
     numbers = re.findall(r"\d\.\d+", page.scripts[0])
     assert max(map(len, numbers)) == len("0.1234")
 
 
-@pytest.mark.parametrize("kinds", [("sequence",), ("cross",)])
-def test_a_model_may_have_one_kind_alone(make, tmp_path, kinds):
-    maps = make(kinds=kinds, layers=1)
-    assert maps.kinds == kinds and maps.encoder is None
+def test_a_model_may_have_only_one_kind(make, tmp_path):
+    maps = make(kinds=("sequence",), layers=1)
     data = Page(write_page(maps, tmp_path / "page.html")).data
-    assert [kind for kind in SIDES if data[kind] is not None] == list(kinds)
-    (kept,) = (np.array(data[kind]) for kind in kinds)
-    np.testing.assert_allclose(kept, getattr(maps, *kinds), atol=0.5001e-4)
+    assert [kind for kind in SIDES if data[kind] is not None] == ["sequence"]
+    np.testing.assert_allclose(data["sequence"], maps.sequence, atol=0.5001e-4)
     draw(maps, tmp_path / "maps.png")
 
 
@@ -154,17 +146,13 @@ def pictures(monkeypatch):
     return figures
 
 
-@pytest.mark.parametrize(
-    "choice, layer", [({}, 1), ({"kind": "encoder", "layer": 0}, 0)]
-)
-def test_the_picture_has_the_heads_of_one_layer(
-    make, tmp_path, pictures, choice, layer
-):
+@pytest.mark.parametrize("choice", [{}, {"kind": "encoder", "layer": 0}])
+def test_the_picture_has_the_heads_of_one_layer(make, tmp_path, pictures, choice):
     maps = make()
     path = draw(maps, tmp_path / "maps.png", **choice)
     assert path.read_bytes().startswith(b"\x89PNG")
     shown = [axes.images[0].get_array() for axes in pictures[0].axes if axes.images]
-    expected = getattr(maps, choice.get("kind", "cross"))[layer]
+    expected = getattr(maps, choice.get("kind", "cross"))[choice.get("layer", -1)]
     np.testing.assert_array_equal(shown, expected)
 
 
@@ -176,52 +164,14 @@ def test_any_token_can_be_drawn(make, tmp_path, pictures, tokens):
     assert max(pictures[0].get_size_inches()) < 30
 
 
-def test_nothing_half_written_is_left(make, tmp_path):
-    maps = make(["um"], ["one"], 1, 1)
-    for write in (draw, write_page):
-        (tmp_path / "file").write_text("an older one")
-        assert write(maps, str(tmp_path / "file")) == tmp_path / "file"
-        assert [path.name for path in tmp_path.iterdir()] == ["file"]
-        assert (tmp_path / "file").read_bytes() != b"an older one"
-        assert write(maps, tmp_path / "new" / "file").exists()
-        shutil.rmtree(tmp_path / "new")
-
-
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"source": []}, "Expected `source` to have tokens. Received: none."),
-        ({"target": []}, "Expected `target` to have tokens. Received: none."),
-        (
-            {"source": ["um"]},
-            r"Expected `encoder` to have the shape .*, here \(2, 4, 1, 1\).* Received: "
-            r"\(2, 4, 8, 8\)\.",
-        ),
-        ({"target": ["one"]}, r"`decoder` .* \(2, 4, 1, 1\).* \(2, 4, 9, 9\)\."),
-        (
-            {"cross": np.zeros((2, 4, 8, 9))},
-            r"`cross` .* \(2, 4, 9, 8\).* \(2, 4, 8, 9\)\.",
-        ),
-        ({"cross": np.zeros((1, 4, 9, 8))}, r"`cross` .* \(1, 4, 9, 8\)\."),
-        (dict.fromkeys(USUAL), r"some of .*'sequence'\). Received: none"),
-        (
-            {"sequence": np.zeros((2, 4, 9, 9))},
-            r"`sequence` .* \(2, 4, 17, 17\).* \(2, 4, 9, 9\)\.",
-        ),
-        ({"encoder": np.zeros((8, 8))}, r"`encoder` .* \(N, H, 8, 8\).* \(8, 8\)\."),
-        ({"encoder": np.zeros((0, 4, 8, 8))}, r"none of them 0. Received: \(0, 4, 8"),
-        ({"cross": np.full((2, 4, 9, 8), 1.5)}, "of `cross` to lie .* 1.5 to 1.5"),
-        ({"cross": np.full((2, 4, 9, 8), -0.5)}, "of `cross` to lie .* -0.5 to -0.5"),
-        ({"cross": np.full((2, 4, 9, 8), np.nan)}, "of `cross` to lie .* nan to nan"),
+        ({"source": ["um"]}, r"`encoder` .* \(2, 4, 1, 1\). Received: \(2, 4, 8, 8\)"),
+        ({"cross": np.zeros((1, 4, 9, 8))}, r"`cross` .* Received: \(1, 4, 9, 8\)"),
+        ({"encoder": np.zeros((8, 8))}, r"`encoder` .* Received: \(8, 8\)"),
     ],
 )
 def test_what_are_no_maps_is_refused(make, changes, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(make(), **changes)
-
-
-def test_maps_cannot_be_changed(make):
-    maps = make(list(SOURCE))
-    assert maps.source == tuple(SOURCE)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        maps.model = "baseline"

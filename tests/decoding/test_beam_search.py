@@ -21,7 +21,6 @@ from reprt.decoding.beam_search import (
     EXTRA_TOKENS,
     MORE_ROOM,
     BeamSearch,
-    as_array,
     greedy_search,
 )
 from reprt.decoding.translator import Translator
@@ -129,40 +128,13 @@ def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
         np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-4)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_search_with_one_hypothesis_takes_the_likeliest_word(variant):
-    for source, found in zip(SOURCES, found_by(variant, 1), strict=True):
-        expected = naive.greedy(reader_of(variant), source, LIMIT)
-        assert [(one.ids, one.ended) for one in found] == [expected]
-
-
 def test_greedy_search_returns_the_decoders_input():
     ids = greedy_search(model_of("repe"), SOURCES, START, END, max_tokens=LIMIT)
     assert ids.dtype == np.int32
-    for row, (found,) in zip(ids, found_by("repe", 1), strict=True):
-        expected = [START, *found.ids, *([END] if found.ended else [])]
+    for source, row in zip(SOURCES, ids, strict=True):
+        words, ended = naive.greedy(reader_of("repe"), source, LIMIT)
+        expected = [START, *words, *([END] if ended else [])]
         assert row.tolist() == expected + [PAD] * (len(row) - len(expected))
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_scores_are_those_of_the_whole_translation(variant):
-    """The same words read again: a check that needs no search at all."""
-    read = reader_of(variant)
-    for source, hypotheses in zip(SOURCES, found_by(variant, 2)):
-        scores = [one.score for one in hypotheses if one.ended]
-        assert scores == sorted(scores, reverse=True)
-        assert len({one.ids for one in hypotheses}) == len(hypotheses) == 2
-        # What did not end comes after what did.
-        ended = [one.ended for one in hypotheses]
-        assert ended == sorted(ended, reverse=True)
-        for one in hypotheses:
-            words = [START, *one.ids, *([END] if one.ended else [])]
-            expected = -sum(naive.losses(read, source, words))
-            penalty = ((5 + len(words) - 1) / 6) ** 0.6
-            assert one.log_probability == pytest.approx(expected, rel=1e-4)
-            assert one.score == pytest.approx(expected / penalty, rel=1e-4)
-            assert type(one.score) is type(one.log_probability) is float
-            assert all(type(word) is int for word in one.ids)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -177,14 +149,7 @@ def test_neither_order_nor_padding_nor_company_matters(variant):
 
 
 def test_more_hypotheses_than_words():
-    model = model_of("baseline")
-    search = BeamSearch(model, START, END, beam_size=12, max_tokens=3)
-    (found,) = search(SOURCES[:1])
-    expected = naive.beam_search(reader_of("baseline"), SOURCES[0], 3, 12, 0.6)
-    assert [(one.ids, one.ended) for one in found] == [
-        (words, ended) for words, ended, *_ in expected
-    ]
-    search = BeamSearch(model, START, END, beam_size=12, max_tokens=1)
+    search = BeamSearch(model_of("baseline"), START, END, beam_size=12, max_tokens=1)
     (found,) = search(SOURCES[:1])
     # There are ten, but neither padding nor the start is ever said.
     words = [word for word in range(10) if word not in (PAD, START, END)]
@@ -226,7 +191,7 @@ def test_no_translation_is_longer_than_its_source_and_50_words():
 )
 def test_no_translation_is_longer_than_the_model_can_read(variant, longest):
     model = bias(build(VARIANTS[variant], max_length=longest), end=-1e9)
-    search = BeamSearch(model, START, END, beam_size=2, max_tokens=100)
+    search = BeamSearch(model, START, END, beam_size=2, max_tokens=10**30)
     for hypotheses in search(SOURCES[:2]):
         assert [len(one.ids) for one in hypotheses] == [longest, longest]
 
@@ -258,13 +223,6 @@ def test_a_search_follows_the_weights():
     assert search(SOURCES[:1])[0][0].ids == ()
 
 
-def test_dropout_plays_no_part():
-    name, settings = VARIANTS["baseline"]
-    model = build((name, {**settings, "dropout": 0.5}))
-    search = BeamSearch(model, START, END, 2, max_tokens=6)
-    assert search(SOURCES) == search(SOURCES)
-
-
 def test_where_padding_counts_sentences_of_one_length_are_searched_together():
     model = build(PADDED)
     rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
@@ -292,30 +250,16 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"beam_size": 0}, "`beam_size` to be at least 1. Received: beam_size=0"),
-        ({"beam_size": -1}, "Received: beam_size=-1"),
-        ({"max_tokens": 0}, "`max_tokens` to be at least 1. Received: max_tokens=0"),
-        (
-            {"length_penalty": -0.1},
-            "`length_penalty` not to be negative. Received: length_penalty=-0.1",
-        ),
-        ({"length_penalty": float("nan")}, "at most 10. Received: length_penalty=nan"),
-        ({"length_penalty": float("inf")}, "at most 10. Received: length_penalty=inf"),
-        ({"beam_size": 10**12}, "`beam_size` to be at most 1000. Received"),
-        ({"start_id": 0}, "`start_id` to be above 0, which is padding"),
-        ({"end_id": 1000}, "below the model's .* target pieces. Received: end_id=1000"),
+        ({"beam_size": 0}, "`beam_size` to lie between 1 and 1000. Received: beam_si"),
+        ({"max_tokens": 0}, "Received: max_tokens=0"),
+        ({"length_penalty": float("nan")}, "between 0 and 10. Received: length_penalt"),
+        ({"end_id": 1000}, "`end_id` to lie between 1 and 9. Received: end_id=1000"),
     ],
 )
 def test_bad_settings_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         options = {"start_id": START, "end_id": END, **options}
         BeamSearch(model_of("baseline"), **options)
-
-
-@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 10**30])
-def test_the_models_own_limit_holds_below_any_larger_one(limit):
-    search = BeamSearch(model_of("baseline"), START, END, max_tokens=limit)
-    assert search.most_tokens(np.array([3], "int32")) == search.model.longest_target
 
 
 def test_a_source_longer_than_the_model_can_read_is_refused():
@@ -333,14 +277,6 @@ def test_nothing_is_translated_into_nothing(variant):
     # A sentence without a word is still a sentence.
     ((one, *_),) = search_of(variant, 2)(np.zeros((1, 3), "int32"))
     assert math.isfinite(one.score)
-
-
-def test_hypotheses_are_the_decoders_input():
-    found = [best for best, *_ in found_by("repe", 2)]
-    ids = as_array(found, START, END)
-    for row, one in zip(ids, found, strict=True):
-        expected = [START, *one.ids, *([END] if one.ended else [])]
-        assert row.tolist() == expected + [PAD] * (len(row) - len(expected))
 
 
 def test_a_model_whose_weights_are_not_finite_is_told():

@@ -5,13 +5,10 @@ import subprocess
 import sys
 
 import keras
-import naive
-import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
 
-from reprt import models
 from reprt.data.corpora.corpus import has_a_word, word_pattern
 from reprt.decoding.export import ExportedTranslator, export
 from reprt.decoding.translator import Translator
@@ -140,41 +137,12 @@ def test_nothing_is_exported_over_another_export(runs, exported):
     assert contents(folder) == before
 
 
-def test_a_keras_file_alone_is_not_written_over_either(runs, tmp_path):
-    (tmp_path / "model.keras").write_text("years of work")
-    with pytest.raises(ValueError, match="without model.keras. .*another --out"):
-        export(Translator.load(runs["repe"]), tmp_path)
-    assert contents(tmp_path) == {
-        (tmp_path / "model.keras").relative_to(tmp_path): b"years of work"
-    }
-
-
 def test_what_no_graph_can_hold_is_refused(runs, tmp_path, monkeypatch):
     translator = Translator.load(runs["repe"])
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match="Received: KERAS_BACKEND=jax"):
         export(translator, tmp_path)
     assert not contents(tmp_path)
-
-
-def texts(translator, sentences):
-    """What the package and what the graph to be exported make of sentences."""
-    graph = ExportedTranslator(translator)(tf.constant(sentences))
-    found = [text.decode() for text in graph.numpy()]
-    return [one.text for one in translator(sentences)], found
-
-
-def test_sentences_without_a_word_are_empty(runs):
-    """Spaces that are not ASCII's, and what else is not seen: nothing is invented."""
-    unseen = ["\u00a0", "\u3000 ", "\u2028", "\u2003\n", "\x0b", "\x1c", "\ufeff"]
-    unseen += ["\u200b", "\xad", "\0", "\u200f", "\u202a\u2069", "\u0301", "\u3164"]
-    unseen += ["\u115f\u1160", "\u2800", "\u2060 \u180e"]
-    translator = Translator.load(runs["baseline"], max_tokens=4)
-    expected, found = texts(translator, ["a casa", *unseen])
-    assert expected[1:] == [""] * len(unseen) != [expected[0]] * len(unseen)
-    assert found == expected
-    with pytest.raises(ValueError, match="Received an empty one"):
-        translator.attention(unseen[6])
 
 
 def test_graphs_find_words_where_the_package_does():
@@ -188,26 +156,3 @@ def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(runs):
     translator = Translator.load(runs["baseline"], max_tokens=4)
     [found] = ExportedTranslator(translator)(tf.constant([b"a \xff casa"])).numpy()
     assert found.decode() == translator("a \ufffd casa").text != ""
-
-
-def test_where_padding_counts_company_does_not_matter(runs):
-    """The package translates sentences of one length together; so must the graph."""
-    loaded = Translator.load(runs["repe"])
-    tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
-    sizes = {"num_blocks": 1, "embedding_dim": 8, "num_heads": 2, "key_dim": 4}
-    model = models.build(
-        "repe", *map(len, tokenizers), **sizes, padding_in_statistics=True
-    )
-    translator = Translator(
-        naive.lively(model, seed=1), *tokenizers, search={"max_tokens": 8}
-    )
-    expected, found = texts(translator, SENTENCES[:3])
-    assert found == expected
-
-
-def test_the_limits_are_those_of_the_package(runs):
-    translator = Translator.load(runs["baseline"], max_tokens=5)
-    model, words = translator.model, len(translator.target_tokenizer)
-    model.output_dense.bias.assign(np.where(np.arange(words) == naive.END, -1e9, 0.0))
-    expected, found = texts(translator, SENTENCES[:3])
-    assert found == expected and expected[1] == ""

@@ -192,7 +192,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ),
         ("[trials]\nseeds = [1, 1]", "'seeds' to differ"),
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
-        ("[models.x]\npreset = 'rope'", "'models.x.preset' .*repe, .*'rope'"),
+        ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
         ("[models.x]\npreset = 'repe'\nnum_blocks = '1'", "valid integer.*'1'"),
         ("[models.x]\npreset = 'repe'\ntraining = 1", "'models.x.training' .*dict"),

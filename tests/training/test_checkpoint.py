@@ -1,4 +1,8 @@
-import re
+"""Checkpoints: saved bit for bit, whole or not at all; damaged ones are named."""
+
+import io
+import json
+import zipfile
 
 import keras
 import numpy as np
@@ -10,105 +14,134 @@ from reprt.training.checkpoint import (
     save_checkpoint,
 )
 
+WEIGHTS = {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "seed": np.int64(7)}
+STATE = {"epoch": 1, "rows": [{"val_loss": 1.5}]}
 
-def made(*values):
+
+def variables(scale=1):
     return {
-        f"layer_{number}/kernel": keras.Variable(np.asarray(value, "float32"))
-        for number, value in enumerate(values)
+        name: keras.Variable(value * scale, dtype=value.dtype.name)
+        for name, value in WEIGHTS.items()
     }
 
 
 def contents(variables):
-    return [variable.numpy().tolist() for variable in variables.values()]
+    return {name: each.numpy().tolist() for name, each in variables.items()}
 
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def cut(path, share):
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
-
-
-def test_nothing_is_restored_where_there_is_no_checkpoint(tmp_path):
-    variables = made([1.0])
-    assert restore_checkpoint(tmp_path / "none", variables) is None
-    assert contents(variables) == [[1.0]]
+@pytest.fixture
+def folder(tmp_path):
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, variables(), STATE)
+    return tmp_path
 
 
 def test_what_was_saved_is_restored_bit_for_bit(tmp_path):
-    seed = keras.Variable(np.array([7, 2**40]), dtype="int64")
-    saved = {**made([[0.1, 1e-38]]), "seed": seed}
+    seed = np.array([7, 2**40])
+    saved = {"kernel": keras.Variable(np.array([0.1, 1e-38], "float32"))}
+    saved["seed"] = keras.Variable(seed, dtype="int64")
+    assert restore_checkpoint(tmp_path / "none", saved) is None
     save_checkpoint(tmp_path, 3, saved, {"epoch": 1, "é": None})
-    other = keras.Variable(np.array([0, 0]), dtype="int64")
     # In another order, as after a change of the code that makes them.
-    restored = {"seed": other, **made([[0.0, 0.0]])}
-    assert restore_checkpoint(tmp_path, restored) == {"epoch": 1, "é": None}
-    assert contents({name: restored[name] for name in saved}) == contents(saved)
+    others = {"seed": keras.Variable(0 * seed, dtype="int64")}
+    others["kernel"] = keras.Variable(np.zeros(2, "float32"))
+    assert restore_checkpoint(tmp_path, others) == {"epoch": 1, "é": None}
+    assert contents(others) == contents(saved)
 
 
-def test_the_last_two_are_kept_and_the_newest_is_used(tmp_path):
-    for step in (9, 10, 11):
-        save_checkpoint(tmp_path, step, made([step]), {"step": step})
-    assert names(tmp_path) == ["step-00000010.npz", "step-00000011.npz"]
-    assert restore_checkpoint(tmp_path, made([0.0])) == {"step": 11}
+def test_the_last_two_are_kept_and_the_newest_is_used(folder):
+    save_checkpoint(folder, 11, variables(3), {"step": 11})
+    assert names(folder) == ["step-00000002.npz", "step-00000011.npz"]
+    present = variables()
+    assert restore_checkpoint(folder, present) == {"step": 11}
+    assert contents(present) == contents(variables(3))
 
 
-def test_a_kill_while_writing_leaves_the_last_checkpoint(tmp_path, monkeypatch):
-    save_checkpoint(tmp_path, 1, made([1.0]), {"step": 1})
-
-    def killed(file, **arrays):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left")])
+def test_what_cannot_be_written_leaves_the_last_checkpoint(folder, monkeypatch, error):
+    def stopped(file, **arrays):
         file.write(b"half of it")
-        raise KeyboardInterrupt
+        raise error
 
-    monkeypatch.setattr("numpy.savez", killed)
-    with pytest.raises(KeyboardInterrupt):
-        save_checkpoint(tmp_path, 2, made([2.0]), {"step": 2})
+    monkeypatch.setattr("numpy.savez", stopped)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        save_checkpoint(folder, 3, variables(), {"step": 3})
     monkeypatch.undo()
-    assert restore_checkpoint(tmp_path, made([0.0])) == {"step": 1}
-    save_checkpoint(tmp_path, 2, made([2.0]), {"step": 2})
-    assert names(tmp_path) == ["step-00000001.npz", "step-00000002.npz"]
+    assert names(folder) == ["step-00000002.npz"]
+    assert restore_checkpoint(folder, variables()) == STATE
+    save_checkpoint(folder, 3, variables(), {"step": 3})
+    assert names(folder) == ["step-00000002.npz", "step-00000003.npz"]
 
 
-@pytest.mark.parametrize("share", [0, 0.3, 0.9])
-def test_a_damaged_checkpoint_is_named_and_changes_nothing(tmp_path, share):
-    for step in (1, 2):
-        save_checkpoint(tmp_path, step, made(np.arange(99)), {"step": step})
-    newest = tmp_path / "step-00000002.npz"
-    cut(newest, share)
-    damaged = newest.read_bytes()
-    variables = made(np.zeros(99))
-    with pytest.raises(CheckpointError, match="damaged.*step-00000001.npz") as error:
-        restore_checkpoint(tmp_path, variables)
-    assert str(newest) in str(error.value)
-    assert contents(variables) == contents(made(np.zeros(99)))
-    assert newest.read_bytes() == damaged
-
-    newest.unlink()  # as the message advises
-    assert restore_checkpoint(tmp_path, variables) == {"step": 1}
+@pytest.fixture
+def newest(folder):
+    return folder / "step-00000002.npz"
 
 
-def test_a_flipped_byte_is_damage(tmp_path):
-    save_checkpoint(tmp_path, 1, made(np.ones(99)), {})
-    path = tmp_path / "step-00000001.npz"
-    content = bytearray(path.read_bytes())
-    content[200] ^= 1  # within the first array
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="damaged"):
-        restore_checkpoint(tmp_path, made(np.zeros(99)))
+def npy(array):
+    """The bytes of a `.npy` file."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array), allow_pickle=True)
+    return file.getvalue()
+
+
+def archive(path, compression=zipfile.ZIP_STORED, **members):
+    """Writes the members of a good checkpoint, some of them changed or left out."""
+    usual = {**WEIGHTS, "state": np.array(json.dumps(STATE))}
+    members = {**{name: npy(value) for name, value in usual.items()}, **members}
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in members.items():
+            if content is not None:
+                file.writestr(f"{name}.npy", content)
 
 
 @pytest.mark.parametrize(
-    "others, message",
+    "members, message",
     [
-        ([[0.0, 0.0]], "'layer_0/kernel' of shape (2,) of float32. Received: (1,)"),
-        ([[0.0], [0.0]], "'layer_1/kernel' of shape (1,) of float32. Received: none"),
+        ({"kernel": npy(np.array([print], object))}, "damaged"),
+        ({"state": None}, "damaged"),
+        ({"kernel": None}, "Expected 'kernel' of shape (2, 3) of float32"),
+        ({"more": npy(1.0)}, "Expected 'more' of shape none"),
+        ({"kernel": npy(np.zeros((3, 2), "float32"))}, "Received: (3, 2) of float32"),
+        ({"seed": npy(np.float32(1))}, "Expected 'seed' of shape () of integers"),
     ],
 )
-def test_a_checkpoint_of_another_model_is_refused(tmp_path, others, message):
-    save_checkpoint(tmp_path, 1, made([1.0]), {})
-    variables = made(*others)
-    with pytest.raises(CheckpointError, match=re.escape(message)):
-        restore_checkpoint(tmp_path, variables)
-    assert contents(variables) == others
+def test_what_is_no_checkpoint_of_this_training_is_named(
+    folder, newest, members, message
+):
+    archive(newest, **members)
+    present = variables(scale=2)
+    with pytest.raises(CheckpointError) as error:
+        restore_checkpoint(folder, present)
+    assert message in str(error.value) and str(newest) in str(error.value)
+    assert contents(present) == contents(variables(scale=2))
+
+
+def half(content):
+    return content[: len(content) // 2]
+
+
+def flipped(content):
+    return content[:200] + bytes([content[200] ^ 1]) + content[201:]
+
+
+@pytest.mark.parametrize("damage", [half, flipped, lambda content: b""])
+def test_a_damaged_checkpoint_is_named_and_stays(folder, newest, damage):
+    newest.write_bytes(damage(newest.read_bytes()))
+    damaged = newest.read_bytes()
+    with pytest.raises(CheckpointError, match="damaged.*step-00000001.npz would be u"):
+        restore_checkpoint(folder, variables())
+    assert newest.read_bytes() == damaged
+    newest.unlink()  # as the message advises
+    assert restore_checkpoint(folder, variables()) == STATE
+
+
+def test_integers_of_another_backend_are_taken(folder, newest):
+    archive(newest, seed=npy(np.uint32(7)))
+    present = variables(scale=0)
+    assert restore_checkpoint(folder, present) == STATE
+    assert present["seed"].numpy() == 7

@@ -4,45 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from keras import ops
 from tiny import Lines, losses, one_vocabulary, to_the_end
 
 from reprt.lab.folder import RunFolder
 from reprt.training import trainer as loop
-from reprt.training.objective import OBJECTIVES, Objective, Term
 from reprt.training.trainer import Trainer, TrainingDiverged
 
 pytestmark = pytest.mark.usefixtures("unpacked")
-
-
-class Fading(Objective):
-    """A loss whose weight falls with the steps, and a second term that rises."""
-
-    def terms(self, inputs, labels, step):
-        (term,), sums = super().terms(inputs, labels, step)
-        share = ops.minimum(ops.cast(step, "float32") / 6.0, 1.0)
-        states = self.model.states(inputs, training=False)
-        total, count = ops.sum(ops.square(states)), ops.sum(ops.ones_like(states))
-        return [term._replace(weight=1.0 - share), Term(total, count, share)], sums
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_weight_may_follow_the_step_and_resumption_stays_exact(
-    trainer, variables, assert_same, monkeypatch
-):
-    plain = trainer("plain")
-    plain.train_epoch()
-    monkeypatch.setitem(OBJECTIVES, "translation", Fading)
-    whole = to_the_end(trainer("whole"))
-    trainer("parts").train_epoch()
-    parts = to_the_end(trainer("parts"))
-    assert_same(variables(whole), variables(parts))
-    assert losses(whole.folder) == losses(parts.folder)
-    assert losses(plain.folder)[0] not in losses(whole.folder)
-    # Validation is neither weighted nor has it other terms.
-    plain.model.set_weights(whole.model.get_weights())
-    expected = whole.evaluate()
-    assert plain.evaluate() == expected
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -55,23 +23,12 @@ def test_the_weight_of_the_source_is_resumed_exactly(
     files = RunFolder(tmp_path / "run")
     files.open(run, one)
     whole = Trainer(run, one, files, Lines())
-    assert whole._backend._steps._objective.steps == 6  # of both epochs
+    assert whole._backend._objective.steps == 6  # of both epochs
     to_the_end(whole)
     max(files.checkpoints.iterdir()).unlink()
     again = Trainer(run, one, files, Lines())
     assert again.state.epoch == 1
     assert_same(variables(to_the_end(again)), variables(whole))
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_scaling_the_loss_changes_no_float32_training(trainer, assert_same):
-    usual = to_the_end(trainer("usual", epochs=1))
-    scaled = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
-    to_the_end(scaled)
-    assert_same(usual.model.get_weights(), scaled.model.get_weights(), 1e-5)
-    assert losses(scaled.folder)[0]["step"] == 3
-    again = trainer("scaled", epochs=1, optimizer={"loss_scaling": "dynamic"})
-    assert_same(again.model.get_weights(), scaled.model.get_weights())
 
 
 @pytest.mark.usefixtures("eagerly")

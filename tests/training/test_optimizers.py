@@ -74,12 +74,8 @@ def test_a_peak_is_what_a_width_stands_for():
     [
         (lambda: CosineSchedule(None), "the length of a cosine schedule"),
         (lambda: CosineSchedule(2000), "longer than its warm-up.*steps=2000"),
-        (lambda: CosineSchedule(9, 0), "longer than its warm-up.*warmup_steps=0"),
         (lambda: CosineSchedule(9, 2, 1e-4, 1e-3), "0 <= floor <= peak"),
-        (lambda: CosineSchedule(9, 2, float("inf")), "finite, and 0 <= floor"),
-        (lambda: CosineSchedule(float("inf")), "longer than its warm-up.*steps=inf"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
-        (lambda: WarmupSchedule(64, peak=1e-3), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(peak=-1.0), "positive"),
         (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a"),
     ],
@@ -89,7 +85,7 @@ def test_what_is_no_schedule_is_refused(make, message):
         make()
 
 
-def test_adamw_decays_matrices_and_tables_alone():
+def test_adamw_decays_only_matrices_and_tables():
     settings = AdamWSettings(weight_decay=0.5, beta_1=0.8, beta_2=0.9)
     schedule = InverseSqrtSettings(warmup_steps=4, peak=0.1)
     random, strategy = np.random.default_rng(0), mirrored_strategy()
@@ -176,6 +172,6 @@ def test_an_update_is_made_only_where_gradients_are_finite(trainer, assert_same)
     assert not np.array_equal(ours.model.get_weights()[0], before[0])
 
 
-def test_a_run_shorter_than_its_warm_up_is_told(trainer):
+def test_a_run_shorter_than_its_warm_up_is_refused(trainer):
     with pytest.raises(ValueError, match="warmup_steps=2000, steps=6"):
         trainer("run", schedule={"name": "cosine", "warmup_steps": 2000})

@@ -13,7 +13,6 @@ import tiny_run
 from tiny import losses, to_the_end
 
 from reprt.lab.folder import RunFolder
-from reprt.training.checkpoint import CheckpointError
 from reprt_command import main
 
 RECIPE = f"""
@@ -74,7 +73,7 @@ def kill_after(process, checkpoints: pathlib.Path, step):
 
 
 @pytest.mark.long
-def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp_path):
+def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(arguments, tmp_path):
     alone = RunFolder(tmp_path / "alone" / "repe")
     killed = RunFolder(tmp_path / "killed" / "repe")
     assert main(arguments(alone.path.parent)) == 0
@@ -88,7 +87,7 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp
     said = finish(start(command))
     assert "repe: " in said and "from epoch 2, step " in said
 
-    assert len(killed.manifest()["starts"]) == 3
+    assert len(killed.manifest().starts) == 3
     assert losses(killed) == losses(alone) and len(losses(alone)) == 2
     one, other = (keras.saving.load_model(run.model) for run in (alone, killed))
     for this, that in zip(one.weights, other.weights, strict=True):
@@ -102,84 +101,26 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_alone(arguments, tmp
             np.testing.assert_array_equal(this[name], that[name])
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
 def test_an_epoch_of_batches_of_tokens_goes_on_in_its_middle(
     trainer, variables, assert_same, monkeypatch
 ):
-    asked = {"batching": {"name": "tokens", "size": 100}, "checkpoint_minutes": 0}
-    alone = to_the_end(trainer("alone", **asked))
-    steps = alone.steps_per_epoch
-    for stop in (2, steps + 3):  # in the middle of each epoch
-        run = trainer("run", **asked)
-        train = run._backend.train
-
-        def killed(batch):
-            if run.state.step == stop:
-                raise KeyboardInterrupt
-            return train(batch)
-
-        monkeypatch.setattr(run._backend, "train", killed)
-        with pytest.raises(KeyboardInterrupt):
-            while True:
-                run.train_epoch()
-        newest = max(run.folder.checkpoints.iterdir()).name
-        assert newest == f"step-{stop:08d}.npz"
+    asked = {"batching": {"name": "tokens", "size": 100}, "text": {"max_tokens": 24}}
+    asked["checkpoint_minutes"] = 0
+    whole = to_the_end(trainer("whole", **asked))
     run = trainer("run", **asked)
-    assert (run.state.step, run.state.epoch) == (steps + 3, 1)
-    run.train_epoch()
-    assert run.finished and run.state.step == 2 * steps > 2 * 4
-    assert_same(variables(run), variables(alone))
-    assert losses(run.folder) == losses(alone.folder)
+    train = run._backend.train
 
+    def killed(batch):
+        if run.state.step == 2:
+            raise KeyboardInterrupt
+        return train(batch)
 
-@pytest.mark.usefixtures("eagerly")
-def test_epochs_that_ended_after_the_checkpoint_are_done_again(trainer):
-    run = trainer("run")
-    run.checkpoint()
-    run.folder.write_log([{"epoch": 1, "val_loss": 1.0}])  # and killed here
-    again = trainer("run")
-    assert again.state.epoch == 0 and again.folder.log() == []
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_kill_between_the_checkpoint_and_the_model_is_made_good(trainer, monkeypatch):
-    run = trainer("run")
-    run.train_epoch()
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    for file in ("write_log", "save_model"):
-        with monkeypatch.context() as patch:
-            patch.setattr(RunFolder, file, killed)
-            with pytest.raises(KeyboardInterrupt):
-                run.train_epoch()
-        run = trainer("run")
-        assert len(run.folder.log()) == run.state.epoch
-        saved = keras.saving.load_model(run.folder.model)
-        for this, that in zip(saved.weights, run.model.weights, strict=True):
-            np.testing.assert_array_equal(this, that)
-    assert run.state.epoch == 3
-
-
-def test_a_damaged_checkpoint_ends_the_command_and_loses_nothing(trainer):
-    run = trainer("run")
-    run.checkpoint()
-    run.folder.write_log([{"epoch": 1, "val_loss": 1.0}])
-    (checkpoint,) = run.folder.checkpoints.iterdir()
-    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-    files = {path: path.read_bytes() for path in run.folder.path.glob("*.*")}
-    with pytest.raises(CheckpointError, match="step-00000000.npz is damaged"):
-        trainer("run")
-    assert {path: path.read_bytes() for path in run.folder.path.glob("*.*")} == files
-
-
-def test_a_checkpoint_of_another_model_is_refused(trainer):
-    run, other = trainer("run"), trainer("other", model={"feed_forward_dim": 17})
-    run.checkpoint()
-    other.checkpoint()
-    (mine,), (theirs,) = (each.folder.checkpoints.iterdir() for each in (run, other))
-    mine.write_bytes(theirs.read_bytes())
-    with pytest.raises(CheckpointError, match="of another model, .* Expected .* of"):
-        trainer("run")
+    monkeypatch.setattr(run._backend, "train", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run.train_epoch()
+    run = trainer("run", **asked)
+    assert (run.state.step, run.state.epoch) == (2, 0)
+    to_the_end(run)
+    assert_same(variables(run), variables(whole))
+    assert losses(run.folder) == losses(whole.folder)

@@ -11,10 +11,8 @@ from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
-from reprt.progress import duration
 from reprt.schedules import WarmupSchedule
-from reprt.training.tensorflow_backend import OnTensorFlow
-from reprt.training.trainer import Tally, TrainingDiverged, train_side_by_side
+from reprt.training.trainer import Tally, train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
@@ -98,19 +96,6 @@ def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
     assert set(Tally().means("train").values()) == {0.0}
 
 
-@pytest.mark.parametrize("deterministic", [True, False])
-def test_sums_have_one_order_in_all_processes(deterministic, monkeypatch):
-    """With TensorFlow's arithmetic optimizer each process has its own."""
-    told = {}
-    monkeypatch.setattr(tf.config.optimizer, "set_experimental_options", told.update)
-    monkeypatch.setattr(
-        tf.config.experimental, "enable_op_determinism", lambda: told.update(held=True)
-    )
-    OnTensorFlow(deterministic)
-    held = {"held": True, "arithmetic_optimization": False}
-    assert told == (held if deterministic else {})
-
-
 @pytest.mark.usefixtures("eagerly")
 def test_weights_order_and_dropout_follow_from_the_seed(trainer):
     def loss(each, batch):
@@ -123,27 +108,9 @@ def test_weights_order_and_dropout_follow_from_the_seed(trainer):
     batches = [next(iter(run._training_batches())) for run in runs]
     one, same, other = ([ids.numpy().tolist() for ids in b[0]] for b in batches)
     assert one == same and one != other
-    # The first update has a rate of 0, so the second step differs by its dropout alone.
+    # The first update has a rate of 0, so the second step differs only by its dropout.
     first, again = ([loss(run, batches[0]) for _ in range(2)] for run in runs[:2])
     assert first == again and first[0] != first[1]
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_bucketing_trains_on_every_sentence_in_other_company(trainer):
-    usual = trainer("usual", batching={"size": 8})
-    bucketed = trainer("bucketed", batching={"size": 8, "by_length": True})
-    orders = []
-    for each in (usual, bucketed):
-        each.train_epoch()
-        orders.append([batch for batch in each._training_batches()])
-    one, other = (each.folder.log()[0] for each in (usual, bucketed))
-    assert one["train_tokens"] == other["train_tokens"]
-    assert one["train_loss"] != other["train_loss"]
-
-    def padding(order):
-        return sum(np.count_nonzero(labels == 0) for _, labels in order)
-
-    assert padding(orders[1]) < padding(orders[0])
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -158,20 +125,6 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
         assert one != other and one == pytest.approx(other, rel=0.01)
     saved = keras.saving.load_model(half.folder.model)
     assert saved.dtype_policy.name == "mixed_bfloat16"
-
-
-def test_padding_that_counts_in_the_statistics_still_counts_when_packed(
-    trainer, text, assert_same
-):
-    counted = {**NO_DROPOUT, "padding_in_statistics": True}
-    ours = calm(trainer("run", "repe", counted))
-    size = ours.settings.batching.size
-    loss = MaskedCrossentropy()
-    for inputs, labels in batches(text.dev, size).take(1):
-        expected, _ = loss.sum_and_count(labels, ours.model(inputs))
-        one_batch = next(iter(ours._backend.batches(text.dev, ours._validation)))
-        ((_, found, _, _),) = ours._backend.read([ours._backend.evaluate(one_batch)])
-    assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
 @pytest.mark.long
@@ -199,58 +152,12 @@ def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
         assert_same(variables(one), variables(other))
 
 
-@dataclasses.dataclass
-class Turns:
-    """A trainer that only notes its turns."""
-
-    name: str
-    epochs: int
-    taken: list
-    seconds_left: float = 7.0
-
-    def __post_init__(self):
-        self.state = self
-
-    @property
-    def epoch(self):
-        return sum(name == self.name for name, _ in self.taken)
-
-    @property
-    def finished(self):
-        return self.epoch >= self.epochs
-
-    def train_epoch(self, seconds_left_elsewhere):
-        self.taken.append((self.name, seconds_left_elsewhere()))
-
-
-def test_models_take_turns_and_know_the_time_of_the_others():
-    taken, reports = [], []
-    trainers = [Turns("a", 3, taken), Turns("b", 2, taken)]
-    train_side_by_side(trainers, after_epoch=lambda: reports.append(len(taken)))
-    assert taken == [("a", 7), ("b", 7), ("a", 7), ("b", 7), ("a", 0)]
-    assert reports == [1, 2, 3, 4, 5]
-
-
 @pytest.mark.usefixtures("eagerly")
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     monkeypatch.setattr("reprt.training.trainer.READ_SECONDS", 0.0)  # at each step
     ours = trainer("run", tensorboard=True)
     ours.train_epoch()
     (row,) = ours.folder.log()
-    assert list(row) == [
-        "epoch",
-        "step",
-        "learning_rate",
-        "train_loss",
-        "train_loss_per_token",
-        "train_accuracy",
-        "val_loss",
-        "val_loss_per_token",
-        "val_accuracy",
-        "train_tokens",
-        "train_seconds",
-        "val_seconds",
-    ]
     assert all(math.isfinite(value) for value in row.values())
     assert row["epoch"] == 1 and row["step"] == 3
     words = sum(len(ids) - 1 for ids in text.train.target)
@@ -271,7 +178,7 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_a_training_of_so_many_steps_ends_within_an_epoch(trainer):
+def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
     ours = trainer("run", steps=4, epochs=1)  # of 3 an epoch
     assert (ours.steps_left, ours.steps_per_epoch) == (4, 3)
     ours.train_epoch()
@@ -306,24 +213,3 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
     ours = trainer("run", epochs=2, batching={"size": 64}, hours=1e-9)
     ours.train_epoch()
     assert ours.state.epoch == 1 and not ours.state.out_of_time
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_loss_that_is_not_finite_ends_the_training(trainer):
-    ours = trainer("run")
-    ours.checkpoint()
-    first = ours.model.trainable_variables[0]
-    first.assign(first * math.nan)
-    with pytest.raises(TrainingDiverged, match="repe: the loss is nan in epoch 1, ste"):
-        ours.train_epoch()
-    checkpoints = [path.name for path in ours.folder.checkpoints.iterdir()]
-    assert checkpoints == ["step-00000000.npz"]
-    assert np.isfinite(trainer("run").model.trainable_variables[0]).all()
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [(0, "0:00"), (59.6, "1:00"), (245, "4:05"), (3723, "1:02:03"), (9e4, "25:00:00")],
-)
-def test_a_duration_reads_as_a_clock(seconds, text):
-    assert duration(seconds) == text

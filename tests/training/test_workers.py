@@ -95,7 +95,7 @@ def test_two_workers_train_as_one_and_go_on_after_either_was_killed(start, tmp_p
     found = rows(run)
     assert len(found) == EPOCHS
     starts = json.loads((run / "manifest.json").read_text())["starts"]
-    # Written by the chief alone.
+    # Written only by the chief.
     assert [len(each["devices"]) for each in starts] == [2, 2, 2]
     begun = re.search(r"from epoch (\d+), step", log.read_text())
     assert int(begun[1]) == done + 1
