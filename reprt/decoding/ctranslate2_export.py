@@ -10,7 +10,9 @@ from reprt.constants import PAD, PAD_ID, QUANTIZATIONS, UNKNOWN
 from reprt.decoding.ctranslate2_translator import NOTES, ctranslate2
 from reprt.decoding.translator import Translator
 from reprt.files import whole_folder, write_text
+from reprt.layers import RelativePositional, RotaryPositional
 from reprt.layers.masks import FORBIDDEN
+from reprt.layers.positions.relative import FARTHEST
 from reprt.models import EncoderDecoder
 from reprt.schema import check_choice
 
@@ -51,7 +53,8 @@ def export_ctranslate2(
             "SavedModel of any model."
         ) from error
     source, target = translator.source_tokenizer, translator.target_tokenizer
-    spec = _transformer(parts, never=[PAD_ID, target.start_id])
+    never, longest = [PAD_ID, target.start_id], translator.model.config.max_length
+    spec = _transformer(parts, never, longest)
     spec.register_source_vocabulary(source.vocabulary)
     spec.register_target_vocabulary(target.vocabulary)
     spec.config.layer_norm_epsilon = parts.encoder.settings.layer_norm_epsilon
@@ -80,7 +83,7 @@ def export_ctranslate2(
     return place
 
 
-def _transformer(parts: EncoderDecoder, never: list[int]):
+def _transformer(parts: EncoderDecoder, never: list[int], longest: int):
     """The `TransformerSpec` of a model that never writes some ids, its weights set."""
     specs, sizes = ctranslate2().specs, parts.encoder
     sides = sizes.num_blocks, sizes.settings.num_heads
@@ -89,6 +92,14 @@ def _transformer(parts: EncoderDecoder, never: list[int]):
         "activation": getattr(specs.Activation, sizes.settings.activation.upper()),
         "head_dim": _head_dim(sizes.settings),
     }
+    match sizes.position:
+        case RotaryPositional():
+            options |= {
+                "rotary_dim": sizes.settings.key_dim,
+                "rotary_interleave": False,
+            }
+        case RelativePositional():
+            options["relative_attention_bias"] = True
     encoder, decoder = (
         kind(*sides, no_final_norm=stack.final_norm is None, **options)
         for kind, stack in (
@@ -96,8 +107,8 @@ def _transformer(parts: EncoderDecoder, never: list[int]):
             (specs.TransformerDecoderSpec, parts.decoder),
         )
     )
-    _embed(encoder, encoder.embeddings[0], parts.source_embedding)
-    _embed(decoder, decoder.embeddings, parts.target_embedding)
+    _embed(encoder, encoder.embeddings[0], parts.source_embedding, longest)
+    _embed(decoder, decoder.embeddings, parts.target_embedding, longest)
     for spec, block in zip(encoder.layer, parts.encoder.blocks, strict=True):
         _attention(spec.self_attention, block.self_attention, block.attention_norm)
         _feed_forward(spec.ffn, block)
@@ -112,10 +123,14 @@ def _transformer(parts: EncoderDecoder, never: list[int]):
     return specs.TransformerSpec(encoder, decoder)
 
 
-def _embed(spec, table, embedding):
+def _embed(spec, table, embedding, longest):
     table.weight = _array(embedding.embedding.embeddings)
     spec.scale_embeddings = embedding.factor
-    spec.position_encodings.encodings = _array(embedding.positional.encoding)
+    if hasattr(spec, "position_encodings"):
+        # Where positions act within attention, nothing is added.
+        nothing = np.zeros((longest, table.weight.shape[1]))
+        encoding = getattr(embedding.positional, "encoding", nothing)
+        spec.position_encodings.encodings = _array(encoding)
 
 
 def _attention(spec, layer, norm):
@@ -136,6 +151,9 @@ def _attention(spec, layer, norm):
         _linear(linear, np.concatenate(weights), joined)
     _linear(last, output.reshape(-1, output.shape[-1]).T, _bias(layer.output_dense))
     spec.queries_scale = layer.key_dim**-0.5
+    if isinstance(layer.position, RelativePositional):
+        spec.relative_attention_bias = _array(layer.position.table)
+        spec.relative_attention_max_distance = np.dtype("int32").type(FARTHEST)
     _norm(spec.layer_norm, norm)
 
 

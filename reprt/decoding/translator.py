@@ -229,9 +229,7 @@ class Translator:
     def _translation(self, text, ids, alternatives):
         notes = []
         if len(ids) > self.max_tokens:
-            notes.append(
-                f"the first {self.max_tokens} of {len(ids)} tokens were read"
-            )
+            notes.append(f"the first {self.max_tokens} of {len(ids)} tokens were read")
         if unknown := int(np.sum(ids == UNKNOWN_ID)):
             notes.append(f"the vocabulary lacks {unknown} words or signs")
         if not alternatives[0].ended:

@@ -31,9 +31,9 @@ class Memory(NamedTuple):
 class EncoderDecoder(NamedTuple):
     """The parts of a Transformer that other engines know, for export.
 
-    Positions are added to the tokens, and attention weighs states. At most one of the
-    last two parts is not None. Without `output_dense` the target's embeddings multiply
-    the states; `output_projection` comes before that.
+    Attention weighs states, and positions are such as other engines know. At most one
+    of the last two parts is not None. Without `output_dense` the target's embeddings
+    multiply the states; `output_projection` comes before that.
 
     Attributes:
         source_embedding: the source's `TokenAndPositionEmbedding`.
@@ -53,11 +53,11 @@ class EncoderDecoder(NamedTuple):
 
 
 # Other engines know only these values of the settings.
-USUAL = {
-    "position": "add",
-    "embedding_norm": "none",
-    "value": "states",
-    "query_key_norm": False,
+KNOWN: dict[str, tuple] = {
+    "position": ("add", "none", "rotary", "relative"),
+    "embedding_norm": ("none",),
+    "value": ("states",),
+    "query_key_norm": (False,),
 }
 
 
@@ -188,13 +188,13 @@ class Transformer(BlockModel):
         }
 
     def encoder_decoder(self) -> EncoderDecoder:
-        own = {name: getattr(self.config, name) for name in USUAL}
-        if differing := dict(own.items() - USUAL.items()):
-            raise ValueError(
-                "Expected an encoder-decoder Transformer as other engines know it, "
-                f"with {_listed(USUAL)}. Received {self.name!r}, which has "
-                f"{_listed(differing)}."
-            )
+        for name, known in KNOWN.items():
+            if (own := getattr(self.config, name)) not in known:
+                raise ValueError(
+                    "Expected an encoder-decoder Transformer as other engines know it, "
+                    f"with {name!r} one of {known}. Received {self.name!r}, which has "
+                    f"{own!r}."
+                )
         return EncoderDecoder(
             self.source_embedding,
             self.target_embedding,
@@ -359,7 +359,3 @@ class Transformer(BlockModel):
         if packing is None:
             return tokens, states, mask, None
         return tokens, states, None, packing.heads(self.config.num_heads)
-
-
-def _listed(settings) -> str:
-    return ", ".join(f"{name}={settings[name]!r}" for name in USUAL if name in settings)

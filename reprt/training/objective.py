@@ -164,5 +164,6 @@ class TranslationAndSource(Objective):
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "translation": Objective,
+    "language_model": Objective,
     "translation_and_source": TranslationAndSource,
 }

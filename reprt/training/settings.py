@@ -29,6 +29,8 @@ class TextSettings(Settings):
     path."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
+    side: Literal["both", "target"] = "both"
+    """`"target"` leaves the source out, for a language model."""
 
 
 class SentencesSettings(Settings):
@@ -195,6 +197,12 @@ class TranslationAndSourceSettings(TranslationSettings):
     """The part of all steps after which it does."""
 
 
+class LanguageModelSettings(TranslationSettings):
+    """The cross-entropy of the tokens of one side, for a decoder alone."""
+
+    name: Literal["language_model"] = "language_model"  # type: ignore
+
+
 Batching = Annotated[
     SentencesSettings | TokensSettings,
     by_name(SentencesSettings, TokensSettings),
@@ -208,8 +216,8 @@ Schedule = Annotated[
     by_name(InverseSqrtSettings, CosineSettings),
 ]
 Objective = Annotated[
-    TranslationSettings | TranslationAndSourceSettings,
-    by_name(TranslationSettings, TranslationAndSourceSettings),
+    TranslationSettings | TranslationAndSourceSettings | LanguageModelSettings,
+    by_name(TranslationSettings, TranslationAndSourceSettings, LanguageModelSettings),
 ]
 
 
@@ -259,18 +267,25 @@ class RunSettings(Settings):
                 "Expected 'max_tokens' in [text] to be at most the model's"
                 f" 'max_length', {model.max_length}. Received: {text.max_tokens}."
             )
-        if getattr(model, "shared_embedding", False) and not self.vocabulary.joint:
+        one_table = getattr(model, "shared_embedding", False)
+        both = text.side == "both"
+        if one_table and both and not self.vocabulary.joint:
             raise ValueError(
                 "Expected one vocabulary for the two sides of a model that has one"
                 " embedding table (shared_embedding): [vocabulary] with name = 'bpe'"
                 f" and shared = true. Received: name = {self.vocabulary.name!r}, one"
                 " for each side."
             )
-        scored = getattr(model, "scores_source", False)
-        if isinstance(self.objective, TranslationAndSourceSettings) and not scored:
+        alone = getattr(model, "scores_source", False)  # a decoder
+        if type(self.objective) is not TranslationSettings and not alone:
             raise ValueError(
-                "The objective 'translation_and_source' takes a model that scores its "
-                f"source, such as 'decoder-only'. Received: {self.preset!r}."
+                f"The objective {self.objective.name!r} takes a decoder alone, such as "
+                f"'decoder-only'. Received: {self.preset!r}."
+            )
+        if (self.objective.name == "language_model") == both:
+            raise ValueError(
+                "The objective 'language_model' and side = 'target' in [text] go "
+                f"together. Received: {self.objective.name!r} and {text.side!r}."
             )
         if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
             raise ValueError(

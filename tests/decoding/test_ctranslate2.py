@@ -37,15 +37,21 @@ KNOWN = {
     "baseline, to the letter": variants.PAPERS["baseline, to the letter"],
     "baseline, unscaled, wide values": ("baseline", {"scale": "none", "value_dim": 6}),
     "norms before": variants.FAMILY["norms before"],
+    **{
+        f"position={name}": ("baseline", {"position": name})
+        for name in ("none", "rotary", "relative")
+    },
     "projected": (
         "baseline",
         {"output_tying": "projected", "shared_embedding": True},
     ),
 }
 UNKNOWN_TO_IT = {
-    "repe": "position='concat', embedding_norm='token_norm', value='tokens'",
-    "baseline, root mean squares": "embedding_norm='rms'",
-    "baseline, queries and keys normed": "query_key_norm=True",
+    "repe": "'position' one of .*'concat'",
+    "position=alibi": "'position' one of .*'alibi'",
+    "position=untied": "'position' one of .*'untied'",
+    "baseline, root mean squares": "'embedding_norm' one of .*'rms'",
+    "baseline, queries and keys normed": "'query_key_norm' one of .*True",
     "decoder-only": "a DecoderOnly",
     "recurrent": "a Recurrent",
 }
