@@ -182,7 +182,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
         ("[optimizer]\nbeta_2 = 1.0", "'optimizer.beta_2' .* less than 1"),
         ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
-        ("[objective]\nname = 'translation_and_source'", "scores its source.*'repe'"),
+        ("[objective]\nname = 'translation_and_source'", "decoder alone.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
         ("[text]\npair = 1", "'text.pair' in .*mine.toml to be a valid string"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
