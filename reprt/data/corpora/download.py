@@ -38,7 +38,7 @@ def download(url: str, path: Path, known_hash: str) -> Path:
     pooch.get_logger().setLevel("WARNING")
 
     def get(*arguments):
-        with byte_line(path.name, 1, 0) as line:  # pooch sets the total
+        with byte_line(path.name, 1) as line:  # pooch sets the total
             pooch.HTTPDownloader(line, _CHUNK, timeout=TIMEOUT)(*arguments)
 
     with file_lock(Path(f"{path}.lock")):
