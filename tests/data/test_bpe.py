@@ -2,10 +2,8 @@
 
 import dataclasses
 import io
-import os
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +17,9 @@ from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.tokenizers import base, bpe
 from reprt.data.tokenizers.bpe import BPE, BPESettings, learn_model
+from reprt.lab.recipe import load_recipe
+from reprt_command import main
 
-# The folder of corpus.en, bpe.ref and corpus.bpe.ref.en of subword-nmt's own tests.
-# They are in its repository alone, and in no package.
-REFERENCES = os.environ.get("SUBWORD_NMT_REFERENCES")
 TAGS = ("<pt>", "<en>")
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
 SETTINGS = {
@@ -109,34 +106,25 @@ def test_both_sides_share_a_vocabulary_or_do_not(learnt):
         assert len(source) == len(target) == SETTINGS[name].size
 
 
-def test_a_digest_tells_text_size_and_tags(corpus, learnt):
+def test_the_same_text_size_and_tags_give_the_same_model(corpus, learnt):
     sentences = corpus.train.source
-    models = [
-        learn_model(sentences, 150),
-        learn_model(sentences, 149),
-        learn_model(sentences[1:], 150),
-        learn_model(sentences, 150, TAGS),
-    ]
-    assert BPE(models[0]).digest() == learnt["separate"][0].digest()
-    assert len({BPE(model).digest() for model in models}) == 4
+    assert BPE(learn_model(sentences, 150)).digest() == learnt["separate"][0].digest()
     # Where the text has no more pairs, there are fewer pieces.
     assert len(BPE(learn_model(["a casa"], 5000))) < 20
 
 
-def test_chunks_are_cut_sentences(sides, corpus, monkeypatch):
+def test_chunks_are_cut_sentences_and_decoding_stops_at_the_first_end(
+    sides, corpus, monkeypatch
+):
     monkeypatch.setattr(base, "CHUNK", 7)
     tokenizer, sentences = sides[1], corpus.train.target
     chunks = list(tokenizer.encode_chunks(sentences, longest=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
+    whole = tokenizer.encode(sentences)
     cut = [ids.tolist() for rows in chunks for ids in rows]
-    assert cut == [ids[:6].tolist() for ids in tokenizer.encode(sentences)]
-
-
-def test_decoding_stops_at_the_first_end(sides, corpus):
-    tokenizer, sentences = sides[0], corpus.train.source[:1]
-    (ids,) = tokenizer.encode(sentences)
-    rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
-    assert tokenizer.decode([*rows, []]) == sentences * 3 + [""]
+    assert cut == [ids[:6].tolist() for ids in whole]
+    rows = [np.append(whole[0], whole[0]), np.append(whole[0], [0, 0]), whole[0][:-1]]
+    assert tokenizer.decode([*rows, []]) == sentences[:1] * 3 + [""]
 
 
 class InGraph(tf.Module):
@@ -176,22 +164,6 @@ def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
     assert sorted(folder.iterdir()) == files
 
 
-def test_another_size_or_number_of_sentences_is_learnt_anew(tmp_path, monkeypatch):
-    lines = Split(["a house", "two houses", "a tree"], ["b", "c d", "e"])
-    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
-    sizes = [len(BPESettings(size=n).learn(corpus, tmp_path)[0]) for n in (20, 24)]
-    assert sizes == [20, 24]
-    monkeypatch.setattr(bpe, "MOST_SENTENCES", 1)
-    (source, _) = BPESettings(size=20).learn(corpus, tmp_path)
-    assert "t" not in "".join(source.vocabulary[4:])
-
-
-def test_tags_need_two_languages(corpus, tmp_path):
-    asked = BPESettings(size=200, shared=True, tags=True)
-    with pytest.raises(ValueError, match="two languages .* Received: 'en_to_en'"):
-        asked.learn(dataclasses.replace(corpus, pair="en_to_en"), tmp_path)
-
-
 def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp_path):
     seen = []
 
@@ -208,17 +180,13 @@ def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp
     assert seen == [["s0", "s3", "s6"], ["t0", "t3", "t6"], ["s0", "s5", "t0", "t5"]]
 
 
-def test_a_copy_for_another_process_is_the_same(learnt):
+def test_a_copy_for_another_process_is_the_same(learnt, tmp_path):
     tokenizer = learnt["tagged"][1]
     assert tokenizer.graph is not None  # which cannot be pickled
-    copy = pickle.loads(pickle.dumps(tokenizer))
-    assert (copy.digest(), copy.start_id) == (tokenizer.digest(), tokenizer.start_id)
-
-
-def test_a_vocabulary_survives_its_file(learnt, tmp_path):
-    tokenizer = learnt["tagged"][1]
     tokenizer.write(tmp_path / "mine.spm")
-    assert BPE.read(tmp_path / "mine.spm").digest() == tokenizer.digest()
+    copies = pickle.loads(pickle.dumps(tokenizer)), BPE.read(tmp_path / "mine.spm")
+    for copy in copies:
+        assert (copy.digest(), copy.start_id) == (tokenizer.digest(), 5)
 
 
 def test_without_sentencepiece_it_is_said_how_to_get_it(learnt, monkeypatch):
@@ -271,10 +239,69 @@ def test_segments_are_those_of_subword_nmt(corpus):
     assert segmented(ours, lines) == [theirs.process_line(line) for line in lines]
 
 
-@pytest.mark.skipif(not REFERENCES, reason="SUBWORD_NMT_REFERENCES names no folder")
-def test_segments_are_those_of_subword_nmts_own_tests():
-    lines, merges, expected = (
-        Path(REFERENCES, name).read_text("utf-8").split("\n")[:-1]
-        for name in ("corpus.en", "bpe.ref", "corpus.bpe.ref.en")
+def foreign():
+    """A model as sentencepiece makes it by default."""
+    import sentencepiece
+
+    model, sizes = io.BytesIO(), {"vocab_size": 9, "hard_vocab_limit": False}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a casa"]), model_writer=model, minloglevel=2, **sizes
     )
-    assert segmented(of_merges(merges[1:], "".join(lines)), lines) == expected
+    return model.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda model: b"", "model of sentencepiece. Received 0 bytes"),
+        (lambda model: b"[PAD]\n[UNK]\n", "model of sentencepiece"),
+        (lambda model: model[:-5], "model of sentencepiece"),
+        (lambda model: foreign(), "begins with '<unk> <s> </s>"),
+    ],
+)
+def test_what_is_no_model_is_refused_and_its_file_named(
+    learnt, tmp_path, damage, message
+):
+    path = tmp_path / "damaged.spm"
+    path.write_bytes(damage(learnt["tagged"][0].model))
+    with pytest.raises(ValueError, match=f"damaged.spm cannot be used: .*{message}"):
+        BPE.read(path)
+
+
+def test_sizes_that_cannot_be_are_told(corpus, tmp_path):
+    for size in (3, 20):
+        with pytest.raises(ValueError, match=f"'size' in .* Received: {size}"):
+            SETTINGS["shared"].changed(size=size).learn(corpus, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "vocabulary, model, message",
+    [
+        ("tags = true", "repe", "'shared' in [vocabulary] to be true where 'tags' is"),
+        ("tags = 1\nshared = true", "repe", "'vocabulary.tags' in"),
+        ("", "transformer-base", "with name = 'bpe' and shared = true"),
+        ("size = 0", "repe", "'vocabulary.size' in"),
+    ],
+)
+def test_recipes_that_cannot_be_are_refused(
+    tmp_path, capsys, vocabulary, model, message
+):
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        f"[vocabulary]\nname = 'bpe'\n{vocabulary}\n"
+        f"[models.mine]\npreset = '{model}'\n"
+    )
+    assert main(["train", str(recipe), "--out", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_embedding_table_takes_one_vocabulary(tmp_path):
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[models.mine]\npreset = 'transformer-base'\n")
+    with pytest.raises(ValueError, match="Received: name = 'wordpiece'"):
+        load_recipe(recipe)
+    changes = ["vocabulary.name=bpe", "vocabulary.shared=true"]
+    (run,) = load_recipe(recipe, changes).runs()
+    assert run.vocabulary == BPESettings(shared=True)
