@@ -14,17 +14,9 @@ def test_the_shortest_come_first_and_like_lengths_keep_their_order():
     assert batches(LENGTHS, 4) == [[1, 3, 6, 0], [9, 2, 4, 8], [10, 7, 5]]
 
 
-def test_batches_of_one_length_alone():
-    assert batches(LENGTHS, 2, True) == [
-        [1, 3],
-        [6],
-        [0, 9],
-        [2],
-        [4, 8],
-        [10],
-        [7],
-        [5],
-    ]
+def test_batches_of_one_length():
+    expected = [[1, 3], [6], [0, 9], [2], [4, 8], [10], [7], [5]]
+    assert batches(LENGTHS, 2, True) == expected
 
 
 @pytest.mark.parametrize("equal", [False, True])

@@ -1,7 +1,6 @@
 import random
 import sys
 import unicodedata
-from concurrent import futures
 
 import numpy as np
 import pytest
@@ -17,12 +16,6 @@ from reprt.data.tokenizers.wordpiece import (
     learn_vocabulary,
 )
 
-FOREIGN = [
-    "שלום עולם, מה שלומך?",
-    "привет, мир! как дела?",
-    "a ação do avô: não é fácil...",
-    "100% \"naïve\" — c'est la vie",
-]
 # What tensorflow-text's own tests expect of `BertTokenizer` and `WordpieceTokenizer`,
 # and what follows from their rules.
 PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔 🤣 dug
@@ -45,7 +38,7 @@ PUBLISHED = {
     "treadcantfindme": "[UNK]",
     "香港では４日": "[UNK] [UNK] [UNK] [UNK]",  # 香 港 では4 日
     "據港媒《東網》報導": " ".join(["[UNK]"] * 9),
-    "영어독해 자만심 왜 문제일까": "[UNK] [UNK] [UNK] [UNK]",  # split at spaces alone
+    "영어독해 자만심 왜 문제일까": "[UNK] [UNK] [UNK] [UNK]",  # split only at spaces
     "のテキストとして": "[UNK]",
     # In tensorflow-text's tests a word of more than 100 bytes is unknown.
     "rust" + "isc" * 32: "rust" + " ##is ##c" * 32,
@@ -83,6 +76,10 @@ COMPOSED = {
     "Japanese": "ガラスのパズル",
     "Arabic": "آداب أخرى",
     "Vietnamese": "Tiếng Việt ở đây",
+    "Hebrew": "שלום עולם, מה שלומך?",
+    "Russian": "привет, мир! как дела?",
+    "Portuguese": "a ação do avô: não é fácil...",
+    "French": "100% \"naïve\" — c'est la vie",
 }
 
 
@@ -149,9 +146,7 @@ UNBOUNDED = {
         "".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)
     ],
     "Thai": run_together(signs("ก", "ู"), 40, 25),
-    "Lao": run_together(signs("ກ", "ູ"), 40, 25),
     "Khmer": run_together(signs("ក", "ៅ"), 40, 25),
-    "Burmese": run_together(signs("က", "း"), 40, 25),
     "links": [
         f"see {part} and a{part}" for part in run_together("abcdef0123456789", 20, 40)
     ],
@@ -171,7 +166,7 @@ def test_nothing_of_a_training_text_is_unknown(kind):
     if kind in ("Chinese", "Korean", "links"):
         assert [tokenizer.as_written(text) for text in decoded] == texts
     # Words that recur are learnt, however long the runs are that they stand in.
-    if kind in ("Thai", "Lao", "Khmer", "Burmese"):
+    if kind in ("Thai", "Khmer"):
         assert sum(map(len, rows)) < 0.7 * sum(len(words(text)) for text in texts)
 
 
@@ -215,13 +210,6 @@ def test_pieces_are_put_together_as_by_tensorflow_text(published):
     assert published.decode(ids) == [text.decode() for text in joined.numpy()]
 
 
-def test_decoding_gives_the_words_of_other_scripts(sentences):
-    foreign = WordPiece(learn_vocabulary(FOREIGN * 5, 200))
-    decoded = foreign.decode(foreign.encode(FOREIGN))
-    assert decoded == [words(sentence) for sentence in FOREIGN]
-    assert decoded[2] == "a acao do avo : nao e facil . . ."
-
-
 def test_ids_go_from_start_to_end_and_are_never_padding(portuguese, sentences):
     assert RESERVED == ("[PAD]", "[UNK]", "[START]", "[END]")
     assert tuple(portuguese.vocabulary[:4]) == RESERVED
@@ -233,43 +221,29 @@ def test_ids_go_from_start_to_end_and_are_never_padding(portuguese, sentences):
         assert ids.max() < len(portuguese)
 
 
-def test_text_cannot_write_reserved_tokens(portuguese):
-    (ids,) = portuguese.encode(["[START] [END] [PAD]"])
-    assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
+def test_text_cannot_write_reserved_tokens_and_unknown_letters_are_one_word(portuguese):
+    written, unknown = portuguese.encode(["[START] [END] [PAD]", "漢"])
+    assert not set(written[1:-1].tolist()) & {0, START_ID, END_ID}
+    assert unknown.tolist() == [START_ID, UNKNOWN_ID, END_ID]
+    assert portuguese.decode([unknown]) == ["[UNK]"]
 
 
-def test_unknown_letters_are_one_unknown_word(portuguese):
-    (ids,) = portuguese.encode(["漢"])
-    assert ids.tolist() == [START_ID, RESERVED.index("[UNK]"), END_ID]
-    assert portuguese.decode([ids]) == ["[UNK]"]
-
-
-def test_decoding_stops_at_the_first_end(portuguese, sentences):
-    (ids,) = portuguese.encode(sentences[:1])
+def test_decoding_stops_at_the_first_end_and_nothing_is_nothing(portuguese, sentences):
+    ids, nothing = portuguese.encode([sentences[0], ""])
     rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
     assert portuguese.decode(rows) == portuguese.decode([ids]) * 3
-
-
-def test_nothing_is_encoded_and_decoded_as_nothing(portuguese):
     assert portuguese.encode([]) == [] and portuguese.decode([]) == []
-    (ids,) = portuguese.encode([""])
-    assert ids.tolist() == [START_ID, END_ID]
-    assert portuguese.decode([ids, []]) == ["", ""]
-
-
-def test_chunks_leave_no_trace(portuguese, sentences, monkeypatch):
-    whole = portuguese.encode(sentences)
-    monkeypatch.setattr(base, "CHUNK", 7)
-    for one, other in zip(whole, portuguese.encode(sentences), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert nothing.tolist() == [START_ID, END_ID]
+    assert portuguese.decode([nothing, []]) == ["", ""]
 
 
 def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
+    whole = portuguese.encode(sentences)
     monkeypatch.setattr(base, "CHUNK", 7)
     chunks = list(portuguese.encode_chunks(sentences, longest=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
     cut = [ids.tolist() for rows in chunks for ids in rows]
-    assert cut == [ids[:6].tolist() for ids in portuguese.encode(sentences)]
+    assert cut == [ids[:6].tolist() for ids in whole]
 
 
 def test_the_vocabulary_is_a_function_of_text_and_size(portuguese, sentences):
@@ -306,31 +280,6 @@ def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
     assert len(list(folder.iterdir())) == 4  # and no temporary file
 
 
-@pytest.mark.parametrize("left", [0, 10])
-def test_a_damaged_vocabulary_in_the_cache_is_learnt_again(sentences, tmp_path, left):
-    lines = Split(sentences, sentences)
-    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
-    said, asked = [], WordPieceSettings(size=60)
-    before, _ = asked.learn(corpus, tmp_path)
-    (path,) = tmp_path.iterdir()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:left])
-    after, _ = asked.learn(corpus, tmp_path, said.append)
-    assert after.vocabulary == before.vocabulary and path.read_bytes() == whole
-    assert any(f"{path} cannot be used: " in each for each in said)
-
-
-def test_several_may_learn_one_vocabulary_at_once(sentences, tmp_path):
-    lines = Split(sentences, sentences)
-    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
-    with futures.ThreadPoolExecutor(4) as pool:
-        found = pool.map(
-            lambda _: WordPieceSettings(size=60).learn(corpus, tmp_path)[0].vocabulary,
-            range(4),
-        )
-    assert len(set(map(tuple, found))) == 1 and len(list(tmp_path.iterdir())) == 1
-
-
 def test_a_vocabulary_survives_its_file(tmp_path):
     pieces = [*RESERVED, "a", "##ção", "é", "\u2028", "\x85", "##'"]
     path = tmp_path / "vocabulary"
@@ -345,7 +294,6 @@ def test_a_vocabulary_survives_its_file(tmp_path):
 @pytest.mark.parametrize(
     "pieces, message",
     [
-        ([*RESERVED, "a", "b", "a"], "Received 'a' twice"),
         (["[UNK]", "[PAD]", "[START]", "[END]"], "begins with '\\[UNK\\] \\[PAD\\]"),
         (["[PAD]", "[UNK]"], "begins with \\[PAD\\] \\[UNK\\] \\[START\\] \\[END\\]"),
         ([], "begins with ''"),
