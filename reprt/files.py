@@ -65,10 +65,7 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
 
     Args:
         path: the file, which keeps what it holds.
-        wait: whether to wait for another process that holds it.
-
-    Yields:
-        Whether no other process holds it.
+        wait: whether to wait for another process, rather than yield False.
     """
     import portalocker  # of the extra `train`, like all that takes locks
 

@@ -48,12 +48,8 @@ class EncodedSplit:
 class EncodedCorpus:
     """A corpus with its two vocabularies and the ids of its three splits.
 
-    Attributes:
-        corpus: the text.
-        source_tokenizer, target_tokenizer: its vocabularies.
-        train, dev, test: the ids.
-        test_words: the targets of the test split, made of the words that a translation
-            can be made of: as ids give them back, with `[UNK]` for what is unknown.
+    `test_words` are the targets of the test split, made of the words that a translation
+    can be made of: as ids give them back, with `[UNK]` for what is unknown.
     """
 
     corpus: Corpus
@@ -127,15 +123,9 @@ def encode(
             rows(f"{name} target", split.target, target, max_tokens + 1),
         )
 
-    return EncodedCorpus(
-        corpus=corpus,
-        source_tokenizer=source,
-        target_tokenizer=target,
-        train=encoded("train"),
-        dev=encoded("dev"),
-        test=encoded("test"),
-        test_words=target.decode(rows("test", corpus.test.target, target)),
-    )
+    train, dev, test = map(encoded, ("train", "dev", "test"))
+    words = target.decode(rows("test", corpus.test.target, target))
+    return EncodedCorpus(corpus, source, target, train, dev, test, words)
 
 
 def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:

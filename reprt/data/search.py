@@ -143,20 +143,16 @@ def _downloaded(address: str, pair: str) -> Corpus:
 
 
 def _report(pair: str, tried: list[str]) -> str:
-    return "\n".join(
-        (
-            f"THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:",
-            *tried,
-            "",
-            "There are three ways to get it:",
-            "1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or "
-            "--text PATH.",
-            f"2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at "
-            f"{cache() / ted.NAME}.",
-            f"3. Run this again with a network. It downloads {ted.ADDRESSES[-1]} "
-            f"({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.",
-        )
-    )
+    there = "\n".join(tried)
+    return f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
+{there}
+
+There are three ways to get it:
+1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or --text PATH.
+2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at \
+{cache() / ted.NAME}.
+3. Run this again with a network. It downloads {ted.ADDRESSES[-1]} \
+({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}."""
 
 
 @functools.cache

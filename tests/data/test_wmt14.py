@@ -4,56 +4,26 @@ import concurrent.futures
 import dataclasses
 import gzip
 import hashlib
-import http.server
 import io
 import json
 import tarfile
-import threading
 
 import pytest
 import tiny_run
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from reprt.data.corpora import download, embedded, wmt14
+from reprt.data.corpora import embedded, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
-from reprt.data.tokenizers.bpe import BPESettings
 from reprt.lab.recipe import load_recipe
-from reprt.presets import preset
-from reprt.training.settings import (
-    AdamSettings,
-    AdamWSettings,
-    CosineSettings,
-    InverseSqrtSettings,
-    SentencesSettings,
-    TokensSettings,
-    TranslationAndSourceSettings,
-    TranslationSettings,
-)
 from reprt_command import main
 
 PAIRS = 200  # of each archive
 DIRTY = [("only here", ""), ("word " * 251, "word"), ("a", "b " * 10), ("\u0301", "b")]
 NEWSTEST = DATASETS["wmt14/full"]
+PARTS = (*wmt14.TRAIN, wmt14.DEV)
 NEWS = 'doc" sysid="src">\n<hl>\n<seg id="1"> {} &amp;\ttwo</seg>\n</hl><p>\n'
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves files."""
-
-    timeout = 10
-
-    def do_GET(self):
-        self.server.asked.append(self.path)
-        content = self.server.files[self.path]
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
 
 
 def packed(name, files):
@@ -103,37 +73,26 @@ def archives(pairs):
     return found
 
 
-@pytest.fixture
-def server(archives, monkeypatch, tmp_path):
+@pytest.fixture(autouse=True)
+def wmt(server, archives, monkeypatch, tmp_path):
     """The parts come from a server on this machine and go into a cache of their own."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path))
-    monkeypatch.setattr(download, "TIMEOUT", 5)
-    address = "127.0.0.1", 0
-    with http.server.ThreadingHTTPServer(address, Handler) as server:
-        server.files, server.asked = {}, []
 
-        def here(url, content):
-            path = "/" + url.split("/", 3)[3]
-            server.files[path] = content
-            return f"http://127.0.0.1:{server.server_port}{path}"
+    def here(url, content):
+        path = "/" + url.split("/", 3)[3]
+        server.files[path] = content
+        return f"{server.address}{path}"
 
-        def moved(part):
-            content = archives[part.name]
-            sha256 = hashlib.sha256(content).hexdigest()
-            url = here(part.url, content)
-            return dataclasses.replace(part, url=url, sha256=sha256)
+    def moved(part):
+        content = archives[part.name]
+        sha256 = hashlib.sha256(content).hexdigest()
+        return dataclasses.replace(part, url=here(part.url, content), sha256=sha256)
 
-        monkeypatch.setattr(wmt14, "TRAIN", tuple(map(moved, wmt14.TRAIN)))
-        monkeypatch.setattr(wmt14, "DEV", moved(wmt14.DEV))
-        content = archives["newstest2014"]
-        monkeypatch.setattr(NEWSTEST, "data", [here(NEWSTEST.data[0], content)])
-        monkeypatch.setattr(NEWSTEST, "md5", [hashlib.md5(content).hexdigest()])
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    monkeypatch.setattr(wmt14, "TRAIN", tuple(map(moved, wmt14.TRAIN)))
+    monkeypatch.setattr(wmt14, "DEV", moved(wmt14.DEV))
+    content = archives["newstest2014"]
+    monkeypatch.setattr(NEWSTEST, "data", [here(NEWSTEST.data[0], content)])
+    monkeypatch.setattr(NEWSTEST, "md5", [hashlib.md5(content).hexdigest()])
 
 
 def expected(pairs):
@@ -284,56 +243,13 @@ def test_addresses_and_hashes_are_those_of_tfds():
         for line in (folder / name).read_text().splitlines():
             url, _, sha256, _ = line.split("\t")
             known[url] = sha256
-    for part in (*wmt14.TRAIN, wmt14.DEV):
+    for part in PARTS:
         assert known[part.url] == part.sha256
 
 
-def the_run(name):
+@pytest.mark.parametrize("name", ["", "_modern", "_decoder_only"])
+def test_the_recipes_are_of_this_text(name):
     recipe = tiny_run.REPOSITORY / "experiments" / f"wmt14_en_fr{name}.toml"
     (run,) = load_recipe(recipe).runs()
     assert (run.text.source, run.text.pair) == ("wmt14", "en_to_fr")
     assert run.training.hours > 24 * 365
-    return run
-
-
-def test_the_recipe_of_the_original():
-    run = the_run("")
-
-    assert run.model == preset("transformer-base") and run.schedule_dim == 512
-    assert run.vocabulary == BPESettings(size=37000, shared=True)
-    assert run.batching == TokensSettings(size=25000)
-    assert run.optimizer == AdamSettings(beta_1=0.9, beta_2=0.98, epsilon=1e-9)
-    assert run.schedule == InverseSqrtSettings(warmup_steps=4000)
-    assert run.objective == TranslationSettings(label_smoothing=0.1)
-    assert (run.training.steps, run.training.average) == (100000, 5)
-
-
-@pytest.mark.parametrize(
-    "name, model, vocabulary, steps, objective",
-    [
-        (
-            "_modern",
-            "transformer-modern",
-            BPESettings(size=30000),
-            228000,
-            TranslationSettings(label_smoothing=0.1),
-        ),
-        (
-            "_decoder_only",
-            "decoder-only",
-            BPESettings(size=32000, shared=True, tags=True),
-            150000,
-            TranslationAndSourceSettings(label_smoothing=0.1, alpha=0.1, turn=0.25),
-        ),
-    ],
-)
-def test_the_recipes_of_its_successors(name, model, vocabulary, steps, objective):
-    run = the_run(name)
-
-    assert run.model == preset(model)
-    assert run.vocabulary == vocabulary
-    assert run.objective == objective
-    assert run.batching == SentencesSettings(size=384)
-    assert run.optimizer == AdamWSettings(weight_decay=0.01, loss_scaling="dynamic")
-    assert run.schedule == CosineSettings(warmup_steps=2000, peak=6e-4, floor=6e-5)
-    assert (run.training.steps, run.training.precision) == (steps, "mixed_float16")

@@ -30,14 +30,7 @@ _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """An archive.
-
-    Args:
-        name: what it is called in messages and in the record.
-        url: where it is.
-        sha256: of the archive, in hexadecimal digits.
-        member: the names of the two files in it that are read, `{}` for the language.
-    """
+    """An archive; `{}` in its member stands for the language of each of two files."""
 
     name: str
     url: str
@@ -97,9 +90,8 @@ def load(pair: str) -> Corpus:
 
     A call does not download again what an interrupted one has. The training text is the
     five archives of `TRAIN` in this order, without the pairs that `cleaned` drops; it
-    is not in memory. Validation is newstest2013 and test is newstest2014. The source
-    side is what systems were given, and the target side is their reference. Both are
-    whole and as sacrebleu reads them.
+    is not in memory. Validation is newstest2013. Test is newstest2014 as sacrebleu
+    reads it: what systems were given, and their reference.
 
     Args:
         pair: `"en_to_fr"` or `"fr_to_en"`.
@@ -121,20 +113,11 @@ def load(pair: str) -> Corpus:
             if not folder.is_dir():
                 _make(folder)
 
-    def split(name: str) -> Split:
-        return Split(
-            *(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_"))
-        )
-
-    return Corpus(
-        name=f"WMT14 {pair}",
-        pair=pair,
-        official=False,
-        origin=str(folder),
-        train=split("train"),
-        dev=split("dev"),
-        test=split(f"test.{pair}"),
-    )
+    splits = [
+        Split(*(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_")))
+        for name in ("train", "dev", f"test.{pair}")
+    ]
+    return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
 
 
 def place() -> Path:
@@ -189,8 +172,7 @@ def _make(folder: Path):
             # What systems were given, and what translations are compared with.
             for language, member in zip(languages, full.langpairs["-".join(languages)]):
                 with open_member(test, member) as (sgml, _):
-                    found = _segments(sgml.read().decode())
-                text = "".join(f"{sentence}\n" for sentence in found)
+                    text = "\n".join([*_segments(sgml.read().decode()), ""])
                 (place / f"test.{pair}.{language}").write_text(text, "utf-8")
         sides = [
             stack.enter_context(open(place / f"train.{language}", "wb"))
@@ -213,9 +195,8 @@ def _clean(part: Part, archive: Path, files) -> dict[str, str | int]:
     pairs = kept = 0
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        (one, size), (other, _) = [
-            enter(open_member(archive, member)) for member in part.members
-        ]
+        opened = [enter(open_member(archive, member)) for member in part.members]
+        (one, size), (other, _) = opened
         sides: list[Any] = [one, other]
         if part.member.endswith(".gz"):
             sides = [enter(gzip.open(side)) for side in sides]

@@ -59,11 +59,7 @@ class Tokenizer(abc.ABC):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Reads what `write` wrote.
-
-        Raises:
-            ValueError: if that is not a file of this tokenizer, naming it.
-        """
+        """Reads what `write` wrote, or raises a `ValueError` that names the file."""
         try:
             return cls.from_bytes(path.read_bytes())
         except (OSError, ValueError) as error:
@@ -119,13 +115,10 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def graph_write(self, ids):
-        """`as_written` of `decode` within a graph.
+        """`as_written` of `decode` within a graph: `(sentences,)` strings.
 
         Args:
             ids: a `tf.RaggedTensor`, `(sentences, None)`, without padding and end.
-
-        Returns:
-            `(sentences,)` strings.
         """
 
     @abc.abstractmethod
@@ -193,7 +186,6 @@ def digest_of(asked: str, sentences: Iterable[str]) -> str:
 
 
 def check_reserved(vocabulary: Sequence[str]):
-    """Raises a `ValueError` unless the reserved tokens stand first."""
     if tuple(vocabulary[:4]) != RESERVED:
         raise ValueError(
             f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
@@ -202,7 +194,6 @@ def check_reserved(vocabulary: Sequence[str]):
 
 
 def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yields the sentences, a number at a time that fits in memory."""
     for start in range(0, len(sentences), CHUNK):
         yield sentences[start : start + CHUNK]
 
