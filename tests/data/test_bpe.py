@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sentencepiece import sentencepiece_model_pb2 as messages
 
 from reprt.constants import RESERVED, START_ID
 from reprt.data.corpora import embedded
@@ -18,7 +17,6 @@ from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.tokenizers import base, bpe
 from reprt.data.tokenizers.bpe import BPE, BPESettings, learn_model
 from reprt.lab.recipe import load_recipe
-from reprt_command import main
 
 TAGS = ("<pt>", "<en>")
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
@@ -86,21 +84,15 @@ def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(learnt, texts):
         assert not set(row[1:-1]) & {0, *range(START_ID, 6)}  # text writes none
 
 
-def test_sentences_go_from_the_start_of_their_side_to_the_end(learnt, corpus):
-    for name, sides in learnt.items():
-        starts = (4, 5) if name == "tagged" else (START_ID, START_ID)
-        assert tuple(each.start_id for each in sides) == starts
-        for tokenizer in sides:
-            assert tuple(tokenizer.vocabulary[:4]) == RESERVED
-            assert (tuple(tokenizer.vocabulary[4:6]) == TAGS) == (name == "tagged")
-            for ids in tokenizer.encode([*corpus.train.source, *ODD]):
-                assert ids.dtype == np.int32
-                assert (ids[0], ids[-1]) == (tokenizer.start_id, tokenizer.end_id)
-                assert ids.max() < len(tokenizer)
-
-
-def test_both_sides_share_a_vocabulary_or_do_not(learnt):
+def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
     for name, (source, target) in learnt.items():
+        tags = TAGS if name == "tagged" else ()
+        for number, tokenizer in enumerate((source, target)):
+            assert tokenizer.start_id == (4 + number if tags else START_ID)
+            assert tuple(tokenizer.vocabulary[: 4 + len(tags)]) == (*RESERVED, *tags)
+            for ids in tokenizer.encode([*corpus.train.source, *ODD]):
+                assert ids.dtype == np.int32 and ids.max() < len(tokenizer)
+                assert (ids[0], ids[-1]) == (tokenizer.start_id, tokenizer.end_id)
         assert (source.vocabulary == target.vocabulary) == (name != "separate")
         assert (source.digest() == target.digest()) == (name == "shared")
         assert len(source) == len(target) == SETTINGS[name].size
@@ -195,50 +187,6 @@ def test_without_sentencepiece_it_is_said_how_to_get_it(learnt, monkeypatch):
         BPE(learnt["shared"][0].model)
 
 
-def of_merges(merges, text):
-    """subword-nmt's merges as a model of sentencepiece; words end with their space."""
-    proto = messages.ModelProto()
-    kind, spec = messages.ModelProto.SentencePiece, proto.trainer_spec
-    spec.model_type = messages.TrainerSpec.BPE
-    spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = range(4)
-    spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = RESERVED
-    spec.treat_whitespace_as_suffix = True
-    proto.normalizer_spec.name = "identity"
-    for piece in RESERVED:
-        control = kind.UNKNOWN if piece == "[UNK]" else kind.CONTROL
-        proto.pieces.add(piece=piece, type=control)
-    # A word's last letter and its end are one before there is any merge.
-    letters = sorted(set(text) - set(" \n"))
-    merged = [f"{letter}▁" for letter in letters]
-    merged += ["".join(merge.split()).replace("</w>", "▁") for merge in merges]
-    for rank, piece in enumerate(dict.fromkeys(merged)):
-        proto.pieces.add(piece=piece, score=-rank)
-    for piece in ("▁", *letters):
-        proto.pieces.add(piece=piece, score=-1e6)
-    return BPE(proto.SerializeToString())
-
-
-def segmented(tokenizer, lines):
-    """Lines as subword-nmt writes them: `@@` where a word goes on."""
-    return [
-        " ".join(
-            piece.removesuffix("▁") if piece.endswith("▁") else f"{piece}@@"
-            for piece in (tokenizer.vocabulary[index] for index in ids[1:-1])
-        )
-        for ids in tokenizer.encode(lines)
-    ]
-
-
-def test_segments_are_those_of_subword_nmt(corpus):
-    apply_bpe = pytest.importorskip("subword_nmt.apply_bpe")
-    learn_bpe = pytest.importorskip("subword_nmt.learn_bpe")
-    lines, merges = [*corpus.train.target, *corpus.train.source], io.StringIO()
-    learn_bpe.learn_bpe(io.StringIO("\n".join(lines[:90])), merges, 200)
-    theirs = apply_bpe.BPE(io.StringIO(merges.getvalue()))
-    ours = of_merges(merges.getvalue().splitlines()[1:], "".join(lines))
-    assert segmented(ours, lines) == [theirs.process_line(line) for line in lines]
-
-
 def foreign():
     """A model as sentencepiece makes it by default."""
     import sentencepiece
@@ -275,33 +223,13 @@ def test_sizes_that_cannot_be_are_told(corpus, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "vocabulary, model, message",
-    [
-        ("tags = true", "repe", "'shared' in [vocabulary] to be true where 'tags' is"),
-        ("tags = 1\nshared = true", "repe", "'vocabulary.tags' in"),
-        ("", "transformer-base", "with name = 'bpe' and shared = true"),
-        ("size = 0", "repe", "'vocabulary.size' in"),
-    ],
-)
-def test_recipes_that_cannot_be_are_refused(
-    tmp_path, capsys, vocabulary, model, message
-):
-    recipe = tmp_path / "mine.toml"
-    recipe.write_text(
-        f"[vocabulary]\nname = 'bpe'\n{vocabulary}\n"
-        f"[models.mine]\npreset = '{model}'\n"
-    )
-    assert main(["train", str(recipe), "--out", str(tmp_path / "out")]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_one_embedding_table_takes_one_vocabulary(tmp_path):
+def test_tags_and_one_embedding_table_take_one_vocabulary(tmp_path):
     recipe = tmp_path / "mine.toml"
     recipe.write_text("[models.mine]\npreset = 'transformer-base'\n")
     with pytest.raises(ValueError, match="Received: name = 'wordpiece'"):
         load_recipe(recipe)
+    with pytest.raises(ValueError, match="'shared' in .* to be true where 'tags' is"):
+        load_recipe(recipe, ["vocabulary.name=bpe", "vocabulary.tags=true"])
     changes = ["vocabulary.name=bpe", "vocabulary.shared=true"]
     (run,) = load_recipe(recipe, changes).runs()
     assert run.vocabulary == BPESettings(shared=True)

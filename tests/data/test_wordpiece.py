@@ -16,38 +16,24 @@ from reprt.data.tokenizers.wordpiece import (
     learn_vocabulary,
 )
 
-# What tensorflow-text's own tests expect of `BertTokenizer` and `WordpieceTokenizer`,
-# and what follows from their rules.
-PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔 🤣 dug
-##tri ##book had an awesome yo ^ what $ is * up ? moth ##af & % ka candy 爱 上 一 个 la
-anade informacion unwanted , running к ##уп ##иха tread ##ness hel ##lo there ' don t"""
+# What tensorflow-text's own tests expect of its tokenizers, and follows from them.
+PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔
+yo ^ what $ is * up ? 爱 上 一 个 unwanted , running к ##уп ##иха la ' don t"""
 PUBLISHED = {
     "taste the rustisc indiefrost": "taste the rust ##is ##c indie ##fr ##ost",
     "Han Kuo-yu (韓國食)🤔": "han ku ##o - yu ( 韓 國 食 ) 🤔",
-    "dugtrio had an awesome 🤣 dugbook": "dug ##tri ##o had an awesome 🤣 dug ##book",
     "yo^what$is*up?": "yo ^ what $ is * up ?",
-    "mothaf*&%ka cantfindme whodis": "moth ##af * & % ka [UNK] [UNK]",
-    "candy": "candy",
     "爱上一个": "爱 上 一 个",
-    "Añade la información": "anade la informacion",
-    "UNwant\u00e9d,running": "unwanted , running",
     "UNwante\u0301d,running": "unwanted , running",  # the accent after its letter
     "купиха Купиха": "к ##уп ##иха к ##уп ##иха",
-    "treadness hello there": "tread ##ness hel ##lo there",
     # A word is known as a whole or not at all.
-    "treadcantfindme": "[UNK]",
-    "香港では４日": "[UNK] [UNK] [UNK] [UNK]",  # 香 港 では4 日
-    "據港媒《東網》報導": " ".join(["[UNK]"] * 9),
+    "thecantfindme": "[UNK]",
     "영어독해 자만심 왜 문제일까": "[UNK] [UNK] [UNK] [UNK]",  # split only at spaces
-    "のテキストとして": "[UNK]",
     # In tensorflow-text's tests a word of more than 100 bytes is unknown.
-    "rust" + "isc" * 32: "rust" + " ##is ##c" * 32,
     "rust" + "isc" * 1000: "rust" + " ##is ##c" * 1000,
     # Control characters separate; what has no width vanishes; any space is one.
     "the\x00taste\x07la": "the taste la",
     "tas\u200bte t\u00adhe \ufeffla": "taste the la",
-    "the\u00a0taste\u3000la\t\r\nup": "the taste la up",
-    "Ｔａｓｔｅ": "taste",  # letters of full width
     # Not so in tensorflow-text's tests: an apostrophe is a word, as in all of
     # `BertTokenizer`, and no reserved token is kept whole.
     "don't": "don ' t",
@@ -68,13 +54,8 @@ def portuguese(sentences):
 # What NFD takes apart and leaves without an accent to drop, and what it does not.
 COMPOSED = {
     "Korean": "한국어를 배웁니다.",
-    "Bengali": "কোনো বৌ নেই",
     "Tamil": "கொள்கை பொறி",
-    "Malayalam": "കൊടുക്കാം",
-    "Sinhala": "කොළ",
-    "Balinese": "ᬓᭀ",
     "Japanese": "ガラスのパズル",
-    "Arabic": "آداب أخرى",
     "Vietnamese": "Tiếng Việt ở đây",
     "Hebrew": "שלום עולם, מה שלומך?",
     "Russian": "привет, мир! как дела?",
@@ -114,8 +95,7 @@ def test_what_is_written_is_composed(script):
 
 
 def test_decoding_gives_the_words_that_were_encoded(portuguese, sentences):
-    decoded = portuguese.decode(portuguese.encode(sentences))
-    assert decoded == [words(sentence) for sentence in sentences]
+    assert portuguese.words(sentences) == list(map(words, sentences))
 
 
 def run_together(signs, count, length):
@@ -196,26 +176,18 @@ def published():
     return WordPiece([*RESERVED, *PIECES.split()])
 
 
-@pytest.mark.parametrize("text", PUBLISHED)
-def test_pieces_are_those_that_tensorflow_text_publishes(published, text):
-    (ids,) = published.encode([text])
-    pieces = [published.vocabulary[index] for index in ids]
-    assert pieces == ["[START]", *PUBLISHED[text].split(), "[END]"]
-
-
-def test_pieces_are_put_together_as_by_tensorflow_text(published):
-    ids = [row[1:-1].tolist() for row in published.encode(list(PUBLISHED))]
-    by_tensorflow = published.graph.detokenize(tf.ragged.constant(ids, tf.int64))
-    joined = tf.strings.reduce_join(by_tensorflow, axis=1, separator=" ")
-    assert published.decode(ids) == [text.decode() for text in joined.numpy()]
+def test_pieces_are_those_that_tensorflow_text_publishes(published):
+    rows = published.encode(list(PUBLISHED))
+    for ids, expected in zip(rows, PUBLISHED.values(), strict=True):
+        pieces = [published.vocabulary[index] for index in ids]
+        assert pieces == ["[START]", *expected.split(), "[END]"]
+    ids = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
+    joined = tf.strings.reduce_join(published.graph.detokenize(ids), -1, separator=" ")
+    assert published.decode(rows) == [text.decode() for text in joined.numpy()]
 
 
 def test_ids_go_from_start_to_end_and_are_never_padding(portuguese, sentences):
-    assert RESERVED == ("[PAD]", "[UNK]", "[START]", "[END]")
-    assert tuple(portuguese.vocabulary[:4]) == RESERVED
-    encoded = portuguese.encode(sentences)
-    assert len(encoded) == len(sentences)
-    for ids in encoded:
+    for ids in portuguese.encode(sentences):
         assert ids.dtype == np.int32 and ids[0] == START_ID and ids[-1] == END_ID
         assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
         assert ids.max() < len(portuguese)
@@ -244,13 +216,6 @@ def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
     cut = [ids.tolist() for rows in chunks for ids in rows]
     assert cut == [ids[:6].tolist() for ids in whole]
-
-
-def test_the_vocabulary_is_a_function_of_text_and_size(portuguese, sentences):
-    assert learn_vocabulary(sentences, 200) == portuguese.vocabulary
-    smaller = learn_vocabulary(sentences, 45)
-    assert len(smaller) < len(portuguese) <= 220
-    assert WordPiece(smaller).digest() != portuguese.digest()
 
 
 def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
