@@ -47,11 +47,10 @@ def test_labels_are_the_inputs_moved_by_one(split):
 def test_padding_is_only_at_the_end_and_reaches_the_longest_of_the_batch(split):
     for number, batch in enumerate(read(batches(split, 3))):
         pairs = range(3 * number, min(3 * number + 3, 7))
-        longest = (
-            max(len(split.source[i]) for i in pairs),
-            *[max(len(split.target[i]) for i in pairs) - 1] * 2,
+        source, target = (
+            max(len(side[i]) for i in pairs) for side in (split.source, split.target)
         )
-        for ids, width in zip(batch, longest):
+        for ids, width in zip(batch, (source, target - 1, target - 1)):
             assert ids.dtype == np.int32 and ids.shape == (len(pairs), width)
             real = ids != 0
             assert (real[:, :-1] >= real[:, 1:]).all() and real[:, 0].all()
