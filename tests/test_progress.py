@@ -2,6 +2,8 @@ import io
 import os
 import sys
 
+from tqdm import tqdm
+
 from reprt import progress
 from reprt.progress import Progress, byte_line
 
@@ -77,7 +79,5 @@ def test_a_download_ends_with_its_line(monkeypatch):
 
 
 def test_a_line_has_no_semaphore_that_a_kill_would_leave():
-    from tqdm import tqdm
-
     Progress()
     assert not hasattr(tqdm.get_lock(), "mp_lock")

@@ -19,7 +19,6 @@ from reprt.data.tokenizers.bpe import BPE, BPESettings, learn_model
 from reprt.lab.recipe import load_recipe
 
 TAGS = ("<pt>", "<en>")
-FEW = settings(max_examples=50, deadline=None, derandomize=True)
 SETTINGS = {
     "separate": BPESettings(size=150),
     "shared": BPESettings(size=150, shared=True),
@@ -64,17 +63,10 @@ def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
     for tokenizer, sentences in zip(sides, (corpus.train.source, corpus.train.target)):
         assert tokenizer.words(sentences) == sentences
         assert tokenizer.as_written(sentences[0]) == sentences[0]
+        assert tokenizer.words([f"\t {sentences[0]}\u3000\n"]) == sentences[:1]
 
 
-@FEW
-@given(data=st.data())
-def test_known_letters_come_back_and_spaces_of_any_kind_are_one(learnt, corpus, data):
-    letters = sorted(set("".join(corpus.train.source)) | set("\t\n\u00a0\u3000"))
-    text = data.draw(st.text(st.sampled_from(letters)))
-    assert learnt["shared"][0].words([text]) == [" ".join(text.split())]
-
-
-@FEW
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.lists(st.text(), min_size=1))
 def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(learnt, texts):
     tokenizer = learnt["tagged"][0]
@@ -140,13 +132,12 @@ def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
 
 
 def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
-    files = sorted(folder.iterdir())
-    assert len(files) == 4 and {path.suffix for path in files} == {".spm"}
     monkeypatch.delattr(bpe, "learn_model")
     for name, asked in SETTINGS.items():
         again = asked.learn(corpus, folder)
         assert [e.digest() for e in again] == [e.digest() for e in learnt[name]]
-    assert sorted(folder.iterdir()) == files
+    assert {path.suffix for path in folder.iterdir()} == {".spm"}
+    assert len(list(folder.iterdir())) == 4
 
 
 def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp_path):

@@ -124,9 +124,11 @@ def any_pair(name: str) -> Pair:
         return PAIRS[name]
     if found := re.fullmatch(f"({_TAG})_to_({_TAG})", name):
         return Pair((found[1],), found[2])
+    near = difflib.get_close_matches(name, PAIRS, n=1)
     raise ValueError(
         "Expected a pair of languages, written SRC_to_TGT, such as pt_to_en or "
         f"zh-CN_to_en. Received: {name!r}."
+        + (f" Did you mean {near[0]!r}?" if near else "")
     )
 
 
@@ -198,7 +200,7 @@ def read_archive(archive: Path, pair: str) -> Corpus:
 
 
 def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
-    """Returns which of the folders that a text has is the pair's."""
+    """Returns which of a text's folders is the pair's."""
     for name in (pair.folder, pair.name):
         if name in there:
             return name
