@@ -41,7 +41,7 @@ class Rows(Sequence[np.ndarray]):
         return np.diff(self.splits)
 
     def digest(self) -> str:
-        """Returns a sha256 of all rows, which no longer text needs memory for."""
+        """Returns a sha256 of all rows, made of those of a number at a time."""
         sha = hashlib.sha256()
         for start in range(0, len(self), DIGESTED):
             splits = self.splits[start : start + DIGESTED + 1]
@@ -76,11 +76,7 @@ def write_rows(several: Iterable[Rows], path: Path):
 
 
 def read_rows(path: Path) -> Rows:
-    """Maps what `write_rows` wrote into memory; ids are read when they are asked for.
-
-    Raises:
-        ValueError: if it is damaged.
-    """
+    """Maps what `write_rows` wrote into memory; a `ValueError` if it is damaged."""
     try:
         # A plain array of the same memory, because its slices are faster.
         numbers = np.asarray(np.memmap(path, "int32", "r"))

@@ -216,17 +216,8 @@ def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("reprt.data.tokenizers.base.CHUNK", 25)
     told: list[str] = []
     encode(corpus, VOCABULARY, 99, tmp_path, told.append)
-    assert told[:2] == [
-        f"vocabulary of the {side}: learnt from 40 sentences"
-        for side in ("source", "target")
-    ]
-    assert [line.rpartition(",")[0] for line in told[2:6]] == [
-        f"tokenising train {side}: {done}/40 sentences"
-        for side in ("source", "target")
-        for done in (25, 40)
-    ]
-    assert told[-2] == "tokenising test target: 3/3 sentences, 0:00 left"
-    assert told[-1] == "tokenising test: 3/3 sentences, 0:00 left"
-    told.clear()
+    assert told[1] == "vocabulary of the target: learnt from 40 sentences"
+    assert told[2].startswith("tokenising train source: 25/40 sentences, 0:0")
+    assert told[-1] == "tokenising test: 3/3 sentences, 0:00 left" and len(told) == 11
     encode(corpus, VOCABULARY, 99, tmp_path, told.append)
-    assert told == []
+    assert len(told) == 11

@@ -16,10 +16,7 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes
     """Opens a tar archive, compressed or not, and yields what goes through its files.
 
     Each comes with its content, to be read before the next. Links, devices and the like
-    are passed over.
-
-    Raises:
-        ValueError: if it is damaged or something else, naming it.
+    are passed over. A damaged archive is a `ValueError` that names it.
     """
     try:
         with tarfile.open(path) as tar:
@@ -45,11 +42,7 @@ def _through(tar):
 
 @contextlib.contextmanager
 def open_member(archive: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
-    """Opens one file of an archive; yields it and its size.
-
-    Raises:
-        ValueError: if there is none of that name, or as `plain_files` does.
-    """
+    """Opens one file of an archive; yields it and its size."""
     with plain_files(archive) as files:
         for entry, file in files:
             if entry.name.removeprefix("./") == name:
