@@ -105,6 +105,8 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
     place = Path(path).expanduser()
     read = ted.read_archive if place.is_file() else ted.read
     try:
+        if not place.exists():
+            raise FileNotFoundError("there is no such folder or archive.")
         return read(place, pair)
     except (OSError, ValueError) as error:
         raise TextUnavailable(
