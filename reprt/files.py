@@ -1,7 +1,6 @@
 """Files and folders, written whole or not at all; locks; the folder of the cache."""
 
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -24,11 +23,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
     A kill leaves the whole new file, or what was there before. A link
     is replaced, and what it leads to stays as it is.
-
-    Example:
-
-    >>> with whole_file(Path("answer")) as file:  # doctest: +SKIP
-    ...     file.write(b"42")
     """
     with _whole(path) as unfinished, open(unfinished, "xb") as file:
         yield file
@@ -40,10 +34,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Makes a folder, which gets its name when all that belongs in it is there.
 
-    A kill leaves the whole folder or none.
-
-    Raises:
-        OSError: if there is such a folder by then, and it is not empty.
+    A kill leaves the whole folder or none. It is an `OSError` if there is such a folder
+    by then, and it is not empty.
     """
     with _whole(path) as unfinished:
         unfinished.mkdir()
@@ -73,10 +65,7 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
 
     Args:
         path: the file, which keeps what it holds.
-        wait: whether to wait for another process that holds it.
-
-    Yields:
-        Whether no other process holds it.
+        wait: whether to wait for another process, rather than yield False.
     """
     import portalocker  # of the extra `train`, like all that takes locks
 
@@ -100,8 +89,7 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
 def read_text(path: str | os.PathLike) -> str:
     """Returns the text of a file, with any line break as `\\n`.
 
-    Raises:
-        ValueError: if it is not UTF-8, naming the line.
+    One that is not UTF-8 is a `ValueError` that names the line.
     """
     data = Path(path).read_bytes()
     try:
@@ -118,37 +106,10 @@ def not_utf8(name: object, byte: int, line: int) -> ValueError:
     )
 
 
-def sha256_of(path: str | os.PathLike) -> str:
-    """Returns the sha256 of a file in hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def in_home(path: str) -> Path:
-    """Returns a path whose `~` is a home folder.
-
-    Raises:
-        ValueError: if there is no such home folder.
-    """
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        raise ValueError(f"There is no home folder for {path}.") from None
-
-
 def cache() -> Path:
-    """Returns the folder for what is downloaded, learnt or tokenised.
-
-    Raises:
-        ValueError: if it would be in a home folder, and there is none.
-    """
+    """Returns the folder for what is downloaded, learnt or tokenised."""
     named = os.environ.get("REPRT_CACHE")
-    try:
-        return in_home(named or platformdirs.user_cache_dir("reprt", appauthor=False))
-    except (RuntimeError, ValueError):
-        raise ValueError(
-            "There is no home folder for the cache. Set REPRT_CACHE to a folder."
-        ) from None
+    return Path(named or platformdirs.user_cache_dir("reprt")).expanduser()
 
 
 @contextlib.contextmanager
@@ -185,7 +146,6 @@ def _naming(path: Path):
         reason, name = error.strerror or "", os.fsdecode(error.filename or path)
         if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
             name = str(path)
-        with contextlib.suppress(ValueError):  # there may be no place for a cache
-            if path.absolute().is_relative_to(cache().absolute()):
-                reason += "; set REPRT_CACHE to a folder that can be written"
+        if path.absolute().is_relative_to(cache().absolute()):
+            reason += "; set REPRT_CACHE to a folder that can be written"
         raise OSError(error.errno, reason, name) from error

@@ -26,17 +26,10 @@ class Progress:
         print(text, file=sys.stderr, flush=True)
 
 
-def byte_line(name: str, total: int, received: int):
-    """Returns tqdm's status line of a download, to be updated with each further byte.
-
-    Args:
-        name: what is downloaded.
-        total: its size in bytes.
-        received: how many are there already, which says nothing about the speed.
-    """
+def byte_line(name: str, total: int):
+    """Returns tqdm's status line of `total` bytes, to be updated with each further."""
     meter = "{desc}: {percentage:3.0f}% of {total_fmt}B, {rate_fmt}, ETA {remaining}"
-    scale = {"unit": "B", "unit_scale": True}
-    return _line(desc=name, total=total, initial=received, bar_format=meter, **scale)
+    return _line(desc=name, total=total, bar_format=meter, unit="B", unit_scale=True)
 
 
 def duration(seconds: float) -> str:

@@ -11,7 +11,7 @@ from reprt.data.rows import Rows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """The batches of every epoch: a function of text, settings, seed and epoch alone.
+    """The batches of every epoch, which depend only on text, settings, seed and epoch.
 
     A training that was interrupted can therefore go on in the middle of an epoch. All
     epochs have the same number of batches.

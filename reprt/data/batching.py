@@ -22,11 +22,8 @@ def by_length(
         equal: whether the sentences of a batch have the very same length.
     """
     order = np.argsort(lengths, kind="stable")
-    groups = [order]
-    if equal:
-        steps = np.diff(np.asarray(lengths)[order])
-        groups = np.split(order, np.flatnonzero(steps) + 1)
-    for group in groups:
+    steps = np.diff(np.asarray(lengths)[order])
+    for group in np.split(order, np.flatnonzero(steps * equal) + 1):
         for start in range(0, len(group), batch_size):
             yield group[start : start + batch_size]
 
@@ -34,14 +31,8 @@ def by_length(
 def padded(
     rows: Sequence[Sequence[int] | np.ndarray], shape: tuple[int, int] | None = None
 ) -> np.ndarray:
-    """Returns rows of ids as one array, with 0 after the shorter ones.
-
-    Args:
-        rows: the rows.
-        shape: of the array; None for as many rows and columns as there have to be.
-    """
-    if shape is None:
-        shape = len(rows), max(map(len, rows), default=0)
+    """Returns rows of ids as one array, by default the smallest, with 0 behind them."""
+    shape = shape or (len(rows), max(map(len, rows), default=0))
     ids = np.full(shape, PAD_ID, dtype="int32")
     for into, row in zip(ids, rows):
         into[: len(row)] = row
@@ -49,7 +40,7 @@ def padded(
 
 
 def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
-    """Returns the order of one epoch: a function of the seed and the epoch alone.
+    """Returns the order of one epoch, which depends only on the seed and the epoch.
 
     A run that was interrupted can therefore go on in the middle of an epoch.
 
@@ -67,7 +58,7 @@ def bucketed_order(
     """Returns an order of one epoch in which similar lengths share a batch.
 
     This saves padding, and changes training: batches are no longer random. As with
-    `training_order` the order is a function of the arguments alone.
+    `training_order` the order depends only on the arguments.
 
     Args:
         lengths: the length of each sentence, such as `EncodedSplit.lengths`.
@@ -88,8 +79,6 @@ def bucketed_order(
 def sizes(count: int, batch_size: int) -> np.ndarray:
     """Returns the sizes of the batches of `count` sentences; the last may be smaller.
 
-    Example:
-
     >>> sizes(7, batch_size=3).tolist()
     [3, 3, 1]
     """
@@ -99,7 +88,7 @@ def sizes(count: int, batch_size: int) -> np.ndarray:
 
 
 def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
-    """Returns chosen sentences for teacher forcing, as NumPy arrays padded with 0.
+    """Returns chosen sentences as `batches` has them, in NumPy arrays.
 
     Args:
         split: the sentences.
@@ -107,9 +96,6 @@ def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
         rows: of the arrays; None for as many as are chosen.
         length: returns the length of both sides from the longest there is; None for
             each side's own.
-
-    Returns:
-        `(source, target_inputs), labels`, as `batches` has them.
     """
     target = [split.target[index] for index in chosen]
     sides = (
@@ -139,9 +125,6 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
         A `tf.data.Dataset` of `((source, target_inputs), labels)`, int32 tensors with
         0 for padding, as `model.fit` takes it. Labels are the inputs moved by one.
 
-    Raises:
-        ValueError: if `batch_size` is less than 1.
-
     Example:
 
     >>> rows = [np.array([2, 5, 3], "int32"), np.array([2, 5, 6, 3], "int32")]
@@ -149,8 +132,6 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
     >>> labels.numpy().tolist()  # the inputs moved by one
     [[5, 3, 0], [5, 6, 3]]
     """
-    if batch_size < 1:
-        raise ValueError(f"Expected batch_size to be at least 1, got {batch_size}.")
     order = np.arange(len(split)) if order is None else np.asarray(order)
     return planned_batches(split, Rows(order, sizes(len(order), batch_size)))
 

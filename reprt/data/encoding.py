@@ -11,12 +11,15 @@ import numpy as np
 
 from reprt.constants import END_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.rows import Rows, read_rows, shards, write_rows
-from reprt.data.tokenizers.base import Tokenizer, VocabularySettings
-from reprt.data.tokenizers.learning import digest_of
+from reprt.data.rows import Rows, read_rows, write_rows
+from reprt.data.tokenizers.base import (
+    Tokenizer,
+    VocabularySettings,
+    digest_of,
+)
 from reprt.progress import duration
 
-_IDS_VERSION = 3  # of how text becomes ids, and of their file
+_IDS_VERSION = 4  # of how text becomes ids, and of their file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +48,8 @@ class EncodedSplit:
 class EncodedCorpus:
     """A corpus with its two vocabularies and the ids of its three splits.
 
-    Attributes:
-        corpus: the text.
-        source_tokenizer, target_tokenizer: its vocabularies.
-        train, dev, test: the ids.
-        test_words: the targets of the test split, made of the words that a translation
-            can be made of: as ids give them back, with `[UNK]` for what is unknown.
+    `test_words` are the targets of the test split, made of the words that a translation
+    can be made of: as ids give them back, with `[UNK]` for what is unknown.
     """
 
     corpus: Corpus
@@ -81,8 +80,8 @@ class EncodedCorpus:
 
 
 def _share_of_unknown(rows: Rows) -> float:
-    pieces = int(rows.splits[-1]) - len(rows) - rows.occurrences(END_ID)
-    return rows.occurrences(UNKNOWN_ID) / max(1, pieces)
+    unknown, ends = (int((rows.ids == each).sum()) for each in (UNKNOWN_ID, END_ID))
+    return unknown / max(1, len(rows.ids) - len(rows) - ends)
 
 
 def encode(
@@ -109,13 +108,13 @@ def encode(
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
 
     def rows(which, sentences, tokenizer, longest=None):
-        return _cached_rows(
-            sentences,
-            tokenizer,
-            longest,
-            cache / "ids",
-            lambda done: progress(f"tokenising {which}: {done}"),
-        )
+        asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
+        path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
+        if not path.exists():
+            chunks = tokenizer.encode_chunks(sentences, longest)
+            counted = _counted(chunks, len(sentences), f"tokenising {which}", progress)
+            write_rows(counted, path)
+        return read_rows(path)
 
     def encoded(name: str):
         split: Split = getattr(corpus, name)
@@ -124,43 +123,16 @@ def encode(
             rows(f"{name} target", split.target, target, max_tokens + 1),
         )
 
-    return EncodedCorpus(
-        corpus=corpus,
-        source_tokenizer=source,
-        target_tokenizer=target,
-        train=encoded("train"),
-        dev=encoded("dev"),
-        test=encoded("test"),
-        test_words=target.decode(rows("test", corpus.test.target, target)),
-    )
+    train, dev, test = map(encoded, ("train", "dev", "test"))
+    words = target.decode(rows("test", corpus.test.target, target))
+    return EncodedCorpus(corpus, source, target, train, dev, test, words)
 
 
-def _cached_rows(sentences, tokenizer, longest, folder, progress) -> Rows:
-    """Returns the sentences' ids, from files named by all that they depend on."""
-    found = []
-    for part in shards(len(sentences)):
-        few = sentences[part]
-        asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
-        path = folder / f"{digest_of(asked, few)}.npy"
-        try:
-            found.append(read_rows(path))
-            continue
-        except FileNotFoundError:
-            pass
-        except ValueError as error:
-            progress(f"{error} It is made again.")
-        chunks = tokenizer.encode_chunks(few, longest)
-        counted = _counted(chunks, part.start, len(sentences), progress)
-        write_rows(Rows.joined(list(counted)), path)
-        found.append(read_rows(path))
-    return Rows.joined(found)
-
-
-def _counted(chunks: Iterable[Rows], before, total, progress) -> Iterator[Rows]:
+def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:
     """Passes the rows on, and tells how many have been used and when all will be."""
-    begun, done = time.monotonic(), before
+    begun, done = time.monotonic(), 0
     for rows in chunks:
         yield rows
         done += len(rows)
-        left = (time.monotonic() - begun) * (total - done) / (done - before)
-        progress(f"{done:,}/{total:,} sentences, {duration(left)} left")
+        left = (time.monotonic() - begun) * (total - done) / done
+        progress(f"{doing}: {done:,}/{total:,} sentences, {duration(left)} left")

@@ -1,23 +1,21 @@
-"""Rows of ids, laid end to end in memory, or in files that are memory-mapped."""
+"""Rows of ids, laid end to end in memory or in a file that is memory-mapped."""
 
-import bisect
 import hashlib
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from reprt.files import whole_file
 
-SHARD = 2**18  # rows of a file
+DIGESTED = 2**18  # rows that are digested at a time
 
 
 class Rows(Sequence[np.ndarray]):
-    """A sequence of arrays that are the pieces of one, or of a few.
+    """A sequence of arrays that are the pieces of one.
 
     Args:
-        ids: the ids of all rows, or a list of arrays that each hold those of some rows.
+        ids: the ids of all rows.
         lengths: the number of ids of each row.
 
     Example:
@@ -26,13 +24,8 @@ class Rows(Sequence[np.ndarray]):
     array([6, 7])
     """
 
-    def __init__(
-        self,
-        ids: np.ndarray | list[np.ndarray],
-        lengths: Sequence[int] | np.ndarray,
-    ):
-        self._parts = ids if isinstance(ids, list) else [ids]
-        self._firsts = [0, *itertools.accumulate(map(len, self._parts[:-1]))]
+    def __init__(self, ids: np.ndarray, lengths: Sequence[int] | np.ndarray):
+        self.ids = ids
         self.splits = np.zeros(len(lengths) + 1, "int64")
         np.cumsum(lengths, out=self.splits[1:])
 
@@ -43,33 +36,18 @@ class Rows(Sequence[np.ndarray]):
             return rows
         return cls(np.concatenate(rows), [len(row) for row in rows])
 
-    @classmethod
-    def joined(cls, several: Sequence["Rows"]) -> "Rows":
-        """Returns the rows of several files, without a copy of their ids."""
-        return cls(
-            [part for rows in several for part in rows._parts],
-            np.concatenate([rows.lengths for rows in several]),
-        )
-
-    @property
-    def ids(self) -> np.ndarray:
-        """The ids of all rows; a copy, if they are in several arrays."""
-        return self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
-
     @property
     def lengths(self) -> np.ndarray:
         return np.diff(self.splits)
 
-    def occurrences(self, token: int) -> int:
-        """Returns how many of the ids are this one."""
-        return sum(int(np.count_nonzero(part == token)) for part in self._parts)
-
     def digest(self) -> str:
-        """Returns the sha256 of the shards' sha256s, in files or in memory."""
+        """Returns a sha256 of all rows, made of those of a number at a time."""
         sha = hashlib.sha256()
-        for part in shards(len(self)):
-            numbers = _numbers(Rows.of(self[part]))
-            sha.update(hashlib.sha256(numbers.tobytes()).digest())
+        for start in range(0, len(self), DIGESTED):
+            splits = self.splits[start : start + DIGESTED + 1]
+            ids, count = self.ids[splits[0] : splits[-1]], len(splits) - 1
+            part = np.concatenate([ids, np.diff(splits), [count]])
+            sha.update(hashlib.sha256(part.astype("int32").tobytes()).digest())
         return sha.hexdigest()
 
     def __len__(self):
@@ -80,41 +58,31 @@ class Rows(Sequence[np.ndarray]):
         if isinstance(chosen, range):
             return [self[row] for row in chosen]
         start, end = self.splits[chosen : chosen + 2].tolist()
-        part = bisect.bisect(self._firsts, start) - 1
-        first = self._firsts[part]
-        return self._parts[part][start - first : end - first]
+        return self.ids[start:end]
 
 
-def shards(count: int) -> Iterator[slice]:
-    """Yields which of `count` rows are in each file."""
-    for start in range(0, count, SHARD):
-        yield slice(start, start + SHARD)
-
-
-def write_rows(rows: Rows, path: Path):
-    """Writes the ids of all rows, their lengths, and their number as one array.
+def write_rows(several: Iterable[Rows], path: Path):
+    """Writes all ids, the length of each row, and the number of rows as int32.
 
     A kill leaves the whole file or none.
     """
+    lengths = [np.array([], "int32")]
     with whole_file(path) as file:
-        np.save(file, _numbers(rows))
+        for rows in several:
+            file.write(rows.ids.astype("int32").tobytes())
+            lengths.append(rows.lengths)
+        ends = np.concatenate(lengths)
+        file.write(np.append(ends, len(ends)).astype("int32").tobytes())
 
 
 def read_rows(path: Path) -> Rows:
-    """Maps what `write_rows` wrote into memory; ids are read when they are asked for.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged.
-    """
+    """Maps what `write_rows` wrote into memory; a `ValueError` if it is damaged."""
     try:
         # A plain array of the same memory, because its slices are faster.
-        numbers = np.asarray(np.load(path, mmap_mode="r"))
-        ids, lengths = np.split(numbers[:-1], [-numbers[-1]])
-    except (EOFError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}.") from error
+        numbers = np.asarray(np.memmap(path, "int32", "r"))
+        ids, lengths = np.split(numbers[:-1], [len(numbers) - 1 - numbers[-1]])
+        if len(ids) != lengths.sum():
+            raise ValueError("its lengths are not those of its rows")
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. Remove it.") from error
     return Rows(ids, lengths)
-
-
-def _numbers(rows: Rows) -> np.ndarray:
-    return np.concatenate([rows.ids, rows.lengths, [len(rows)]]).astype("int32")

@@ -6,16 +6,16 @@ the name of the corpus says so.
 """
 
 import functools
+import hashlib
 import os
 import sys
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
 
 from reprt.data.corpora import embedded, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
-from reprt.files import cache, in_home, sha256_of
+from reprt.files import cache
 
 
 class TextUnavailable(ValueError):
@@ -80,7 +80,10 @@ def find(text: str, pair: str) -> Corpus:
     ted.find_pair(pair)  # nothing else can be searched for
 
     tried = []
-    for name, source in _sources():
+    sources = {"prepared by TFDS": _prepared, "in the cache": _cached}
+    for address in ted.ADDRESSES:
+        sources[f"by download of {address}"] = functools.partial(_downloaded, address)
+    for name, source in sources.items():
         try:
             return source(pair)
         except (ImportError, OSError, ValueError) as error:
@@ -91,32 +94,20 @@ def find(text: str, pair: str) -> Corpus:
     corpus = embedded.load()
     _announce(
         f"{report}\n\nTHE BUILT-IN TEXT IS USED INSTEAD. IT IS NOT TED: "
-        f"{corpus.name}, from and to the languages of {corpus.pair}."
-        f"{'' if corpus.pair == pair else f' You asked for {pair}.'} "
-        "Its results do not reproduce the paper's."
+        f"{corpus.name}, from and to the languages of {corpus.pair}. You asked for "
+        f"{pair}. Its results do not reproduce the paper's."
     )
     return corpus
 
 
-def _sources() -> list[tuple[str, Callable[[str], Corpus]]]:
-    downloads = [
-        ("by download", functools.partial(_downloaded, address))
-        for address in ted.ARCHIVE.addresses
-    ]
-    return [("prepared by TFDS", _prepared), ("in the cache", _cached), *downloads]
-
-
 def _given(path: str, pair: str, setting: str) -> Corpus:
     """Reads the text that the user names, and no other."""
+    place = Path(path).expanduser()
+    read = ted.read_archive if place.is_file() else ted.read
     try:
-        if path != path.encode(errors="replace").decode():
-            raise ValueError("its name is not UTF-8. Rename it.")
-        place = in_home(path)
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
-        if place.is_dir():
-            return ted.read(place, pair)
-        return ted.read_archive(place, pair, _kept(place.name, sha256_of(place)))
+        return read(place, pair)
     except (OSError, ValueError) as error:
         raise TextUnavailable(
             f"{path}, given as {setting}, cannot be used for {pair}: {error}"
@@ -125,74 +116,53 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
 
 def _prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = in_home(data) / "ted_hrlr_translate" / pair / "1.0.0"
+    folder = Path(data).expanduser() / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}.")
     try:
         return ted.read_prepared(folder, pair)
-    except ImportError as error:
-        raise ImportError(
-            f"{folder} is there, but reading it needs tensorflow-datasets: {error}."
-        ) from error
     except Exception as error:  # TFDS and TensorFlow have no common base of errors.
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 
 def _cached(pair: str) -> Corpus:
-    archive = cache() / ted.ARCHIVE.name
-    folder = _kept(archive.name, ted.ARCHIVE.sha256)
-    if not ted.place_in(folder, pair).is_dir():
-        if not archive.is_file():
-            raise FileNotFoundError(f"there is no {archive}.")
-        if (received := sha256_of(archive)) != ted.ARCHIVE.sha256:
-            raise ValueError(
-                f"Expected {archive} to have the sha256 {ted.ARCHIVE.sha256}. "
-                f"Received: {received}."
-            )
-    return ted.read_archive(archive, pair, folder)
+    archive = cache() / ted.NAME
+    if not archive.is_file():
+        raise FileNotFoundError(f"there is no {archive}.")
+    with open(archive, "rb") as file:
+        received = hashlib.file_digest(file, "sha256").hexdigest()
+    if received != ted.SHA256:
+        raise ValueError(
+            f"Expected {archive} to have the sha256 {ted.SHA256}. Received: {received}."
+        )
+    return ted.read_archive(archive, pair)
 
 
 def _downloaded(address: str, pair: str) -> Corpus:
-    download(address, cache() / ted.ARCHIVE.name, ted.ARCHIVE.sha256)
+    download(address, cache() / ted.NAME, ted.SHA256)
     return _cached(pair)
 
 
-def _kept(archive: str, sha256: str) -> Path:
-    """Returns the folder for an archive's content; each content has its own."""
-    return cache() / f"{archive}@{sha256[:16]}"
-
-
 def _report(pair: str, tried: list[str]) -> str:
-    archive = ted.ARCHIVE
-    ways = (
-        "1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or "
-        "--text PATH.",
-        f"2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at "
-        f"{cache() / archive.name}.",
-        f"3. Run this again with a network. It downloads {archive.addresses[-1]} "
-        f"({archive.size:,} bytes) and checks its sha256 {archive.sha256}.",
-    )
-    return "\n".join(
-        (
-            f"THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:",
-            *tried,
-            "",
-            "There are three ways to get it:",
-            *ways,
-        )
-    )
+    there = "\n".join(tried)
+    return f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
+{there}
+
+There are three ways to get it:
+1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or --text PATH.
+2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at \
+{cache() / ted.NAME}.
+3. Run this again with a network. It downloads {ted.ADDRESSES[-1]} \
+({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}."""
 
 
 @functools.cache
 def _announce(message: str):
     """Prints a framed notice to stderr, each one once in a process."""
     frame = "=" * 80
-    lines = []
-    for paragraph in message.split("\n"):
-        # Addresses, paths and hashes stay whole, so that they can be copied.
-        lines += textwrap.wrap(
-            paragraph, 76, break_long_words=False, break_on_hyphens=False
-        ) or [""]
+    # Addresses, paths and hashes stay whole, so that they can be copied.
+    wrap = textwrap.TextWrapper(76, break_long_words=False, break_on_hyphens=False)
+    lines = [line for part in message.split("\n") for line in wrap.wrap(part) or [""]]
     body = "\n".join(f"| {line}" for line in lines)
     print(f"\n{frame}\n{body}\n{frame}\n", file=sys.stderr, flush=True)

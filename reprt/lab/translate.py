@@ -37,8 +37,7 @@ def translate(
     if sentences:
         lines = map(_in_utf8, sentences)
     elif file:
-        with open(file, "rb") as opened:  # perhaps a pipe
-            lines = Lines.of(opened)
+        lines = Lines.read(file)
     else:
         lines = decoded(sys.stdin.buffer, "standard input")
     translator = Translator.load(run, **search)

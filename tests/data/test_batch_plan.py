@@ -50,7 +50,7 @@ def test_batches_of_tokens_are_mixed_and_meet_in_other_company_each_epoch(tokens
     assert len(one & other) < 0.1 * len(one)
 
 
-def test_batches_of_tokens_are_a_function_of_text_seed_and_epoch_alone(tokens):
+def test_batches_of_tokens_are_only_a_function_of_text_seed_and_epoch(tokens):
     first = lists(tokens.batches(5))
     np.random.seed(1)
     assert lists(BatchPlan(LENGTHS, 500, "tokens", seed=3).batches(5)) == first

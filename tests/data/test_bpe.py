@@ -2,29 +2,23 @@
 
 import dataclasses
 import io
-import os
 import pickle
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sentencepiece import sentencepiece_model_pb2 as messages
 
 from reprt.constants import RESERVED, START_ID
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.tokenizers import base, bpe
 from reprt.data.tokenizers.bpe import BPE, BPESettings, learn_model
+from reprt.lab.recipe import load_recipe
 
-# The folder of corpus.en, bpe.ref and corpus.bpe.ref.en of subword-nmt's own tests.
-# They are in its repository alone, and in no package.
-REFERENCES = os.environ.get("SUBWORD_NMT_REFERENCES")
 TAGS = ("<pt>", "<en>")
-FEW = settings(max_examples=50, deadline=None, derandomize=True)
 SETTINGS = {
     "separate": BPESettings(size=150),
     "shared": BPESettings(size=150, shared=True),
@@ -69,17 +63,10 @@ def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
     for tokenizer, sentences in zip(sides, (corpus.train.source, corpus.train.target)):
         assert tokenizer.words(sentences) == sentences
         assert tokenizer.as_written(sentences[0]) == sentences[0]
+        assert tokenizer.words([f"\t {sentences[0]}\u3000\n"]) == sentences[:1]
 
 
-@FEW
-@given(data=st.data())
-def test_known_letters_come_back_and_spaces_of_any_kind_are_one(learnt, corpus, data):
-    letters = sorted(set("".join(corpus.train.source)) | set("\t\n\u00a0\u3000"))
-    text = data.draw(st.text(st.sampled_from(letters)))
-    assert learnt["shared"][0].words([text]) == [" ".join(text.split())]
-
-
-@FEW
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.lists(st.text(), min_size=1))
 def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(learnt, texts):
     tokenizer = learnt["tagged"][0]
@@ -89,54 +76,32 @@ def test_any_text_has_the_same_ids_in_python_and_in_tensorflow(learnt, texts):
         assert not set(row[1:-1]) & {0, *range(START_ID, 6)}  # text writes none
 
 
-def test_sentences_go_from_the_start_of_their_side_to_the_end(learnt, corpus):
-    for name, sides in learnt.items():
-        starts = (4, 5) if name == "tagged" else (START_ID, START_ID)
-        assert tuple(each.start_id for each in sides) == starts
-        for tokenizer in sides:
-            assert tuple(tokenizer.vocabulary[:4]) == RESERVED
-            assert (tuple(tokenizer.vocabulary[4:6]) == TAGS) == (name == "tagged")
-            for ids in tokenizer.encode([*corpus.train.source, *ODD]):
-                assert ids.dtype == np.int32
-                assert (ids[0], ids[-1]) == (tokenizer.start_id, tokenizer.end_id)
-                assert ids.max() < len(tokenizer)
-
-
-def test_both_sides_share_a_vocabulary_or_do_not(learnt):
+def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
     for name, (source, target) in learnt.items():
+        tags = TAGS if name == "tagged" else ()
+        for number, tokenizer in enumerate((source, target)):
+            assert tokenizer.start_id == (4 + number if tags else START_ID)
+            assert tuple(tokenizer.vocabulary[: 4 + len(tags)]) == (*RESERVED, *tags)
+            for ids in tokenizer.encode([*corpus.train.source, *ODD]):
+                assert ids.dtype == np.int32 and ids.max() < len(tokenizer)
+                assert (ids[0], ids[-1]) == (tokenizer.start_id, tokenizer.end_id)
         assert (source.vocabulary == target.vocabulary) == (name != "separate")
         assert (source.digest() == target.digest()) == (name == "shared")
         assert len(source) == len(target) == SETTINGS[name].size
 
 
-def test_a_digest_tells_text_size_and_tags(corpus, learnt):
-    sentences = corpus.train.source
-    models = [
-        learn_model(sentences, 150),
-        learn_model(sentences, 149),
-        learn_model(sentences[1:], 150),
-        learn_model(sentences, 150, TAGS),
-    ]
-    assert BPE(models[0]).digest() == learnt["separate"][0].digest()
-    assert len({BPE(model).digest() for model in models}) == 4
-    # Where the text has no more pairs, there are fewer pieces.
-    assert len(BPE(learn_model(["a casa"], 5000))) < 20
-
-
-def test_chunks_are_cut_sentences(sides, corpus, monkeypatch):
+def test_chunks_are_cut_sentences_and_decoding_stops_at_the_first_end(
+    sides, corpus, monkeypatch
+):
     monkeypatch.setattr(base, "CHUNK", 7)
     tokenizer, sentences = sides[1], corpus.train.target
     chunks = list(tokenizer.encode_chunks(sentences, longest=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
+    whole = tokenizer.encode(sentences)
     cut = [ids.tolist() for rows in chunks for ids in rows]
-    assert cut == [ids[:6].tolist() for ids in tokenizer.encode(sentences)]
-
-
-def test_decoding_stops_at_the_first_end(sides, corpus):
-    tokenizer, sentences = sides[0], corpus.train.source[:1]
-    (ids,) = tokenizer.encode(sentences)
-    rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
-    assert tokenizer.decode([*rows, []]) == sentences * 3 + [""]
+    assert cut == [ids[:6].tolist() for ids in whole]
+    rows = [np.append(whole[0], whole[0]), np.append(whole[0], [0, 0]), whole[0][:-1]]
+    assert tokenizer.decode([*rows, []]) == sentences[:1] * 3 + [""]
 
 
 class InGraph(tf.Module):
@@ -167,29 +132,12 @@ def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
 
 
 def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
-    files = sorted(folder.iterdir())
-    assert len(files) == 4 and {path.suffix for path in files} == {".spm"}
     monkeypatch.delattr(bpe, "learn_model")
     for name, asked in SETTINGS.items():
         again = asked.learn(corpus, folder)
         assert [e.digest() for e in again] == [e.digest() for e in learnt[name]]
-    assert sorted(folder.iterdir()) == files
-
-
-def test_another_size_or_number_of_sentences_is_learnt_anew(tmp_path, monkeypatch):
-    lines = Split(["a house", "two houses", "a tree"], ["b", "c d", "e"])
-    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
-    sizes = [len(BPESettings(size=n).learn(corpus, tmp_path)[0]) for n in (20, 24)]
-    assert sizes == [20, 24]
-    monkeypatch.setattr(bpe, "MOST_SENTENCES", 1)
-    (source, _) = BPESettings(size=20).learn(corpus, tmp_path)
-    assert "t" not in "".join(source.vocabulary[4:])
-
-
-def test_tags_need_two_languages(corpus, tmp_path):
-    asked = BPESettings(size=200, shared=True, tags=True)
-    with pytest.raises(ValueError, match="two languages .* Received: 'en_to_en'"):
-        asked.learn(dataclasses.replace(corpus, pair="en_to_en"), tmp_path)
+    assert {path.suffix for path in folder.iterdir()} == {".spm"}
+    assert len(list(folder.iterdir())) == 4
 
 
 def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp_path):
@@ -208,17 +156,13 @@ def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp
     assert seen == [["s0", "s3", "s6"], ["t0", "t3", "t6"], ["s0", "s5", "t0", "t5"]]
 
 
-def test_a_copy_for_another_process_is_the_same(learnt):
+def test_a_copy_for_another_process_is_the_same(learnt, tmp_path):
     tokenizer = learnt["tagged"][1]
     assert tokenizer.graph is not None  # which cannot be pickled
-    copy = pickle.loads(pickle.dumps(tokenizer))
-    assert (copy.digest(), copy.start_id) == (tokenizer.digest(), tokenizer.start_id)
-
-
-def test_a_vocabulary_survives_its_file(learnt, tmp_path):
-    tokenizer = learnt["tagged"][1]
     tokenizer.write(tmp_path / "mine.spm")
-    assert BPE.read(tmp_path / "mine.spm").digest() == tokenizer.digest()
+    copies = pickle.loads(pickle.dumps(tokenizer)), BPE.read(tmp_path / "mine.spm")
+    for copy in copies:
+        assert (copy.digest(), copy.start_id) == (tokenizer.digest(), 5)
 
 
 def test_without_sentencepiece_it_is_said_how_to_get_it(learnt, monkeypatch):
@@ -227,54 +171,49 @@ def test_without_sentencepiece_it_is_said_how_to_get_it(learnt, monkeypatch):
         BPE(learnt["shared"][0].model)
 
 
-def of_merges(merges, text):
-    """subword-nmt's merges as a model of sentencepiece; words end with their space."""
-    proto = messages.ModelProto()
-    kind, spec = messages.ModelProto.SentencePiece, proto.trainer_spec
-    spec.model_type = messages.TrainerSpec.BPE
-    spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = range(4)
-    spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = RESERVED
-    spec.treat_whitespace_as_suffix = True
-    proto.normalizer_spec.name = "identity"
-    for piece in RESERVED:
-        control = kind.UNKNOWN if piece == "[UNK]" else kind.CONTROL
-        proto.pieces.add(piece=piece, type=control)
-    # A word's last letter and its end are one before there is any merge.
-    letters = sorted(set(text) - set(" \n"))
-    merged = [f"{letter}▁" for letter in letters]
-    merged += ["".join(merge.split()).replace("</w>", "▁") for merge in merges]
-    for rank, piece in enumerate(dict.fromkeys(merged)):
-        proto.pieces.add(piece=piece, score=-rank)
-    for piece in ("▁", *letters):
-        proto.pieces.add(piece=piece, score=-1e6)
-    return BPE(proto.SerializeToString())
+def foreign():
+    """A model as sentencepiece makes it by default."""
+    import sentencepiece
 
-
-def segmented(tokenizer, lines):
-    """Lines as subword-nmt writes them: `@@` where a word goes on."""
-    return [
-        " ".join(
-            piece.removesuffix("▁") if piece.endswith("▁") else f"{piece}@@"
-            for piece in (tokenizer.vocabulary[index] for index in ids[1:-1])
-        )
-        for ids in tokenizer.encode(lines)
-    ]
-
-
-def test_segments_are_those_of_subword_nmt(corpus):
-    apply_bpe = pytest.importorskip("subword_nmt.apply_bpe")
-    learn_bpe = pytest.importorskip("subword_nmt.learn_bpe")
-    lines, merges = [*corpus.train.target, *corpus.train.source], io.StringIO()
-    learn_bpe.learn_bpe(io.StringIO("\n".join(lines[:90])), merges, 200)
-    theirs = apply_bpe.BPE(io.StringIO(merges.getvalue()))
-    ours = of_merges(merges.getvalue().splitlines()[1:], "".join(lines))
-    assert segmented(ours, lines) == [theirs.process_line(line) for line in lines]
-
-
-@pytest.mark.skipif(not REFERENCES, reason="SUBWORD_NMT_REFERENCES names no folder")
-def test_segments_are_those_of_subword_nmts_own_tests():
-    lines, merges, expected = (
-        Path(REFERENCES, name).read_text("utf-8").split("\n")[:-1]
-        for name in ("corpus.en", "bpe.ref", "corpus.bpe.ref.en")
+    model, sizes = io.BytesIO(), {"vocab_size": 9, "hard_vocab_limit": False}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a casa"]), model_writer=model, minloglevel=2, **sizes
     )
-    assert segmented(of_merges(merges[1:], "".join(lines)), lines) == expected
+    return model.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda model: b"", "model of sentencepiece. Received 0 bytes"),
+        (lambda model: b"[PAD]\n[UNK]\n", "model of sentencepiece"),
+        (lambda model: model[:-5], "model of sentencepiece"),
+        (lambda model: foreign(), "begins with '<unk> <s> </s>"),
+    ],
+)
+def test_what_is_no_model_is_refused_and_its_file_named(
+    learnt, tmp_path, damage, message
+):
+    path = tmp_path / "damaged.spm"
+    path.write_bytes(damage(learnt["tagged"][0].model))
+    with pytest.raises(ValueError, match=f"damaged.spm cannot be used: .*{message}"):
+        BPE.read(path)
+
+
+def test_sizes_that_cannot_be_are_told(corpus, tmp_path):
+    for size in (3, 20):
+        with pytest.raises(ValueError, match=f"'size' in .* Received: {size}"):
+            SETTINGS["shared"].changed(size=size).learn(corpus, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tags_and_one_embedding_table_take_one_vocabulary(tmp_path):
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[models.mine]\npreset = 'transformer-base'\n")
+    with pytest.raises(ValueError, match="Received: name = 'wordpiece'"):
+        load_recipe(recipe)
+    with pytest.raises(ValueError, match="'shared' in .* to be true where 'tags' is"):
+        load_recipe(recipe, ["vocabulary.name=bpe", "vocabulary.tags=true"])
+    changes = ["vocabulary.name=bpe", "vocabulary.shared=true"]
+    (run,) = load_recipe(recipe, changes).runs()
+    assert run.vocabulary == BPESettings(shared=True)

@@ -2,8 +2,6 @@
 
 import gzip
 import io
-import lzma
-import pathlib
 import random
 import tarfile
 
@@ -51,7 +49,7 @@ def read(tmp_path):
     def read(content):
         archive = tmp_path / "mine.tgz"
         archive.write_bytes(content)
-        return ted.read_archive(archive, "gl_to_en", tmp_path / "cache" / "mine@1")
+        return ted.read_archive(archive, "gl_to_en")
 
     return read
 
@@ -61,9 +59,7 @@ HOSTILE = {
     "link to a folder": [link("datasets", ".."), link("datasets/gl_to_en", "/tmp")],
     "hard link": [link("datasets/gl_to_en/en.dev", "/etc/passwd", tarfile.LNKTYPE)],
     "device": [member("datasets/gl_to_en/en.dev", type=tarfile.BLKTYPE)],
-    "pipe": [member("datasets/gl_to_en/en.dev", type=tarfile.FIFOTYPE)],
     "up": [member("../evil", size=1), member("../../thesis.txt", size=1)],
-    "up within": [member("datasets/gl_to_en/../../../../thesis.txt", size=1)],
     "absolute": [member("/tmp/evil", size=1)],
     "pax": [member("a", size=1, pax_headers={"path": "/tmp/evil"})],
 }
@@ -71,52 +67,31 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_an_archive_writes_nothing_but_the_files_of_the_pair(
-    tmp_path, read, name, mode
-):
-    (tmp_path / "thesis.txt").write_text("years of work")
+def test_an_archive_is_read_and_writes_nothing(tmp_path, read, name, mode):
     corpus = read(packed(*HOSTILE[name], mode=mode))
     assert corpus.train.source[0] == FILES["datasets/gl_to_en/gl.train"][:-1]
-    there = {path for path in tmp_path.rglob("*") if not path.is_dir()}
-    place = tmp_path / "cache" / "mine@1"
-    assert there == {
-        *(tmp_path / "thesis.txt", tmp_path / "mine.tgz"),
-        *(place / name for name in FILES),
-    }
-    assert not any(path.is_symlink() for path in there)
-    assert (tmp_path / "thesis.txt").read_text() == "years of work"
-    assert not pathlib.Path("/tmp/evil").exists()
-
-
-@pytest.mark.parametrize("name", ["../datasets/gl_to_en/a", "/gl_to_en/gl.train"])
-def test_a_second_pair_is_refused_wherever_it_would_be(tmp_path, read, name):
-    with pytest.raises(ValueError, match="gl_to_en once in .*mine.tgz. Received: "):
-        read(packed(member(name, size=1)))
-    assert not list((tmp_path / "cache").rglob("*.*"))
+    assert corpus.dev.target[0] == FILES["datasets/gl_to_en/en.dev"][:-1]
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine.tgz"]
 
 
 WHOLE = packed()
-PLAIN = packed(mode="w")
 DAMAGED = {
-    "cut": WHOLE[: len(WHOLE) // 2],
-    "cut in its first bytes": WHOLE[:30],
-    "without its last bytes": WHOLE[:-4],
-    "another checksum": WHOLE[:-8] + bytes(4) + WHOLE[-4:],
-    "garbled": WHOLE[:1000] + bytes(1000) + WHOLE[2000:],
-    "not compressed, cut": PLAIN[: len(PLAIN) // 4],
-    "xz, cut": lzma.compress(PLAIN)[:-2000],
-    "a page": b"<!DOCTYPE html>" * 100,
-    "a compressed page": gzip.compress(b"<!DOCTYPE html>" * 100),
+    "cut": WHOLE[:-9],
+    "cut in half": WHOLE[: len(WHOLE) // 2],
+    "garbled": WHOLE[:500] + bytes(50) + WHOLE[550:],
+    "another checksum": WHOLE[:-8] + bytes(8),
+    "xz cut": packed(mode="w:xz")[:-9],
+    "bz2 cut": packed(mode="w:bz2")[:-9],
+    "page": b"<!DOCTYPE html>" * 100,
+    "compressed page": gzip.compress(b"<!DOCTYPE html>" * 100),
     "nothing": b"",
 }
 
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_damage_is_told_and_leaves_nothing(tmp_path, read, content):
+def test_damage_is_told(read, content):
     with pytest.raises(ValueError, match=r"mine.tgz should be a whole tar .* it again"):
         read(content)
-    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    assert read(WHOLE).train.target  # and does not stand in the way
 
 
 def test_one_member_is_read_by_its_name(tmp_path):

@@ -1,9 +1,6 @@
-import bz2
 import gzip
 import io
-import lzma
 import pickle
-import zipfile
 
 import pytest
 
@@ -23,10 +20,8 @@ TEXTS = [
     ("\r", [""]),
     ("\r\n", [""]),
     ("um\n\n", ["um", ""]),
-    ("um\n\ndois", ["um", "", "dois"]),
     ("um\r\ndois\r\n", ["um", "dois"]),
     # Without any LF, CR ends a line.
-    ("um\rdois", ["um", "dois"]),
     ("um\r\rdois\r", ["um", "", "dois"]),
     (f"{WITHIN}\r{WITHIN}\r", [WITHIN, WITHIN]),
     # With one it does not, wherever the two stand.
@@ -52,10 +47,6 @@ def test_where_lines_end(path, text, expected):
     assert list(found) == expected == [found[i] for i in range(len(found))]
     assert found[1:-1] == expected[1:-1] and found[-1:] == expected[-1:]
     assert list(pickle.loads(pickle.dumps(found))) == expected
-
-
-@pytest.mark.parametrize("text, expected", TEXTS)
-def test_lines_of_a_stream_and_of_a_vocabulary_end_there_too(text, expected):
     assert list(decoded(io.BytesIO(text.encode()), "a stream")) == expected
     if len(set(expected)) == len(expected):  # the pieces of a vocabulary differ
         ending = "\n" if "\n" in text else "\r"
@@ -84,70 +75,22 @@ def test_some_of_the_lines(path):
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("at", range(5))
 def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):
-    content = ["um", "", "dois três", WITHIN, "sete"]
-    parts = [part.encode() for part in content]
+    parts = [part.encode() for part in ("um", "", "dois três", WITHIN, "sete")]
     parts[at] += b"\xea"
     path.write_bytes(ending.join(parts))
-    message = f"Expected {path} to be UTF-8. Received: the byte 0xea in line {at + 1}."
-    with pytest.raises(ValueError) as told:
-        Lines.read(path)
-    assert str(told.value) == message
-
-
-SENTENCES = "Où est la gare ?\nElle est là.\n"
-
-
-def document():
-    """A file of an office."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/document.xml", SENTENCES * 20)
-    return file.getvalue()
-
-
-NO_TEXT = {
-    "gzip": (gzip.compress(SENTENCES.encode()), 1),
-    "xz": (lzma.compress(SENTENCES.encode()), 1),
-    "bz2": (bz2.compress(SENTENCES.encode()), 1),
-    "office": (document(), 1),
-    "old office": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(99), 1),
-    "PDF": (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj", 2),
-    "Latin-1": (SENTENCES.encode("latin-1"), 1),
-    "Windows": (f"a\nb\n{SENTENCES}".encode("cp1252"), 3),
-    "Shift JIS": ("a\n駅はどこ\n".encode("shift-jis"), 2),
-    "UTF-16": (SENTENCES.encode("utf-16"), 1),
-    "UTF-32": (SENTENCES.encode("utf-32"), 1),
-    "UTF-16 without a mark": (SENTENCES.encode("utf-16-le"), 1),
-    "UTF-16 the other way": ("a b".encode("utf-16-be"), 1),
-    # Most bytes of Cyrillic are ASCII; its line breaks are not.
-    "Cyrillic UTF-16": ("да\nнет\n".encode("utf-16-le"), 2),
-    "Cyrillic UTF-16 the other way": ("да\nнет\n".encode("utf-16-be"), 1),
-}
-
-
-@pytest.mark.parametrize("content, line", NO_TEXT.values(), ids=NO_TEXT)
-def test_what_is_no_text_is_told_by_its_line(path, content, line):
-    path.write_bytes(content)
-    for read in (
-        lambda: Lines.read(path),
-        lambda: list(decoded(io.BytesIO(content), path)),
-    ):
+    stream = io.BytesIO(path.read_bytes())
+    for read in (Lines.read, lambda path: list(decoded(stream, path))):
         with pytest.raises(ValueError) as told:
-            read()
-        assert str(told.value).startswith(f"Expected {path} to be UTF-8. Received: ")
-        assert str(told.value).endswith(f" in line {line}.")
-
-
-def test_a_line_of_nul_bytes_is_one_that_shows_nothing(path):
-    path.write_bytes(b"um\n\0\n\0\0\r\ndois")
-    assert list(Lines.read(path)) == ["um", "\0", "\0\0", "dois"]
+            read(path)
+        assert str(told.value) == (
+            f"Expected {path} to be UTF-8. Received: the byte 0xea in line {at + 1}."
+        )
 
 
 def test_gzip_is_read_by_its_name(path):
     path = path.with_suffix(".gz")
     path.write_bytes(gzip.compress(TEXT.encode()))
-    found = Lines.read(path)
-    assert list(found) == LINES == list(pickle.loads(pickle.dumps(found)))
+    assert list(Lines.read(path)) == LINES
     path.write_bytes(gzip.compress(b"um\n\xea", mtime=0))
     with pytest.raises(ValueError, match=f"Expected {path} to be UTF-8. .* in line 2."):
         Lines.read(path)
@@ -157,12 +100,10 @@ PACKED = gzip.compress(TEXT.encode() * 9, mtime=0)
 
 
 @pytest.mark.parametrize(
-    "content",
-    [TEXT.encode(), PACKED[:-9], PACKED[:5], PACKED[:-8] + bytes(8)]
-    + [PACKED[:12] + bytes(20) + PACKED[32:]],
+    "content", [TEXT.encode(), PACKED[:-9], PACKED[:-8] + bytes(8), PACKED[:12]]
 )
-def test_damaged_gzip_is_told(path, content):
-    path = path.with_suffix(".gz")
+def test_damaged_gzip_is_told(tmp_path, content):
+    path = tmp_path / "text.gz"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=f"Expected {path} to be a whole gzip file. R"):
         Lines.read(path)

@@ -10,14 +10,12 @@ from reprt.data.tokenizers.wordpiece import WordPiece
 
 WRITTEN = {
     "": "",
-    "a": "a",
     "it ' s late .": "it's late.",
     "isn ' t it ?": "isn't it?",
     "they ' re here , we ' ve left ; i ' ll go : you ' d stay !": (
         "they're here, we've left; i'll go: you'd stay!"
     ),
     "at 5 o ' clock y ' all": "at 5 o'clock y'all",
-    "it ’ s ' odd '": "it’s ' odd '",
     # French, Italian, Portuguese.
     "l ' homme qu ' on n ' a pas": "l'homme qu'on n'a pas",
     "jusqu ' a aujourd ' hui d ' aujourd ' hui": "jusqu'a aujourd'hui d'aujourd'hui",
@@ -50,8 +48,6 @@ WRITTEN = {
     "c ' est - a - dire lui - meme , celui - ci": "c'est-a-dire lui-meme, celui-ci",
     "sexta - feira deu - lhe": "sexta-feira deu-lhe",
     "so - - he said - - no": "so -- he said -- no",
-    "- first": "- first",
-    "wait . . .": "wait...",
     "wait . . . . then": "wait... then",
     '" yes " , he said': '"yes", he said',
     'he said " a " and " b "': 'he said "a" and "b"',

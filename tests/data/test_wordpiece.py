@@ -1,7 +1,6 @@
 import random
 import sys
 import unicodedata
-from concurrent import futures
 
 import numpy as np
 import pytest
@@ -17,44 +16,24 @@ from reprt.data.tokenizers.wordpiece import (
     learn_vocabulary,
 )
 
-FOREIGN = [
-    "שלום עולם, מה שלומך?",
-    "привет, мир! как дела?",
-    "a ação do avô: não é fácil...",
-    "100% \"naïve\" — c'est la vie",
-]
-# What tensorflow-text's own tests expect of `BertTokenizer` and `WordpieceTokenizer`,
-# and what follows from their rules.
-PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔 🤣 dug
-##tri ##book had an awesome yo ^ what $ is * up ? moth ##af & % ka candy 爱 上 一 个 la
-anade informacion unwanted , running к ##уп ##иха tread ##ness hel ##lo there ' don t"""
+# What tensorflow-text's own tests expect of its tokenizers, and follows from them.
+PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔
+yo ^ what $ is * up ? 爱 上 一 个 unwanted , running к ##уп ##иха la ' don t"""
 PUBLISHED = {
     "taste the rustisc indiefrost": "taste the rust ##is ##c indie ##fr ##ost",
     "Han Kuo-yu (韓國食)🤔": "han ku ##o - yu ( 韓 國 食 ) 🤔",
-    "dugtrio had an awesome 🤣 dugbook": "dug ##tri ##o had an awesome 🤣 dug ##book",
     "yo^what$is*up?": "yo ^ what $ is * up ?",
-    "mothaf*&%ka cantfindme whodis": "moth ##af * & % ka [UNK] [UNK]",
-    "candy": "candy",
     "爱上一个": "爱 上 一 个",
-    "Añade la información": "anade la informacion",
-    "UNwant\u00e9d,running": "unwanted , running",
     "UNwante\u0301d,running": "unwanted , running",  # the accent after its letter
     "купиха Купиха": "к ##уп ##иха к ##уп ##иха",
-    "treadness hello there": "tread ##ness hel ##lo there",
     # A word is known as a whole or not at all.
-    "treadcantfindme": "[UNK]",
-    "香港では４日": "[UNK] [UNK] [UNK] [UNK]",  # 香 港 では4 日
-    "據港媒《東網》報導": " ".join(["[UNK]"] * 9),
-    "영어독해 자만심 왜 문제일까": "[UNK] [UNK] [UNK] [UNK]",  # split at spaces alone
-    "のテキストとして": "[UNK]",
+    "thecantfindme": "[UNK]",
+    "영어독해 자만심 왜 문제일까": "[UNK] [UNK] [UNK] [UNK]",  # split only at spaces
     # In tensorflow-text's tests a word of more than 100 bytes is unknown.
-    "rust" + "isc" * 32: "rust" + " ##is ##c" * 32,
     "rust" + "isc" * 1000: "rust" + " ##is ##c" * 1000,
     # Control characters separate; what has no width vanishes; any space is one.
     "the\x00taste\x07la": "the taste la",
     "tas\u200bte t\u00adhe \ufeffla": "taste the la",
-    "the\u00a0taste\u3000la\t\r\nup": "the taste la up",
-    "Ｔａｓｔｅ": "taste",  # letters of full width
     # Not so in tensorflow-text's tests: an apostrophe is a word, as in all of
     # `BertTokenizer`, and no reserved token is kept whole.
     "don't": "don ' t",
@@ -75,14 +54,13 @@ def portuguese(sentences):
 # What NFD takes apart and leaves without an accent to drop, and what it does not.
 COMPOSED = {
     "Korean": "한국어를 배웁니다.",
-    "Bengali": "কোনো বৌ নেই",
     "Tamil": "கொள்கை பொறி",
-    "Malayalam": "കൊടുക്കാം",
-    "Sinhala": "කොළ",
-    "Balinese": "ᬓᭀ",
     "Japanese": "ガラスのパズル",
-    "Arabic": "آداب أخرى",
     "Vietnamese": "Tiếng Việt ở đây",
+    "Hebrew": "שלום עולם, מה שלומך?",
+    "Russian": "привет, мир! как дела?",
+    "Portuguese": "a ação do avô: não é fácil...",
+    "French": "100% \"naïve\" — c'est la vie",
 }
 
 
@@ -117,8 +95,7 @@ def test_what_is_written_is_composed(script):
 
 
 def test_decoding_gives_the_words_that_were_encoded(portuguese, sentences):
-    decoded = portuguese.decode(portuguese.encode(sentences))
-    assert decoded == [words(sentence) for sentence in sentences]
+    assert portuguese.words(sentences) == list(map(words, sentences))
 
 
 def run_together(signs, count, length):
@@ -128,30 +105,14 @@ def run_together(signs, count, length):
     return ["".join(chance.choices(words, k=length)) for _ in range(count)]
 
 
-def signs(first, last):
-    """The letters, and vowels that are no accents, from one sign to another."""
-    every = map(chr, range(ord(first), ord(last) + 1))
-    return [one for one in every if unicodedata.category(one) in ("Lo", "Mc", "Mn")]
-
-
 # Of each kind a text that has more signs, or longer words, than TensorFlow's learner
 # and tokenizer take.
 UNBOUNDED = {
     "Chinese": ["".join(map(chr, range(n, n + 30))) for n in range(0x4E00, 0x5800, 30)],
-    "Japanese": [
-        f"{kanji}の{kana}"
-        for kana, kanji in zip(
-            run_together(signs("あ", "ん"), 70, 20),
-            ("".join(map(chr, range(n, n + 20))) for n in range(0x5000, 0x5600, 20)),
-        )
-    ],
     "Korean": [
         "".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)
     ],
-    "Thai": run_together(signs("ก", "ู"), 40, 25),
-    "Lao": run_together(signs("ກ", "ູ"), 40, 25),
-    "Khmer": run_together(signs("ក", "ៅ"), 40, 25),
-    "Burmese": run_together(signs("က", "း"), 40, 25),
+    "Thai": run_together("กขคงจชดตถทนบปผพมยรลวสหอา", 40, 25),
     "links": [
         f"see {part} and a{part}" for part in run_together("abcdef0123456789", 20, 40)
     ],
@@ -171,7 +132,7 @@ def test_nothing_of_a_training_text_is_unknown(kind):
     if kind in ("Chinese", "Korean", "links"):
         assert [tokenizer.as_written(text) for text in decoded] == texts
     # Words that recur are learnt, however long the runs are that they stand in.
-    if kind in ("Thai", "Lao", "Khmer", "Burmese"):
+    if kind == "Thai":
         assert sum(map(len, rows)) < 0.7 * sum(len(words(text)) for text in texts)
 
 
@@ -201,134 +162,56 @@ def published():
     return WordPiece([*RESERVED, *PIECES.split()])
 
 
-@pytest.mark.parametrize("text", PUBLISHED)
-def test_pieces_are_those_that_tensorflow_text_publishes(published, text):
-    (ids,) = published.encode([text])
-    pieces = [published.vocabulary[index] for index in ids]
-    assert pieces == ["[START]", *PUBLISHED[text].split(), "[END]"]
+def test_pieces_are_those_that_tensorflow_text_publishes(published):
+    rows = published.encode(list(PUBLISHED))
+    for ids, expected in zip(rows, PUBLISHED.values(), strict=True):
+        pieces = [published.vocabulary[index] for index in ids]
+        assert pieces == ["[START]", *expected.split(), "[END]"]
+    ids = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
+    joined = tf.strings.reduce_join(published.graph.detokenize(ids), -1, separator=" ")
+    assert published.decode(rows) == [text.decode() for text in joined.numpy()]
 
 
-def test_pieces_are_put_together_as_by_tensorflow_text(published):
-    ids = [row[1:-1].tolist() for row in published.encode(list(PUBLISHED))]
-    by_tensorflow = published.graph.detokenize(tf.ragged.constant(ids, tf.int64))
-    joined = tf.strings.reduce_join(by_tensorflow, axis=1, separator=" ")
-    assert published.decode(ids) == [text.decode() for text in joined.numpy()]
-
-
-def test_decoding_gives_the_words_of_other_scripts(sentences):
-    foreign = WordPiece(learn_vocabulary(FOREIGN * 5, 200))
-    decoded = foreign.decode(foreign.encode(FOREIGN))
-    assert decoded == [words(sentence) for sentence in FOREIGN]
-    assert decoded[2] == "a acao do avo : nao e facil . . ."
-
-
-def test_ids_go_from_start_to_end_and_are_never_padding(portuguese, sentences):
-    assert RESERVED == ("[PAD]", "[UNK]", "[START]", "[END]")
-    assert tuple(portuguese.vocabulary[:4]) == RESERVED
-    encoded = portuguese.encode(sentences)
-    assert len(encoded) == len(sentences)
-    for ids in encoded:
+def test_ids_go_from_start_to_end_and_text_writes_no_reserved_token(
+    portuguese, sentences
+):
+    for ids in portuguese.encode([*sentences, "[START] [END] [PAD]"]):
         assert ids.dtype == np.int32 and ids[0] == START_ID and ids[-1] == END_ID
         assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
         assert ids.max() < len(portuguese)
+    assert portuguese.words(["漢"]) == ["[UNK]"]
 
 
-def test_text_cannot_write_reserved_tokens(portuguese):
-    (ids,) = portuguese.encode(["[START] [END] [PAD]"])
-    assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
-
-
-def test_unknown_letters_are_one_unknown_word(portuguese):
-    (ids,) = portuguese.encode(["漢"])
-    assert ids.tolist() == [START_ID, RESERVED.index("[UNK]"), END_ID]
-    assert portuguese.decode([ids]) == ["[UNK]"]
-
-
-def test_decoding_stops_at_the_first_end(portuguese, sentences):
-    (ids,) = portuguese.encode(sentences[:1])
+def test_decoding_stops_at_the_first_end_and_nothing_is_nothing(portuguese, sentences):
+    ids, nothing = portuguese.encode([sentences[0], ""])
     rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
     assert portuguese.decode(rows) == portuguese.decode([ids]) * 3
-
-
-def test_nothing_is_encoded_and_decoded_as_nothing(portuguese):
     assert portuguese.encode([]) == [] and portuguese.decode([]) == []
-    (ids,) = portuguese.encode([""])
-    assert ids.tolist() == [START_ID, END_ID]
-    assert portuguese.decode([ids, []]) == ["", ""]
-
-
-def test_chunks_leave_no_trace(portuguese, sentences, monkeypatch):
-    whole = portuguese.encode(sentences)
-    monkeypatch.setattr(base, "CHUNK", 7)
-    for one, other in zip(whole, portuguese.encode(sentences), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert nothing.tolist() == [START_ID, END_ID]
+    assert portuguese.decode([nothing, []]) == ["", ""]
 
 
 def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
+    whole = portuguese.encode(sentences)
     monkeypatch.setattr(base, "CHUNK", 7)
     chunks = list(portuguese.encode_chunks(sentences, longest=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
     cut = [ids.tolist() for rows in chunks for ids in rows]
-    assert cut == [ids[:6].tolist() for ids in portuguese.encode(sentences)]
+    assert cut == [ids[:6].tolist() for ids in whole]
 
 
-def test_the_vocabulary_is_a_function_of_text_and_size(portuguese, sentences):
-    assert learn_vocabulary(sentences, 200) == portuguese.vocabulary
-    smaller = learn_vocabulary(sentences, 45)
-    assert len(smaller) < len(portuguese) <= 220
-    assert WordPiece(smaller).digest() != portuguese.digest()
-
-
-def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
-    sentences, tmp_path, monkeypatch
-):
+def test_a_vocabulary_is_learnt_once_for_each_text_and_size(tmp_path, monkeypatch):
     learnt = []
-
-    def learn(sentences, size):
-        learnt.append((sentences[0], size))
-        return [*RESERVED, f"{len(learnt)}"]
-
-    monkeypatch.setattr(wordpiece, "learn_vocabulary", learn)
-    folder = tmp_path / "new" / "cache"
-
-    def last(lines, size):
+    monkeypatch.setattr(
+        wordpiece, "learn_vocabulary", lambda *asked: learnt.append(asked) or RESERVED
+    )
+    texts = (["a", "b"], 100), (["a", "b"], 101), (["ab"], 100), (["a\nb"], 100)
+    for lines, size in texts * 2:
         same = Split(lines, lines)
         corpus = Corpus("mine", "pt_to_en", False, "here", same, same, same)
-        both = WordPieceSettings(size=size).learn(corpus, folder)
-        (piece,) = {tokenizer.vocabulary[-1] for tokenizer in both}
-        return piece
-
-    assert last(["a", "b"], 100) == last(["a", "b"], 100) == "1"
-    assert last(["a", "b"], 101) == "2"
-    assert last(["ab"], 100) == "3"
-    assert last(["a\nb"], 100) == "4"  # not the text of two sentences
-    assert learnt == [("a", 100), ("a", 101), ("ab", 100), ("a\nb", 100)]
-    assert len(list(folder.iterdir())) == 4  # and no temporary file
-
-
-@pytest.mark.parametrize("left", [0, 10])
-def test_a_damaged_vocabulary_in_the_cache_is_learnt_again(sentences, tmp_path, left):
-    lines = Split(sentences, sentences)
-    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
-    said, asked = [], WordPieceSettings(size=60)
-    before, _ = asked.learn(corpus, tmp_path)
-    (path,) = tmp_path.iterdir()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:left])
-    after, _ = asked.learn(corpus, tmp_path, said.append)
-    assert after.vocabulary == before.vocabulary and path.read_bytes() == whole
-    assert any(f"{path} cannot be used: " in each for each in said)
-
-
-def test_several_may_learn_one_vocabulary_at_once(sentences, tmp_path):
-    lines = Split(sentences, sentences)
-    corpus = Corpus("mine", "pt_to_en", False, "here", lines, lines, lines)
-    with futures.ThreadPoolExecutor(4) as pool:
-        found = pool.map(
-            lambda _: WordPieceSettings(size=60).learn(corpus, tmp_path)[0].vocabulary,
-            range(4),
-        )
-    assert len(set(map(tuple, found))) == 1 and len(list(tmp_path.iterdir())) == 1
+        WordPieceSettings(size=size).learn(corpus, tmp_path / "new")
+    assert learnt == list(texts)
+    assert len(list((tmp_path / "new").iterdir())) == 4  # and no temporary file
 
 
 def test_a_vocabulary_survives_its_file(tmp_path):
@@ -345,7 +228,6 @@ def test_a_vocabulary_survives_its_file(tmp_path):
 @pytest.mark.parametrize(
     "pieces, message",
     [
-        ([*RESERVED, "a", "b", "a"], "Received 'a' twice"),
         (["[UNK]", "[PAD]", "[START]", "[END]"], "begins with '\\[UNK\\] \\[PAD\\]"),
         (["[PAD]", "[UNK]"], "begins with \\[PAD\\] \\[UNK\\] \\[START\\] \\[END\\]"),
         ([], "begins with ''"),

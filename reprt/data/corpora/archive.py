@@ -5,22 +5,22 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
 _CHUNK = 1 << 20
 
 
 @contextlib.contextmanager
-def tar_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """Opens a tar archive, compressed or not.
+def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes]]]]:
+    """Opens a tar archive, compressed or not, and yields what goes through its files.
 
-    Raises:
-        ValueError: if it is damaged or something else, naming it.
+    Each comes with its content, to be read before the next. Links, devices and the like
+    are passed over. A damaged archive is a `ValueError` that names it.
     """
     try:
         with tarfile.open(path) as tar:
-            yield tar
+            yield _through(tar)
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
         if getattr(error, "errno", None):  # the disk's, not the archive's
             raise
@@ -31,29 +31,21 @@ def tar_archive(path: Path) -> Iterator[tarfile.TarFile]:
         ) from error
 
 
-def plain_files(tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """Yields each file with its content, to be read before the next.
-
-    Links, devices and the like are passed over.
-    """
+def _through(tar):
     for entry in tar:
         if entry.isreg():
-            yield entry, tar.extractfile(entry)  # type: ignore[misc]
+            yield entry, tar.extractfile(entry)
     # The checksum of a compressed archive stands behind its last file.
-    while tar.fileobj.read(_CHUNK):  # type: ignore[union-attr]
+    while tar.fileobj.read(_CHUNK):
         pass
 
 
 @contextlib.contextmanager
 def open_member(archive: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
-    """Opens one file of an archive; yields it and its size.
-
-    Raises:
-        ValueError: if there is none of that name, or as `tar_archive` does.
-    """
-    with tar_archive(archive) as tar:
-        for entry, file in plain_files(tar):
-            if PurePosixPath(entry.name) == PurePosixPath(name):
+    """Opens one file of an archive; yields it and its size."""
+    with plain_files(archive) as files:
+        for entry, file in files:
+            if entry.name.removeprefix("./") == name:
                 yield file, entry.size
                 return
         raise ValueError(f"Expected the file {name} in {archive}. Received: none.")

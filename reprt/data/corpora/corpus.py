@@ -9,18 +9,14 @@ from collections.abc import Sequence
 
 from reprt.data.corpora.lines import Lines
 
-# Accents, spaces, controls and what else is not seen: no word is made of these alone.
+# Accents, spaces, controls and what else is not seen: no word has only these.
 _UNSEEN = {"Mn", "Me", "Zs", "Zl", "Zp", "Cc", "Cf"}
 _BLANKS = "\u115f\u1160\u2800"  # of Hangul and Braille, letters and signs to Unicode
 
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Aligned sentences: `source[i]` is translated by `target[i]`.
-
-    Raises:
-        ValueError: if the sides differ in length or there is no sentence at all.
-    """
+    """Aligned sentences: `source[i]` is translated by `target[i]`."""
 
     source: Sequence[str]
     target: Sequence[str]
@@ -31,22 +27,12 @@ class Split:
                 "Both sides of a split need the same number of sentences. Received: "
                 f"{len(self.source)} source and {len(self.target)} target sentences."
             )
-        if not self.source:
-            raise ValueError("A split needs at least one pair of sentences, got none.")
 
     @classmethod
-    def of(
-        cls, source: Sequence[str], target: Sequence[str], where: object
-    ) -> "Split":
-        """Returns the pairs that have a word on both sides.
+    def of(cls, source, target, where: object) -> "Split":
+        """Returns the pairs that have a word on both sides; `Lines` stay in their file.
 
-        Args:
-            source, target: sentences and their translations; `Lines` stay in their
-                file.
-            where: what holds them, for the message.
-
-        Raises:
-            ValueError: if there is none.
+        Where there is none, it is a `ValueError` that says `where`.
         """
         kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
         if not any(kept):
@@ -54,14 +40,7 @@ class Split:
                 "Expected at least one line with text on both sides. Received: none in "
                 f"{where}."
             )
-        return cls(
-            *(
-                side.chosen(kept)
-                if isinstance(side, Lines)
-                else list(itertools.compress(side, kept))
-                for side in (source, target)
-            )
-        )
+        return cls(_chosen(source, kept), _chosen(target, kept))
 
     def __len__(self):
         return len(self.source)
@@ -110,16 +89,20 @@ class Corpus:
         sha = hashlib.sha256()
         for split in (self.train, self.dev, self.test):
             for side in (split.source, split.target):
-                between = b""
-                for sentence in side:
-                    sha.update(between + sentence.encode())
-                    between = b"\n"
+                for number, sentence in enumerate(side):
+                    sha.update(b"\n" * (number > 0) + sentence.encode())
                 sha.update(b"\0")
         return sha.hexdigest()
 
 
+def _chosen(side: Sequence[str], kept: list[bool]) -> Sequence[str]:
+    if isinstance(side, Lines):
+        return side.chosen(kept)
+    return list(itertools.compress(side, kept))
+
+
 def has_a_word(sentence: str) -> bool:
-    """Whether anything of a sentence is seen, for training and translating alike."""
+    """Whether anything of a sentence is seen, in training as in translating."""
     return any(
         unicodedata.category(sign) not in _UNSEEN and sign not in _BLANKS
         for sign in unicodedata.normalize("NFKC", sentence)

@@ -16,29 +16,23 @@ class DownloadError(OSError):
 
 
 def download(url: str, path: Path, known_hash: str) -> Path:
-    """Downloads a file whose hash is known, unless the right file is there.
+    """Downloads a file whose hash is known to `path`, unless the right file is there.
 
     It gets its name when its hash is right, so that a file at `path` can be trusted.
-    One process at a time downloads it; the others then find it there.
+    One process at a time downloads it; the others then find it there. All that fails is
+    a `DownloadError`.
 
     Args:
         url: the address, http or https.
         path: where the file goes; missing folders are created.
         known_hash: the expected sha256 in hexadecimal digits, or an MD5 as `md5:...`.
-
-    Returns:
-        `path`.
-
-    Raises:
-        DownloadError: if the address cannot be reached, the connection drops, or
-            another file is delivered.
     """
     import pooch  # of the extra `train`; only a download needs it
 
     pooch.get_logger().setLevel("WARNING")
 
     def get(*arguments):
-        with byte_line(path.name, 1, 0) as line:  # pooch sets the total
+        with byte_line(path.name, 1) as line:  # pooch sets the total
             pooch.HTTPDownloader(line, _CHUNK, timeout=TIMEOUT)(*arguments)
 
     with file_lock(Path(f"{path}.lock")):

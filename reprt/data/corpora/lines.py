@@ -7,7 +7,6 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +19,16 @@ LARGE = 2**26  # bytes; smaller files are read, so that nobody changes them mean
 def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
     """Yields the lines of a text without their breaks, as they come.
 
-    LF ends a line, with or without a CR before it. CR alone ends a line only where
-    there is no LF at all. What follows the last break is a line unless it is empty.
+    LF ends a line, with or without a CR before it. A CR without an LF ends a line only
+    where there is no LF at all. What follows the last break is a line unless it is
+    empty.
 
     Args:
         file: what yields bytes up to each LF, such as a binary file.
         name: its name in messages.
 
     Raises:
-        ValueError: if it is not UTF-8, or has NUL bytes beside others as UTF-16 has,
-            naming the line.
+        ValueError: if it is not UTF-8, naming the line.
 
     Example:
 
@@ -42,22 +41,16 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
 
 def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
     """Yields each line without its break, and its size with it."""
-    for number, line in enumerate(_with_breaks(file), 1):
+    lines = iter(file)
+    first = next(lines, b"")
+    head = [first] if first.endswith(b"\n") else first.splitlines(keepends=True)
+    for number, line in enumerate(itertools.chain(head, lines), 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
             bare.decode()
         except UnicodeDecodeError as error:
             raise not_utf8(name, bare[error.start], number) from None
-        if b"\0" in bare and bare.strip(b"\0"):
-            raise not_utf8(name, 0, number)
         yield bare, len(line)
-
-
-def _with_breaks(file: Iterable[bytes]) -> Iterator[bytes]:
-    lines = iter(file)
-    for first in itertools.islice(lines, 1):
-        yield from [first] if first.endswith(b"\n") else first.splitlines(keepends=True)
-    yield from lines
 
 
 class Lines(Sequence[str]):
@@ -73,17 +66,7 @@ class Lines(Sequence[str]):
 
     @classmethod
     def read(cls, path: Path) -> "Lines":
-        """Finds the lines of a file, as `of` does.
-
-        Raises:
-            ValueError: as `of` does.
-        """
-        with open(path, "rb") as file:
-            return cls.of(file)
-
-    @classmethod
-    def of(cls, file: BufferedReader) -> "Lines":
-        """Finds the lines of an open file, which end as those of `decoded`.
+        """Finds the lines of a file, which end as those of `decoded`.
 
         A file whose name ends with `.gz` is decompressed in memory. Another large
         file is mapped into memory, and has to stay as it is.
@@ -91,11 +74,15 @@ class Lines(Sequence[str]):
         Raises:
             ValueError: as `decoded` does, or if it cannot be decompressed.
         """
-        data = _content(file)
+        return cls.of(_content(path), path)
+
+    @classmethod
+    def of(cls, data: bytes | mmap.mmap, name: object) -> "Lines":
+        """Finds the lines of what a file holds, as `read` does."""
         stream = io.BytesIO(data) if isinstance(data, bytes) else data
         pieces = iter(stream.readline, b"")
         sizes = itertools.chain.from_iterable(
-            (len(line), size) for line, size in _split(pieces, file.name)
+            (len(line), size) for line, size in _split(pieces, name)
         )
         bare, whole = np.fromiter(sizes, "int64").reshape(-1, 2).T
         starts = np.cumsum(whole) - whole
@@ -110,8 +97,7 @@ class Lines(Sequence[str]):
         return len(self._starts)
 
     def __iter__(self) -> Iterator[str]:
-        for start, end in zip(self._starts, self._ends):
-            yield self._line(start, end)
+        return map(self._line, self._starts, self._ends)
 
     def __getitem__(self, index):
         if isinstance(index, slice):
@@ -126,14 +112,15 @@ class Lines(Sequence[str]):
         return self._data[start:end].decode()
 
 
-def _content(file: BufferedReader) -> bytes | mmap.mmap:
-    if file.name.endswith(".gz"):
+def _content(path: Path) -> bytes | mmap.mmap:
+    with open(path, "rb") as file:  # perhaps a pipe
+        if path.suffix != ".gz":
+            if os.fstat(file.fileno()).st_size < LARGE:
+                return file.read()
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             return gzip.decompress(file.read())
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(
-                f"Expected {file.name} to be a whole gzip file. Received: {error}."
+                f"Expected {path} to be a whole gzip file. Received: {error}."
             ) from error
-    if os.fstat(file.fileno()).st_size >= LARGE:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return file.read()

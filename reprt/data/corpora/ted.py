@@ -5,37 +5,42 @@ import difflib
 import hashlib
 import os
 import re
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
-from reprt.data.corpora.archive import plain_files, tar_archive
+from reprt.data.corpora.archive import plain_files
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.lines import Lines
-from reprt.files import read_text, whole_file, whole_folder
+from reprt.files import read_text
 
-Place = TypeVar("Place", Path, PurePosixPath)
+NAME = "qi18naacl-dataset.tar.gz"
+SIZE = 131_005_909
+SHA256 = "216a86c3df4d4f522856fe9b920ff5be6b394d769cc88974ae8f9f5546953bbc"
+ADDRESSES = (
+    # The original address, and its copy in the Internet Archive: the former has not
+    # answered since about February 2026.
+    "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
+    "https://web.archive.org/web/20240301220426if_/"
+    "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
+)
 SPLITS = ("train", "dev", "test")
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
-_LANGUAGE = "[A-Za-z]{2,3}"
-_TAG = re.compile(rf"{_LANGUAGE}([-_@][A-Za-z0-9]{{1,8}})*")  # "@" in OPUS alone
+_TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A pair of languages of TED-HRLR.
+    """A pair of languages, and what tells whether a text of it is the official one.
 
     Where the source is two languages, the training split mixes both while the others
     hold the first only.
 
     Args:
-        source: the source language, or two of them, by ISO 639-1 code.
+        source: the source language, or two of them.
         target: the target language.
-        train: how many sentence pairs the official training split has; None for a
-            pair that is not of TED-HRLR.
-        dev: how many the official validation split has.
+        train, dev: how many sentence pairs the official splits have; None for a pair
+            that is not of TED-HRLR.
         witnesses: fingerprints of sentences in the target sides of the official
             training and validation splits, for the pairs where some are known.
 
@@ -93,39 +98,8 @@ PAIRS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Archive:
-    """The one file that holds all pairs, and where it is or was."""
-
-    name: str
-    size: int
-    sha256: str
-    addresses: tuple[str, ...]
-
-
-ARCHIVE = Archive(
-    name="qi18naacl-dataset.tar.gz",
-    size=131_005_909,
-    sha256="216a86c3df4d4f522856fe9b920ff5be6b394d769cc88974ae8f9f5546953bbc",
-    addresses=(
-        # The original address, and its copy in the Internet Archive: the former has
-        # not answered since about February 2026.
-        "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
-        "https://web.archive.org/web/20240301220426if_/"
-        "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
-    ),
-)
-
-
 def find_pair(name: str) -> Pair:
-    """Returns the pair of that name.
-
-    Args:
-        name: the name that TFDS gives to the pair, e.g. `"pt_to_en"`.
-
-    Raises:
-        ValueError: if there is no such pair.
-    """
+    """Returns the pair of TED-HRLR of that name, TFDS's; a `ValueError` if none is."""
     if name in PAIRS:
         return PAIRS[name]
     near = difflib.get_close_matches(name, PAIRS, n=1, cutoff=0.0)[0]
@@ -141,28 +115,20 @@ def any_pair(name: str) -> Pair:
 
     Args:
         name: `SRC_to_TGT`, two tags of languages as BCP 47 or OPUS writes them:
-            `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`; or `"deda_to_en"` for a
-            training text of two source languages.
+            `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`.
 
     Raises:
         ValueError: if the name is not of that form.
     """
     if name in PAIRS:
         return PAIRS[name]
-    if name in {pair.folder for pair in PAIRS.values()}:
-        return find_pair(name)  # which says how TFDS writes it
-    tags = name.split("_to_")
-    if len(tags) == 2 and all(map(_TAG.fullmatch, tags)):
-        return Pair((tags[0],), tags[1])
-    if two := re.fullmatch("([a-z]{2})([a-z]{2})_to_([a-z]{2})", name):
-        return Pair(two.groups()[:2], two[3])
-    # As in "de-en", "de_en", "de2en", "de->en" or "de to en".
-    between = r"[\W_2]+(?:to[\W_]+)?"
-    found = re.fullmatch(f"({_LANGUAGE}){between}({_LANGUAGE})", name)
-    near = f" Did you mean {'_to_'.join(found.groups())!r}?" if found else ""
+    if found := re.fullmatch(f"({_TAG})_to_({_TAG})", name):
+        return Pair((found[1],), found[2])
+    near = difflib.get_close_matches(name, PAIRS, n=1)
     raise ValueError(
         "Expected a pair of languages, written SRC_to_TGT, such as pt_to_en or "
-        f"zh-CN_to_en. Received: {name!r}.{near}"
+        f"zh-CN_to_en. Received: {name!r}."
+        + (f" Did you mean {near[0]!r}?" if near else "")
     )
 
 
@@ -176,8 +142,8 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
 
     Args:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
-            itself, or the folder above. Two source languages may be written
-            `az_tr_to_en`, as in the archive, or `aztr_to_en`, as in TFDS.
+            itself. Two source languages may be written `az_tr_to_en`, as in the
+            archive, or `aztr_to_en`, as in TFDS.
         pair: the name that TFDS gives to the pair, or would give to a new one.
 
     Returns:
@@ -186,75 +152,88 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
 
     Raises:
         FileNotFoundError: if the folder, the pair or a file is missing.
-        ValueError: if the pair is no name of one, is there more than once, or its
-            files are not UTF-8, not aligned or without any sentence pair.
+        ValueError: if its files are not UTF-8, not aligned or without any sentence.
 
     Example:
 
     >>> read("qi18naacl-dataset", "pt_to_en").name  # doctest: +SKIP
     'TED-HRLR pt_to_en'
     """
-    known = any_pair(pair)
-    place = _locate(Path(folder), known)
-    splits = [
-        _read_split(*(place / name for name in known.files(split))) for split in SPLITS
-    ]
-    root = place.resolve().parent
+    known, root = any_pair(pair), Path(folder)
+    if (root / "datasets").is_dir():
+        root /= "datasets"
+    place = root / _folder(known, [each.name for each in root.iterdir()], root)
+
+    def lines(name):
+        packed = place / f"{name}.gz"
+        there = packed.exists() and not (place / name).exists()
+        return Lines.read(packed if there else place / name)
+
+    root = root.resolve()
     if root.name == "datasets":
         root = root.parent
-    form = root / FORM
-    return _label(
-        known,
-        splits,
-        place,
-        root.name,
-        read_text(form).strip() if form.exists() else "",
+    form = read_text(root / FORM).strip() if (root / FORM).exists() else ""
+    return _label(known, _splits(known, lines, place), place, root.name, form)
+
+
+def read_archive(archive: Path, pair: str) -> Corpus:
+    """Reads a pair from a tar archive laid out as the official one, in memory.
+
+    Arguments and errors are those of `read`. A damaged archive is a `ValueError`.
+    """
+    known = any_pair(pair)
+    found: dict[str, dict[str, bytes]] = {}
+    with plain_files(archive) as files:
+        for entry, file in files:
+            path = PurePosixPath(entry.name)
+            inside = found.setdefault(path.parent.name, {})
+            if path.parent.name in (known.folder, known.name):
+                inside[path.name] = file.read()
+    inside = found[_folder(known, found, archive)]
+
+    def lines(name):
+        if name not in inside:
+            raise FileNotFoundError
+        return Lines.of(inside[name], archive / name)
+
+    return _label(known, _splits(known, lines, archive), archive, archive.name)
+
+
+def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
+    """Returns which of a text's folders is the pair's."""
+    for name in (pair.folder, pair.name):
+        if name in there:
+            return name
+    others = sorted(name for name in there if "_to_" in name)
+    raise FileNotFoundError(
+        f"Expected the folder datasets/{pair.folder} in {text}. "
+        f"Pairs that are there: {', '.join(others) or 'none'}."
     )
 
 
-def read_archive(archive: Path, pair: str, folder: Path) -> Corpus:
-    """Reads a pair from a tar archive laid out as the official one.
-
-    Args:
-        archive: the archive.
-        pair: as for `read`.
-        folder: where the pair's files are kept; what is there already is not copied.
-
-    Raises:
-        FileNotFoundError, ValueError: as `read` does, or if the archive is damaged.
-    """
-    place = place_in(folder, pair)
-    if not place.is_dir():
-        try:
-            with tar_archive(archive) as tar, whole_folder(place) as into:
-                _copy(plain_files(tar), any_pair(pair), archive, into, folder / FORM)
-        except OSError:
-            # Another process may have been faster; its folder is as good.
-            if not place.is_dir():
-                raise
-    return read(folder, pair)
-
-
-def place_in(folder: Path, pair: str) -> Path:
-    """Returns the folder in `folder` for a pair's files from an archive."""
-    return folder / "datasets" / any_pair(pair).folder
-
-
-def _copy(members, pair: Pair, archive: Path, folder: Path, form: Path):
-    """Copies the files that `read` looks for; their names are ours."""
-    names = {name for split in SPLITS for name in pair.files(split)}
-    names |= {f"{name}.gz" for name in names}
-    there: set[PurePosixPath] = set()
-    for entry, file in members:
-        path = PurePosixPath(entry.name)
-        there.add(path.parent)
-        if path.name in names and path.parent.name in (pair.folder, pair.name):
-            with open(folder / path.name, "wb") as copy:
-                shutil.copyfileobj(file, copy)
-        elif path.name == FORM:
-            with whole_file(form) as copy:
-                shutil.copyfileobj(file, copy)
-    _the_only(list(there), pair, archive)
+def _splits(pair: Pair, lines: Callable[[str], Lines], place: Path) -> list[Split]:
+    """Returns the splits of a pair, from a function that reads a file by its name."""
+    splits = []
+    for split in SPLITS:
+        sides = {}
+        for name in pair.files(split):
+            try:
+                sides[place / name] = lines(name)
+            except FileNotFoundError:
+                raise FileNotFoundError(
+                    f"{place / name} is missing. Each of {', '.join(SPLITS)} needs "
+                    "two files with a sentence a line, as in datasets/pt_to_en/"
+                    "pt.train and en.train."
+                ) from None
+        (source, here), (target, there) = sides.items()
+        if len(here) != len(there):
+            raise ValueError(
+                f"Both sides need the same number of lines. Received: {len(here)} in "
+                f"{source} and {len(there)} in {target}. Line i of one translates line "
+                "i of the other, so one of them has lost or gained a line."
+            )
+        splits.append(Split.of(here, there, f"{source} and {target}"))
+    return splits
 
 
 def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
@@ -266,111 +245,37 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     Args:
         folder: the folder of the version, `.../ted_hrlr_translate/<pair>/1.0.0`.
         pair: the name that TFDS gives to the pair.
-
-    Returns:
-        The corpus, labelled as by `read`.
-
-    Raises:
-        ImportError: if tensorflow_datasets is not installed.
-        ValueError: if the pair is unknown or a split has no sentence pair.
     """
     import tensorflow_datasets as tfds
 
     known = find_pair(pair)
     builder = tfds.builder_from_directory(folder)
-    sides = "_".join(known.source), known.target
-    splits = []
+    languages, splits = ("_".join(known.source), known.target), []
     for name in ("train", "validation", "test"):
-        sentences: tuple[list[str], list[str]] = [], []
+        sides: tuple[list[str], list[str]] = [], []
         # By the batch, since one by one takes a minute for the largest pairs.
         for batch in builder.as_dataset(split=name).batch(1024).as_numpy_iterator():
-            for language, side in zip(sides, sentences):
+            for language, side in zip(languages, sides):
                 side.extend(sentence.decode() for sentence in batch[language])
-        splits.append(Split.of(*sentences, f"{folder}, {name}"))
-    return _label(known, splits, Path(folder), "TFDS")
+        splits.append(Split.of(*sides, f"{folder}, {name}"))
+    return _label(known, splits, folder, "TFDS")
 
 
-def _locate(folder: Path, pair: Pair) -> Path:
-    """Returns the folder of the pair in `folder`."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"Expected a folder with TED-HRLR. Received: {folder}.")
-    parents = [folder, folder / "datasets", *sorted(folder.glob("*/datasets"))]
-    there = [place for parent in parents for place in parent.glob("*_to_*")]
-    return _the_only(list(filter(Path.is_dir, there)), pair, folder)
-
-
-def _the_only(there: Sequence[Place], pair: Pair, text: Path) -> Place:
-    """Returns which of the folders in a text is the pair's."""
-    found = [place for place in there if place.name in (pair.folder, pair.name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(
-            f"Expected {pair.name} once in {text}. Received: "
-            f"{', '.join(sorted(map(str, found)))}. Name the folder above the one to "
-            "be read."
-        )
-    others = sorted({place.name for place in there if "_to_" in place.name})
-    raise FileNotFoundError(
-        f"Expected the folder datasets/{pair.folder} in {text}. "
-        f"Pairs that are there: {', '.join(others) or 'none'}."
-    )
-
-
-def _read_split(source: Path, target: Path) -> Split:
-    lines = _read_lines(source), _read_lines(target)
-    if len(lines[0]) != len(lines[1]):
-        raise ValueError(
-            f"Both sides need the same number of lines. Received: {len(lines[0])} in "
-            f"{source} and {len(lines[1])} in {target}. Line i of one translates line "
-            "i of the other, so one of them has lost or gained a line."
-        )
-    return Split.of(*lines, f"{source} and {target}")
-
-
-def _read_lines(path: Path) -> Lines:
-    packed = path.with_name(f"{path.name}.gz")
-    if packed.exists() and not path.exists():
-        path = packed
-    try:
-        return Lines.read(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{path} is missing. Each of {', '.join(SPLITS)} needs two files with a "
-            "sentence a line, as in datasets/pt_to_en/pt.train and en.train."
-        ) from None
-
-
-def _label(pair, splits: list[Split], origin: Path, found_in, form="") -> Corpus:
+def _label(pair, splits: list[Split], origin, found_in: str, form="") -> Corpus:
     train, dev, test = splits
-    official = is_official(pair, train, dev)
-    name = (
-        f"TED-HRLR {pair.name}{form and f', {form}'}"
-        if official
-        else f"{pair.name} from {found_in} (not the official TED-HRLR split)"
-    )
+    official = (len(train), len(dev)) == (pair.train, pair.dev)
+    if official and pair.witnesses:
+        # Another text can be cut to the official counts, e.g. to compare models at the
+        # same scale, and must not pass for the official one.
+        there = set(map(_fingerprint, (*train.target, *dev.target)))
+        official = there.issuperset(pair.witnesses)
+    name = f"{pair.name} from {found_in} (not the official TED-HRLR split)"
+    if official:
+        name = f"TED-HRLR {pair.name}{form and f', {form}'}"
     return Corpus(name, pair.name, official, str(origin), train, dev, test)
 
 
-def is_official(pair: Pair, train: Split, dev: Split) -> bool:
-    """Returns whether splits of a pair are the official ones, as far as can be told."""
-    counts = len(train), len(dev)
-    return counts == (pair.train, pair.dev) and _is_witnessed(pair, train, dev)
-
-
-def _is_witnessed(pair: Pair, train: Split, dev: Split) -> bool:
-    """Tells whether the known sentences are there.
-
-    Another text can be cut to the official counts, e.g. to compare models at the same
-    scale, and must not pass for the official one.
-    """
-    if not pair.witnesses:
-        return True
-    there = {_fingerprint(sentence) for sentence in (*train.target, *dev.target)}
-    return there.issuperset(pair.witnesses)
-
-
 def _fingerprint(sentence: str) -> str:
-    # Letters alone, because copies differ in case and in how they are tokenised.
+    # Only letters, because copies differ in case and in how they are tokenised.
     letters = "".join(filter(str.isalnum, sentence.casefold()))
     return hashlib.sha256(letters.encode()).hexdigest()[:16]

@@ -14,18 +14,15 @@ from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
 from reprt.data.corpora.lines import Lines
-from reprt.files import cache, file_lock, whole_file, whole_folder, write_text
+from reprt.files import cache, file_lock, whole_folder
 from reprt.progress import byte_line
-from reprt.reading import read_json
 
 LANGUAGES = ("en", "fr")
 PAIRS = ("en_to_fr", "fr_to_en")
 # The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
 LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
-RULES = 2  # changes whenever the archives give other files
-
-RECORD = "parts.json"  # of what was cleaned; written when all else is there
+RULES = 3  # changes whenever the archives give other files
 
 _LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
@@ -33,23 +30,16 @@ _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """An archive.
-
-    Args:
-        name: what it is called in messages and in the record.
-        url: where it is.
-        sha256: of the archive, in hexadecimal digits.
-        members: the names of the files in it that are read.
-    """
+    """An archive; `{}` in its member stands for the language of each of two files."""
 
     name: str
     url: str
     sha256: str
-    members: tuple[str, str]
+    member: str
 
-
-def _both(name: str) -> tuple[str, str]:
-    return name.format("en"), name.format("fr")
+    @property
+    def members(self) -> list[str]:
+        return [self.member.format(language) for language in LANGUAGES]
 
 
 # Addresses and sha256 of these are TFDS 4.9.10's (url_checksums of
@@ -60,49 +50,48 @@ TRAIN = (
         "europarl-v7",
         "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
         "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-        _both("training/europarl-v7.fr-en.{}"),
+        "training/europarl-v7.fr-en.{}",
     ),
     Part(
         "commoncrawl",
         "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
         "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-        _both("commoncrawl.fr-en.{}"),
+        "commoncrawl.fr-en.{}",
     ),
     Part(
         "un",
         "http://www.statmt.org/wmt13/training-parallel-un.tgz",
         "29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
-        _both("un/undoc.2000.fr-en.{}"),
+        "un/undoc.2000.fr-en.{}",
     ),
     Part(
         "news-commentary-v9",
         "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
         "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-        _both("training/news-commentary-v9.fr-en.{}"),
+        "training/news-commentary-v9.fr-en.{}",
     ),
     Part(
         "giga-fren",
         "http://www.statmt.org/wmt10/training-giga-fren.tar",
         "3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
-        _both("giga-fren.release2.fixed.{}.gz"),
+        "giga-fren.release2.fixed.{}.gz",
     ),
 )
 DEV = Part(
     "newstest2013",
     "http://data.statmt.org/wmt19/translation-task/dev.tgz",
     "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-    _both("dev/newstest2013.{}"),
+    "dev/newstest2013.{}",
 )
 
 
 def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
-    A call does not repeat the parts that an interrupted one has finished. The training
-    text is the five archives of `TRAIN` in this order, without the pairs that `cleaned`
-    drops; it is not in memory. Validation is newstest2013 and test is newstest2014. The
-    source side is what systems were given, and the target side is their reference.
-    Both are whole and as sacrebleu reads them.
+    A call does not download again what an interrupted one has. The training text is the
+    five archives of `TRAIN` in this order, without the pairs that `cleaned` drops; it
+    is not in memory. Validation is newstest2013. Test is newstest2014 as sacrebleu
+    reads it: what systems were given, and their reference.
 
     Args:
         pair: `"en_to_fr"` or `"fr_to_en"`.
@@ -119,25 +108,16 @@ def load(pair: str) -> Corpus:
     if pair not in PAIRS:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
     folder = place()
-    if not (folder / RECORD).exists():
+    if not folder.is_dir():
         with file_lock(folder.with_suffix(".lock")):
-            if not (folder / RECORD).exists():
+            if not folder.is_dir():
                 _make(folder)
 
-    def split(name: str) -> Split:
-        return Split(
-            *(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_"))
-        )
-
-    return Corpus(
-        name=f"WMT14 {pair}",
-        pair=pair,
-        official=False,
-        origin=str(folder),
-        train=split("train"),
-        dev=split("dev"),
-        test=split(f"test.{pair}"),
-    )
+    splits = [
+        Split(*(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_")))
+        for name in ("train", "dev", f"test.{pair}")
+    ]
+    return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
 
 
 def place() -> Path:
@@ -173,73 +153,54 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _make(folder: Path):
-    """Writes the text; each step has whole files, and is not repeated."""
-    _write_test(folder)
-    archive = _downloaded(DEV.url, DEV.sha256)
-    for language, member in zip(LANGUAGES, DEV.members):
-        with (
-            open_member(archive, member) as (sentences, _),
-            whole_file(folder / f"dev.{language}") as file,
-        ):
-            shutil.copyfileobj(sentences, file)
-    for part in TRAIN:
-        if not (folder / part.name).is_dir():
-            archive = _downloaded(part.url, part.sha256)
-            with whole_folder(folder / part.name) as unfinished:
-                _clean(part, archive, unfinished)
-    for language in LANGUAGES:
-        with whole_file(folder / f"train.{language}") as file:
-            for part in TRAIN:
-                with open(folder / part.name / language, "rb") as cleaned_part:
-                    shutil.copyfileobj(cleaned_part, file)
-    records = [read_json(folder / part.name / RECORD) for part in TRAIN]
-    write_text(folder / RECORD, json.dumps(records, indent=2) + "\n")
-    for part in TRAIN:
-        shutil.rmtree(folder / part.name, ignore_errors=True)
+    """Writes the text, and a record of what was kept of each part."""
+    dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *TRAIN)]
+    # Sacrebleu knows address, MD5 and files. Its own download ends the process where
+    # the MD5 is another, and takes what a killed one has left for the whole.
+    from sacrebleu.dataset import DATASETS
+
+    full = DATASETS["wmt14/full"]
+    (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
+    test = _downloaded(url, f"md5:{md5}")
+    with whole_folder(folder) as place, contextlib.ExitStack() as stack:
+        for language, member in zip(LANGUAGES, DEV.members):
+            with open_member(dev, member) as (sentences, _):
+                with open(place / f"dev.{language}", "wb") as file:
+                    shutil.copyfileobj(sentences, file)
+        for pair in PAIRS:
+            languages = pair.split("_to_")
+            # What systems were given, and what translations are compared with.
+            for language, member in zip(languages, full.langpairs["-".join(languages)]):
+                with open_member(test, member) as (sgml, _):
+                    text = "\n".join([*_segments(sgml.read().decode()), ""])
+                (place / f"test.{pair}.{language}").write_text(text, "utf-8")
+        sides = [
+            stack.enter_context(open(place / f"train.{language}", "wb"))
+            for language in LANGUAGES
+        ]
+        records = [_clean(part, path, sides) for part, path in zip(TRAIN, train)]
+        (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
 
 
 def _downloaded(url: str, known_hash: str) -> Path:
     return download(url, cache() / "wmt14" / url.rpartition("/")[2], known_hash)
 
 
-def _write_test(folder: Path):
-    """Writes newstest2014 as sacrebleu reads it; entities stay as they are.
-
-    Sacrebleu knows address, MD5 and files. Its own download ends the process where the
-    MD5 is another, and takes what a killed one has left for the whole.
-    """
-    from sacrebleu.dataset import DATASETS
-
-    full = DATASETS["wmt14/full"]
-    (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
-    archive = _downloaded(url, f"md5:{md5}")
-    for pair in PAIRS:
-        languages = pair.split("_to_")
-        # What systems were given, and what their translations are compared with.
-        for language, member in zip(languages, full.langpairs["-".join(languages)]):
-            with open_member(archive, member) as (sgml, _):
-                found = _segments(sgml.read().decode())
-            text = "".join(f"{sentence}\n" for sentence in found)
-            write_text(folder / f"test.{pair}.{language}", text)
-
-
 def _segments(sgml: str) -> list[str]:
     return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
 
 
-def _clean(part: Part, archive: Path, folder: Path):
-    """Writes what is kept of both sides of a part, and a record of it."""
+def _clean(part: Part, archive: Path, files) -> dict[str, str | int]:
+    """Adds what is kept of both sides of a part to two files; returns a record."""
     pairs = kept = 0
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        (one, size), (other, _) = [
-            enter(open_member(archive, member)) for member in part.members
-        ]
+        opened = [enter(open_member(archive, member)) for member in part.members]
+        (one, size), (other, _) = opened
         sides: list[Any] = [one, other]
-        if part.members[0].endswith(".gz"):
+        if part.member.endswith(".gz"):
             sides = [enter(gzip.open(side)) for side in sides]
-        files = [enter(open(folder / language, "wb")) for language in LANGUAGES]
-        line = enter(byte_line(f"cleaning {part.name}", size, 0))
+        line = enter(byte_line(f"cleaning {part.name}", size))
         try:
             for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
                 if clean := cleaned(*pair):
@@ -253,5 +214,4 @@ def _clean(part: Part, archive: Path, folder: Path):
                 f"Both files of {part.name} need the same number of lines, "
                 f"{' and '.join(part.members)} in {archive}. Received: {error}."
             ) from error
-    record = {"name": part.name, "pairs": pairs, "kept": kept}
-    write_text(folder / RECORD, json.dumps(record))
+    return {"name": part.name, "pairs": pairs, "kept": kept}

@@ -1,6 +1,7 @@
 """What the rest of the package asks of a tokenizer, and of the settings of one."""
 
 import abc
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -50,11 +51,7 @@ class Tokenizer(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Reads what `to_bytes` returned.
-
-        Raises:
-            ValueError: if it is damaged or something else.
-        """
+        """Reads what `to_bytes` returned, or raises a `ValueError`."""
 
     @abc.abstractmethod
     def to_bytes(self) -> bytes:
@@ -62,11 +59,7 @@ class Tokenizer(abc.ABC):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Reads what `write` wrote.
-
-        Raises:
-            ValueError: if that is not a file of this tokenizer, naming it.
-        """
+        """Reads what `write` wrote, or raises a `ValueError` that names the file."""
         try:
             return cls.from_bytes(path.read_bytes())
         except (OSError, ValueError) as error:
@@ -96,7 +89,12 @@ class Tokenizer(abc.ABC):
 
     def decode(self, ids: Iterable[Sequence[int] | np.ndarray]) -> list[str]:
         """Returns the sentence up to the first `[END]` of each row of ids."""
-        return [self._joined(self._between_edges(row)) for row in ids]
+        edges = PAD_ID, self.start_id
+        found = []
+        for row in ids:
+            inner = itertools.takewhile(self.end_id.__ne__, np.asarray(row).tolist())
+            found.append(self._joined([token for token in inner if token not in edges]))
+        return found
 
     def words(self, sentences: Sequence[str]) -> list[str]:
         """Returns sentences as they come back from ids."""
@@ -117,27 +115,15 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def graph_write(self, ids):
-        """`as_written` of `decode` within a graph.
+        """`as_written` of `decode` within a graph: `(sentences,)` strings.
 
         Args:
             ids: a `tf.RaggedTensor`, `(sentences, None)`, without padding and end.
-
-        Returns:
-            `(sentences,)` strings.
         """
 
     @abc.abstractmethod
     def _joined(self, ids: list[int]) -> str:
         """The sentence of ids that have no edges."""
-
-    def _between_edges(self, row) -> list[int]:
-        kept = []
-        for token in np.asarray(row).tolist():
-            if token == self.end_id:
-                break
-            if token not in (PAD_ID, self.start_id):
-                kept.append(token)
-        return kept
 
 
 class VocabularySettings(Settings, abc.ABC):
@@ -153,7 +139,6 @@ class VocabularySettings(Settings, abc.ABC):
         """Whether an id is the same piece on both sides."""
         return False
 
-    @abc.abstractmethod
     def learn(
         self,
         corpus: Corpus,
@@ -168,16 +153,39 @@ class VocabularySettings(Settings, abc.ABC):
             progress: called with what is being done.
         """
 
-    def check(self, source: Tokenizer, target: Tokenizer, pair: str):
-        """Checks tokenizers that were read, and not learnt, against these settings.
+        def of(sides, *texts):
+            asked, learn = self._plan(corpus.pair, texts)
+            name = digest_of(asked, itertools.chain(*texts))
+            path = folder / f"{name}{self.tokenizer.ending}"
+            if not path.exists():
+                count = sum(map(len, texts))
+                progress(f"vocabulary of the {sides}: learnt from {count:,} sentences")
+                learn().write(path)
+            return self.tokenizer.read(path)
 
-        Raises:
-            ValueError: if they cannot have been learnt with them.
-        """
+        train = corpus.train
+        if self.joint:
+            both = of("two sides", train.source, train.target)
+            return both, both
+        return of("source", train.source), of("target", train.target)
+
+    @abc.abstractmethod
+    def _plan(
+        self, pair: str, texts: Sequence[Sequence[str]]
+    ) -> tuple[str, Callable[[], Tokenizer]]:
+        """All that decides a tokenizer besides its sentences, and what learns it."""
+
+
+def digest_of(asked: str, sentences: Iterable[str]) -> str:
+    """Returns the sha256 of what is asked for and of each sentence with its length."""
+    sha = hashlib.sha256(f"{asked}\n".encode())
+    for sentence in sentences:
+        data = sentence.encode()
+        sha.update(b"%d:%b" % (len(data), data))
+    return sha.hexdigest()
 
 
 def check_reserved(vocabulary: Sequence[str]):
-    """Raises a `ValueError` unless the reserved tokens stand first."""
     if tuple(vocabulary[:4]) != RESERVED:
         raise ValueError(
             f"Expected a vocabulary that begins with {' '.join(RESERVED)}. "
@@ -186,21 +194,11 @@ def check_reserved(vocabulary: Sequence[str]):
 
 
 def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yields the sentences, a number at a time that fits in memory."""
     for start in range(0, len(sentences), CHUNK):
         yield sentences[start : start + CHUNK]
 
 
-def spaced_sample(sequence: Sequence[Any], most: int) -> Iterator[Any]:
-    """Yields at most `most` items of a sequence, at equal distances."""
-    return itertools.islice(sequence, 0, None, max(1, -(-len(sequence) // most)))
-
-
 def tensorflow_text():
-    """Returns TensorFlow and tensorflow-text.
-
-    Raises:
-        ImportError: without them, saying how to get them.
-    """
+    """Returns TensorFlow and tensorflow-text; an `ImportError` says how to get them."""
     need = "Vocabularies need tensorflow-text: pip install '.[train]'."
     return load_extra("tensorflow", need), load_extra("tensorflow_text", need)

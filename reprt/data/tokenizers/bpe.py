@@ -9,25 +9,13 @@ import functools
 import hashlib
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 import pydantic
 
-from reprt.constants import (
-    END,
-    END_ID,
-    PAD,
-    PAD_ID,
-    START,
-    START_ID,
-    UNKNOWN,
-    UNKNOWN_ID,
-)
-from reprt.data.corpora import ted
-from reprt.data.corpora.corpus import Corpus
+from reprt.constants import END_ID, PAD_ID, RESERVED, START, START_ID, UNKNOWN_ID
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.base import (
     COVERAGE,
@@ -35,10 +23,8 @@ from reprt.data.tokenizers.base import (
     VocabularySettings,
     check_reserved,
     chunks,
-    spaced_sample,
     tensorflow_text,
 )
-from reprt.data.tokenizers.learning import learnt_once
 from reprt.loading import load_extra
 
 MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
@@ -88,13 +74,6 @@ class BPE(Tokenizer):
         self.vocabulary = [self._processor.id_to_piece(index) for index in pieces]
         check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
-        ends = self._processor.pad_id(), self._processor.eos_id()
-        if ends != (PAD_ID, END_ID) or self.start_id < START_ID:
-            raise ValueError(
-                f"Expected a model whose tokens for padding and end are {PAD} and "
-                f"{END}, and whose start token is among its pieces. Received the ids "
-                f"{ends[0]}, {ends[1]} and {self.start_id}."
-            )
 
     def __reduce__(self):
         return BPE, (self.model,)  # TensorFlow's tokenizer stays behind
@@ -107,7 +86,6 @@ class BPE(Tokenizer):
         return cls(data)
 
     def to_bytes(self) -> bytes:
-        """sentencepiece's own format."""
         return self.model
 
     def encode_chunks(
@@ -168,65 +146,27 @@ class BPESettings(VocabularySettings):
     def joint(self) -> bool:
         return self.shared
 
-    def learn(
-        self,
-        corpus: Corpus,
-        folder: Path,
-        progress: Callable[[str], None] = lambda text: None,
-    ) -> tuple[BPE, BPE]:
-        starts = self._starts(corpus.pair)
-        tags = starts if self.tags else ()
-
-        def of(sides, *texts):
-            most = MOST_SENTENCES // len(texts)
-            asked = self.size, tags, most, NORMALISATION, COVERAGE
-            return learnt_once(
-                BPE,
-                lambda: BPE(
-                    learn_model(
-                        itertools.chain(
-                            *(spaced_sample(text, most) for text in texts)
-                        ),
-                        self.size,
-                        tags,
-                    )
-                ),
-                f"bpe {asked}",
-                texts,
-                folder,
-                lambda how: progress(f"vocabulary of the {sides}: {how}"),
-            )
-
-        train = corpus.train
+    def learn(self, corpus, folder, progress=lambda text: None):
+        source, target = super().learn(corpus, folder, progress)
         if self.shared:
-            both = of("two sides", train.source, train.target)
-            source, target = (BPE(_starting_with(both.model, each)) for each in starts)
-            return source, target
-        return of("source", train.source), of("target", train.target)
+            model, starts = source.to_bytes(), self._starts(corpus.pair)
+            source, target = (BPE(_starting_with(model, start)) for start in starts)
+        return source, target
 
-    def check(self, source: Tokenizer, target: Tokenizer, pair: str):
-        if self.shared and source.vocabulary != target.vocabulary:
-            raise ValueError(
-                "expected one vocabulary for both sides, received two that differ"
-            )
-        expected = self._starts(pair)
-        received = tuple(each.vocabulary[each.start_id] for each in (source, target))
-        if received != expected:
-            raise ValueError(
-                f"expected sources to start with {expected[0]} and targets with "
-                f"{expected[1]}, received {received[0]} and {received[1]}"
-            )
+    def _plan(self, pair, texts):
+        tags = self._starts(pair) if self.tags else ()
+        most = MOST_SENTENCES // len(texts)
+        some = (text[:: max(1, -(-len(text) // most))] for text in texts)
+        asked = self.size, tags, most, NORMALISATION, COVERAGE
+        return f"bpe {asked}", lambda: BPE(
+            learn_model(itertools.chain(*some), self.size, tags)
+        )
 
     def _starts(self, pair: str) -> tuple[str, str]:
         """What sentences of source and target start with."""
         if not self.tags:
             return START, START
-        source, target = ted.any_pair(pair).name.split("_to_")
-        if source == target:
-            raise ValueError(
-                "Expected two languages where 'tags' in [vocabulary] is true. "
-                f"Received: {pair!r}."
-            )
+        source, target = pair.split("_to_")
         return f"<{source}>", f"<{target}>"
 
 
@@ -246,7 +186,7 @@ def learn_model(
 
     Raises:
         ImportError: without sentencepiece.
-        ValueError: if the text alone has more signs than `size`, or has none.
+        ValueError: if the text has more signs than `size`, or none.
 
     Example:
 
@@ -255,6 +195,7 @@ def learn_model(
     ['[START]', '[END]', '<pt>', '<en>']
     """
     model = io.BytesIO()
+    pad, unknown, start, end = RESERVED
     try:
         _sentencepiece().SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -268,11 +209,11 @@ def learn_model(
             unk_id=UNKNOWN_ID,
             bos_id=START_ID,
             eos_id=END_ID,
-            pad_piece=PAD,
-            unk_piece=UNKNOWN,
-            bos_piece=START,
-            eos_piece=END,
-            unk_surface=UNKNOWN,
+            pad_piece=pad,
+            unk_piece=unknown,
+            bos_piece=start,
+            eos_piece=end,
+            unk_surface=unknown,
             control_symbols=list(tags),
             minloglevel=2,
         )

@@ -7,12 +7,10 @@ import hashlib
 import io
 import itertools
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
-from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
 from reprt.data.tokenizers.base import (
@@ -23,7 +21,6 @@ from reprt.data.tokenizers.base import (
     chunks,
     tensorflow_text,
 )
-from reprt.data.tokenizers.learning import learnt_once
 from reprt.data.tokenizers.spacing import RULES, detokenised
 
 _LEARNING_VERSION = 2  # of how text becomes a vocabulary
@@ -46,8 +43,7 @@ class WordPiece(Tokenizer):
 
     Raises:
         ImportError: without tensorflow-text, from `encode` and `graph`.
-        ValueError: if the vocabulary does not begin with the reserved tokens or
-            holds a piece twice.
+        ValueError: if the vocabulary does not begin with the reserved tokens.
 
     Example:
 
@@ -66,13 +62,6 @@ class WordPiece(Tokenizer):
 
     def __init__(self, vocabulary: Sequence[str]):
         check_reserved(vocabulary)
-        counts = collections.Counter(vocabulary)
-        twice = [piece for piece, count in counts.items() if count > 1]
-        if twice:
-            raise ValueError(
-                "Expected a vocabulary without repetition. "
-                f"Received {twice[0]!r} twice."
-            )
         self.vocabulary = list(vocabulary)
 
     def digest(self) -> str:
@@ -83,7 +72,6 @@ class WordPiece(Tokenizer):
         return cls(list(decoded(io.BytesIO(data), "it")))
 
     def to_bytes(self) -> bytes:
-        """One piece a line."""
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
     def encode_chunks(
@@ -148,24 +136,10 @@ class WordPieceSettings(VocabularySettings):
     tokenizer = WordPiece
     name: Literal["wordpiece"] = "wordpiece"
 
-    def learn(
-        self,
-        corpus: Corpus,
-        folder: Path,
-        progress: Callable[[str], None] = lambda text: None,
-    ) -> tuple[WordPiece, WordPiece]:
-        def of(side, sentences):
-            return learnt_once(
-                WordPiece,
-                lambda: WordPiece(learn_vocabulary(sentences, self.size)),
-                f"wordpiece {_LEARNING_VERSION} {self.size}",
-                [sentences],
-                folder,
-                lambda how: progress(f"vocabulary of the {side}: {how}"),
-            )
-
-        train = corpus.train
-        return of("source", train.source), of("target", train.target)
+    def _plan(self, pair, texts):
+        (sentences,) = texts
+        asked = f"wordpiece {_LEARNING_VERSION} {self.size}"
+        return asked, lambda: WordPiece(learn_vocabulary(sentences, self.size))
 
 
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
