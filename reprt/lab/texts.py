@@ -15,6 +15,9 @@ from reprt.lab.records import RunFolderError
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 
+# Overrides that the fallback, which has a text of its own, does not take.
+WHICH_TEXT = ("text.pair", "text.source", "trials.pairs")
+
 
 @dataclasses.dataclass(frozen=True)
 class CorpusRuns:
@@ -51,13 +54,14 @@ def find_runs(
 
     Args:
         recipe: the recipe. Where TED is wanted, and found for no pair, its fallback is
-            run.
+            run, on the text and the pair that this one names.
         only: names of the runs; empty for all.
         out: folder of the results; None for one under `runs`.
         progress: where it is said.
 
     Raises:
         TextUnavailable: if no pair has one.
+        ValueError: if pairs share one.
     """
     # A page on many texts gathers the folders of all.
     many = PAGES[recipe.page_name].several_texts or len(recipe.pairs) > 1
@@ -79,6 +83,11 @@ def find_runs(
         folder = out or Path("runs") / recipe.name
         if many or out is None:
             folder /= _slug(corpus)
+        if folder in [each.folder for each in work]:
+            raise ValueError(
+                f"Expected one pair, for {corpus.name} is the text of every pair. "
+                f"Received: {', '.join(recipe.pairs)}."
+            )
         work.append(CorpusRuns(recipe, corpus, recipe.runs(only, pair), folder))
     if work:
         return work
@@ -88,9 +97,11 @@ def find_runs(
         raise missing[0]
     progress.say(
         f"{missing[0]}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT IS "
-        "NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\n"
+        "NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S.\nText and pair are those of "
+        "this recipe, whatever was asked for; other settings hold as they were set.\n"
     )
-    instead = load_recipe(Path(recipe.fallback), recipe.overrides)
+    kept = [each for each in recipe.overrides if not each.startswith(WHICH_TEXT)]
+    instead = load_recipe(Path(recipe.fallback), kept)
     instead = instead.changed(name=recipe.name)  # of the results' folder
     return find_runs(instead, only, out, progress)
 

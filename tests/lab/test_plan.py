@@ -130,7 +130,8 @@ def test_the_fallback_is_run_where_no_pair_was_found_or_named(
         return text
 
     monkeypatch.setattr(texts, "find", find)
-    recipe = load_recipe(Path("pt_to_en"), pairs=["az_to_en", "gl_to_en"])
+    asked = ["text.pair=az_to_en", "training.epochs=2"]
+    recipe = load_recipe(Path("pt_to_en"), asked, pairs=["az_to_en", "gl_to_en"])
     if runs is None:
         with pytest.raises(TextUnavailable, match="az_to_en is missing"):
             find_runs(recipe, [], tmp_path, Progress())
@@ -138,6 +139,17 @@ def test_the_fallback_is_run_where_no_pair_was_found_or_named(
     found = find_runs(recipe, [], tmp_path, Progress())
     expected = [load_recipe(Path(name)).models for name in runs]
     assert [each.recipe.models for each in found] == expected
+    for run in (run for each in found for run in each.runs):
+        assert run.training.epochs == 2
+        # The fallback has a pair of its own, whatever was asked for.
+        assert (run.text.pair == "pt_to_en") == (len(missing) == 2)
+
+
+def test_a_text_that_all_pairs_share_is_taken_for_one(tmp_path):
+    pairs = ["az_to_en", "gl_to_en"]
+    recipe = load_recipe(Path("pt_to_en"), pairs=pairs, source="embedded")
+    with pytest.raises(ValueError, match="Expected one pair.*: az_to_en, gl_to_en"):
+        find_runs(recipe, [], tmp_path, Progress())
 
 
 def test_what_is_under_way_is_planned_by_its_own_epochs(
