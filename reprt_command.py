@@ -42,6 +42,16 @@ def _do(work: str, *arguments: Any, **options: Any):
     return found(*arguments, **options)
 
 
+def _address(context, parameter, value):
+    """The value of `--ray`, behind which a recipe would be taken for it."""
+    if value in (None, "here", "auto", "local") or ":" in value:
+        return value
+    raise click.BadParameter(
+        "Expected an address such as host:6379 or auto, and the recipe before --ray. "
+        f"Received: {value}."
+    )
+
+
 def _split(context, parameter, values):
     """Values of an option that may be given more than once, or joined by commas."""
     return [each for value in values for each in value.split(",")]
@@ -138,12 +148,13 @@ def _search(beam, length_penalty, max_tokens):
     metavar="ADDRESS",
     is_flag=False,
     flag_value="here",
+    callback=_address,
     help=(
         "Several runs at once, one a device, handed out by Ray: on this machine, or on "
         "the cluster with this address, whose machines share --out."
     ),
 )
-@click.option("--cpus", type=COUNT, default=1, help="With --ray, cores of each run.")
+@click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
     """Train a recipe's models, or go on where that was interrupted, and write its page.
 
@@ -151,10 +162,12 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
     """
     if plan and ray:
         raise click.UsageError("Expected --plan or --ray. Received both.")
+    if cpus and not ray:
+        raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
     _do("termination:listen")
     recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text)
     if ray:
-        click.echo(_do("lab.ray_executor:run_on_ray", recipe, only, out, ray, cpus))
+        click.echo(_do("lab.ray_executor:run_on_ray", recipe, only, out, ray, cpus or 1))
     else:
         click.echo(_do("lab.job:run_job", recipe, only, out, plan_only=plan))
 
@@ -326,6 +339,10 @@ def main(arguments=None) -> int:
     Args:
         arguments: the command line; None for the process's own.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    goes_on = ""
+    if arguments[:1] == ["train"]:
+        goes_on = " The same command goes on from the last checkpoint."
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
@@ -334,14 +351,11 @@ def main(arguments=None) -> int:
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. `reprt train` goes on from its checkpoint.", err=True)
+        click.echo(f"Interrupted.{goes_on}", err=True)
         return INTERRUPTED
     except SystemExit as error:
         if error.code == TERMINATED:
-            print(
-                "Terminated. `reprt train` goes on from its checkpoint.",
-                file=sys.stderr,
-            )
+            click.echo(f"Terminated.{goes_on}", err=True)
         return error.code if isinstance(error.code, int) else FAILED
     except ImportError as error:
         extras = "" if "pip install" in str(error) else f" {EXTRAS}"

@@ -18,6 +18,7 @@ from tiny_run import RECIPE, arguments
 import reprt
 from reprt.decoding.translator import Translation, Translator
 from reprt.lab.folder import RunFolder
+from reprt.termination import Terminated
 from reprt_command import main
 
 
@@ -155,6 +156,9 @@ def told(capsys):
         (["--set", "epochs"], "Expected an override such as training.epochs=2"),
         (["--text", "2024"], "2024, given as a path"),  # a name, not a number
         (["--text", "/no/such/folder"], "there is no such folder or archive"),
+        (["--cpus", "2"], "Expected --ray with --cpus."),
+        (["--ray", "mine.toml"], "the recipe before --ray. Received: mine.toml."),
+        (["--plan", "--ray"], "Expected --plan or --ray. Received both."),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(recipe, capsys, more, message):
@@ -188,22 +192,26 @@ def test_a_report_on_nothing_is_one_line_and_status_2(tmp_path, capsys):
     assert line.startswith("reprt: Expected a folder with run folders in it.")
 
 
-@pytest.mark.parametrize("command", ["translate", "train"])
-def test_an_interruption_is_status_130_and_told_what_goes_on(
-    tmp_path, monkeypatch, capsys, command
+GOES_ON = " The same command goes on from the last checkpoint."
+
+
+@pytest.mark.parametrize(
+    "command, more", [("train RECIPE", GOES_ON), ("translate RUN a", "")]
+)
+@pytest.mark.parametrize(
+    "error, status, word",
+    [(KeyboardInterrupt, 130, "Interrupted."), (Terminated, 143, "Terminated.")],
+)
+def test_an_interruption_tells_what_goes_on(
+    monkeypatch, capsys, command, more, error, status, word
 ):
     def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
+        raise error
 
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", interrupt)
     monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
-    assert (
-        main([command, str(tmp_path), *(["a"] if command == "translate" else [])])
-        == 130
-    )
-    output = capsys.readouterr()
-    assert "Interrupted. `reprt train` goes on from its checkpoint." in output.err
-    assert output.out == ""
+    assert main(command.split()) == status
+    assert capsys.readouterr() == ("", f"{word}{more}\n")
 
 
 LINES = (
