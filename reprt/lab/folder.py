@@ -105,6 +105,8 @@ class RunFolder:
         )
         if (self.path / "config.toml").exists():
             self._check_same(settings, manifest)
+            if self.metrics() is None:  # some settings may change when a run goes on
+                self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
             raise RunFolderError(
                 f"Expected {self.path} to be empty or a run folder. Received a folder "

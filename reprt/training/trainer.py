@@ -150,7 +150,8 @@ class Trainer:
             where = f"the newest checkpoint in {folder.checkpoints}"
             self.state = State.read(saved, where)
         self._backend.check_same(
-            f"step {self.state.step}, text {text.digest()}, {settings.identity}"
+            f"step {self.state.step}, text {text.digest()}, {settings.identity}, "
+            f"{settings.training}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.

@@ -96,10 +96,18 @@ def test_opening_the_same_run_again_changes_nothing(files, text, settings):
     assert snapshot(files.path) == before
 
 
-def test_the_same_text_may_be_found_elsewhere(files, text, settings):
-    run = settings()
-    files.open(run, text)
-    files.open(run.changed(text=run.text.changed(source="/elsewhere")), text)
+def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
+    files, text, settings
+):
+    files.open(settings(), text)
+    elsewhere = settings().text.changed(source="/elsewhere")
+    changes = {"hours": 1.0, "checkpoint_minutes": 1.0, "tensorboard": True}
+    later = settings(**changes, bleu=True).changed(text=elsewhere)
+    files.open(later, text)
+    assert files.settings() == later
+    files.write_metrics(Metrics(parameters=7, epochs=2, finished="now"))
+    files.open(settings(), text)
+    assert files.settings() == later  # with which it finished
 
 
 def test_other_settings_are_refused_and_named(files, text, settings):
