@@ -99,7 +99,7 @@ def run_on_ray(
     if failed:
         raise RunsFailed(
             f"These runs failed: {'; '.join(failed)}. The same command tries them "
-            "again, and leaves alone what has finished."
+            "again, and keeps what has finished."
         )
     for each in work:
         page = write_pages(each.recipe, each.folder)
