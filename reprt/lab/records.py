@@ -24,7 +24,8 @@ class Start(Settings):
 
     time: str
     command: str
-    commit: str | None
+    commit: str | None = None
+    """None where the package is no checkout."""
     hardware: str
     backend: str = "tensorflow"
     python: str
