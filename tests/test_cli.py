@@ -211,7 +211,8 @@ def test_an_interruption_tells_what_goes_on(
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", interrupt)
     monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
     assert main(command.split()) == status
-    assert capsys.readouterr() == ("", f"{word}{more}\n")
+    output = capsys.readouterr()
+    assert (output.out, output.err.strip()) == ("", f"{word}{more}")
 
 
 LINES = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import tomli_w
 
 from reprt.files import write_text
-from reprt.lab.pages import PAGES, SETTINGS, write_page
+from reprt.lab.pages import ON_TEXTS, SETTINGS, write_page
 from reprt.lab.plan import make_plan
 from reprt.lab.processes import in_own_process
 from reprt.lab.recipe import Recipe
@@ -41,9 +41,7 @@ def run_job(
         The path of the page; of the folder, if there is none.
 
     Raises:
-        ArithmeticError: if a model's loss is not finite, once the others are trained;
-            it names all such models.
-        ConnectionError: if this is one of several workers, and another was lost.
+        ArithmeticError: if a model's loss is not finite, once the others are trained.
         ValueError: for a text that is missing, or a folder that holds other runs.
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
@@ -89,21 +87,15 @@ def _together():
 
 
 def write_pages(recipe: Recipe, folder: Path) -> Path:
-    """Writes what a recipe says of its page, and the page on the runs there are.
+    """Writes what a recipe says of its page, and the page on the runs on a text.
 
-    Args:
-        recipe: the recipe.
-        folder: that of the runs on a text. A page on several texts goes into the folder
-            above it.
-
-    Returns:
-        The path of the page; the folder, if there is no run yet or another worker
-        writes the page.
+    A page on several texts goes into the folder above. Returns the path of the page;
+    the folder, if there is no run yet or another worker writes the page.
     """
     if not is_chief() or not any(folder.glob("*/config.toml")):
         return folder
     page = recipe.page.changed(name=recipe.page_name)
-    if PAGES[recipe.page_name].several_texts:
+    if recipe.page_name in ON_TEXTS:
         folder = folder.parent
     write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
     return write_page(folder)

@@ -95,7 +95,7 @@ def _section(
     return fill(
         "families_text",
         text=plain(manifest.text),
-        **dict(manifest.sentence_pairs),
+        **manifest.sentence_pairs,
         origin="." if manifest.official_text else ", not of TED-HRLR.",
         reference=plain(usual.run.label) if usual else "",
         results=_results(chosen, usual) if chosen else "",

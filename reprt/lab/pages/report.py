@@ -38,7 +38,7 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         foreign="" if official else name,
         published=pair if pair in paper.TABLE_1 else "",
         unpublished="" if pair in paper.TABLE_1 else pair,
-        **dict(manifest.sentence_pairs),
+        **manifest.sentence_pairs,
         sha256=manifest.text_sha256[:16],
         beside="Beside the paper" if official else f"The {name} beside the paper's",
         results=_results(runs),

@@ -9,7 +9,7 @@ from fake_runs import row
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab import paper
 from reprt.lab.pages import PAGES, write_page
-from reprt.lab.pages.evaluation import evaluation_table
+from reprt.lab.evaluate import evaluation_table
 from reprt.lab.pages.figure3 import bootstrap_interval
 from reprt.lab.records import RunFolderError
 
