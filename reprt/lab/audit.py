@@ -19,7 +19,7 @@ def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
     for module in modules:
         try:
             runpy.run_path(str(module))
-        except Exception as error:  # status 1 would say that the model looks ahead
+        except (Exception, SystemExit) as error:  # whose status would be a verdict
             message = " ".join(str(error).split())
             raise ValueError(
                 f"The module {module} failed: {type(error).__name__}: {message}"
