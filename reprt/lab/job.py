@@ -46,7 +46,14 @@ def run_job(
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()
-    with _together():
+    together: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if several_workers():
+        # They join before all else that TensorFlow does.
+        from reprt.training import tensorflow_backend
+
+        tensorflow_backend.mirrored_strategy()
+        together = tensorflow_backend.together()
+    with together:
         work = find_runs(recipe, only, out, progress)
         recipe = work[-1].recipe
         large = len(work) > 1 or bool(recipe.trials.seeds)
@@ -70,20 +77,6 @@ def run_job(
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
     return page
-
-
-@contextlib.contextmanager
-def _together():
-    """Joins the other workers that train the same runs, if there are any."""
-    if not several_workers():
-        yield
-        return
-    # Before all else that TensorFlow does.
-    from reprt.training.tensorflow_backend import mirrored_strategy, together
-
-    mirrored_strategy()
-    with together():
-        yield
 
 
 def write_pages(recipe: Recipe, folder: Path) -> Path:

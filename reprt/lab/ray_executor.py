@@ -77,7 +77,7 @@ def run_on_ray(
     )
     signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
     try:
-        gpus = _gpus(ray, cpus)
+        gpus = int("GPU" in ray.cluster_resources())
         # Each task has a process of its own, whose memory goes with it. The plan has
         # one too: its models hold on to a device.
         remote = ray.remote(
@@ -102,20 +102,6 @@ def run_on_ray(
     for each in work:
         page = write_pages(each.recipe, each.folder)
     return page
-
-
-def _gpus(ray, cpus) -> int:
-    """How many GPUs each run takes; some machine must have room for a run."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus = 1 if any(node.get("GPU") for node in nodes) else 0
-    if not any(
-        node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes
-    ):
-        raise ValueError(
-            f"Expected a machine with {cpus} cores"
-            f"{' and a GPU' if gpus else ''} for a run. Received: {nodes}."
-        )
-    return gpus
 
 
 def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ def translate(
     typed = not (sentences or file) and sys.stdin.isatty()
     lines: Iterable[str]
     if sentences:
-        lines = map(_in_utf8, sentences)
+        lines = sentences
     elif file:
         with open(file, "rb") as opened:  # perhaps a pipe
             lines = Lines.of(opened)
@@ -48,18 +47,13 @@ def draw_attention(
     run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
 ):
     """Draws what the heads attend to; prints the translation and the files."""
-    maps = Translator.load(run, **search).attention(_in_utf8(sentence))
+    maps = Translator.load(run, **search).attention(sentence)
     folder = out or run
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / "attention.png", folder / "attention.html"
     draw(maps, picture)
     write_page(maps, page)
     print(maps.translation, picture, page, sep="\n")
-
-
-def _in_utf8(argument: str) -> str:
-    """An argument; bytes that are not UTF-8 become a sign that no vocabulary knows."""
-    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def _line(number: int, found: Translation, n_best: int) -> str:
