@@ -28,7 +28,7 @@ from reprt.training.settings import TABLES, RunSettings, settings_of
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-    """Reads and writes the files of one run. A `RunFolderError` says what is wrong.
+    """Reads and writes the files of one run.
 
     | file | what it holds |
     |---|---|
@@ -157,10 +157,7 @@ class RunFolder:
 
     def settings(self) -> RunSettings:
         """Returns what was asked for."""
-        try:
-            return settings_of(self.path)
-        except (OSError, ValueError) as error:
-            raise RunFolderError(str(error)) from error
+        return settings_of(self.path)
 
     def write_log(self, rows: Sequence[Mapping[str, Any]]):
         """Writes one row an epoch."""
@@ -211,11 +208,7 @@ class RunFolder:
         self._write(f"evaluation-{split}.md", table + "\n")
 
     def _read(self, kind, name):
-        path = self.path / name
-        try:
-            return kind.read(read_json(path), str(path))
-        except (OSError, ValueError) as error:
-            raise RunFolderError(str(error)) from error
+        return kind.read(read_json(self.path / name), str(self.path / name))
 
     def _write_json(self, name, content):
         self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

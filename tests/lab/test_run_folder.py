@@ -134,7 +134,7 @@ def test_another_text_is_refused(files, text, settings):
 
 
 def test_a_folder_with_other_files_is_refused_and_kept(files, text, settings):
-    with pytest.raises(RunFolderError, match="to be a run folder"):
+    with pytest.raises(ValueError, match="to be a run folder"):
         files.settings()
     files.path.mkdir(parents=True)
     (files.path / "thesis.txt").write_text("years of work")
