@@ -49,7 +49,8 @@ def find_runs(
     """
     # A page on many texts gathers the folders of all.
     many = recipe.page_name in ON_TEXTS or len(recipe.pairs) > 1
-    source, work, missing = recipe.text.source, [], []
+    source, missing = recipe.text.source, []
+    work: list[CorpusRuns] = []
     for pair in recipe.pairs:
         try:
             corpus = find("ted" if source == "auto" else source, pair)

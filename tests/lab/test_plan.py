@@ -152,39 +152,29 @@ def test_a_text_that_all_pairs_share_is_taken_for_one(tmp_path):
         find_runs(recipe, [], tmp_path, Progress())
 
 
-def test_what_is_under_way_is_planned_by_its_own_epochs(
-    place, tmp_path, monkeypatch
+BY_TOKENS = ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
+
+
+@pytest.mark.parametrize("more", [["training.epochs=4"], BY_TOKENS])
+def test_what_is_under_way_is_planned_by_its_own_steps(
+    place, tmp_path, monkeypatch, more
 ):
     monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
     source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
-    recipe = load_recipe(place / "tiny.toml", ["training.epochs=4", *source])
-    work = find_runs(recipe, [], tmp_path, Progress())
-    for run, logged in (("baseline", 1), ("repe", 3)):
-        folder = RunFolder(work[0].folder / run)
-        folder.path.mkdir(parents=True)
-        folder.write_log([row(1, 5.0, 6.0, 30.0)] * logged)
-    plan = make_plan(work)
-    assert planned(plan) == {
-        "pt_to_en baseline": ("1 of 4 epochs", "9"),
-        "pt_to_en repe": ("3 of 4 epochs", "3"),
-    }
-    assert plan.endswith("Together 12 steps.")
-
-
-def test_steps_and_batches_of_tokens_are_planned(place, tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
-    overrides = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
-    overrides += ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
-    recipe = load_recipe(place / "tiny.toml", overrides)
+    recipe = load_recipe(place / "tiny.toml", [*more, *source])
     work = find_runs(recipe, ["repe"], tmp_path, Progress())
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
     folder.write_log([row(1, 5.0, 6.0, 30.0)])
-    lengths = work[0].encoded(Progress()).train.lengths
-    epoch = BatchPlan(lengths, 40, "tokens").steps
-    assert 5 < epoch < 33
-    found = {"pt_to_en repe": ("1 epochs", f"{50 - epoch}")}
-    assert planned(make_plan(work)) == found
+    expected = "1 of 4 epochs", "9"
+    if more is BY_TOKENS:
+        lengths = work[0].encoded(Progress()).train.lengths
+        epoch = BatchPlan(lengths, 40, "tokens").steps
+        assert 5 < epoch < 33
+        expected = "1 epochs", f"{50 - epoch}"
+    plan = make_plan(work)
+    assert planned(plan) == {"pt_to_en repe": expected}
+    assert plan.endswith(f"Together {expected[1]} steps.")
 
 
 @pytest.mark.parametrize(

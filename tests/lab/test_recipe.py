@@ -152,20 +152,16 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("text = 1", "'text' in .*mine.toml to be a valid dictionary. Received: 1"),
         ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
         ("[training]\nepochs = true", "'training.epochs' .* valid integer.*: True"),
-        ("[training]\nepochs = 0", "'training.epochs' .* equal to 1. Received: 0"),
         ("[training]\nhours = nan", "'training.hours' .* finite number. Received: nan"),
-        ("[training]\nprecision = 'half'", "'training.precision' .*'half'"),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
         ("[training]\nkeep_every = 5", "'average' to be at least 1 where .* 0 and 5"),
         ("[schedule]\nname = 'cosin'", "'name' to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         ("[schedule]\nname = 'cosine'\nfloor = 1e-3", "'floor' to be at most .*0.001"),
         ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
-        ("[optimizer]\nbeta_2 = 1.0", "'optimizer.beta_2' .* less than 1"),
         ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
         ("[objective]\nname = 'translation_and_source'", "scores its source.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
-        ("[text]\npair = 1", "'text.pair' in .*mine.toml to be a valid string"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
         ("[trials]\nschedules.a = {}", "'seeds' where there are 'schedules'"),
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
@@ -174,13 +170,10 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.x]\npreset = 'repe'\ntraining = 1", "'models.x.training' .*dict"),
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
-        ("[page]\nreference = 'rope'", "Unknown key 'rope'"),
         ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
         (
-            (
-                "[models]\na = { preset = 'repe', training.deterministic = false }\n"
-                "b.preset = 'repe'"
-            ),
+            "[models]\na = { preset = 'repe', training.deterministic = false }\n"
+            "b.preset = 'repe'",
             "'deterministic' to be the same for all",
         ),
         ("[training", "mine.toml is not valid TOML"),

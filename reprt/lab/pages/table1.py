@@ -109,9 +109,9 @@ def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
         whose = "ours*" if any(run.departures for run, _ in ours.values()) else "ours"
         cells = [cell for model in MODELS for cell in _cells(ours.get(model))]
         if groups and not groups[0].run.manifest.official_text:  # it is named then
-            sizes = groups[0].run.manifest.sentence_pairs
+            pairs = groups[0].run.manifest.sentence_pairs
             whose += f", on {groups[0].run.text}: not comparable"
-            sizes = [f"{sizes[split]:,}" for split in ("train", "dev")]
+            sizes = [f"{pairs[split]:,}" for split in ("train", "dev")]
             lines.append([name, *sizes, whose, *cells])
             continue
         lines.append([name, "", "", whose, *cells])
