@@ -124,9 +124,6 @@ class PageSettings(Settings):
     models: dict[str, Look] = {}
     """How the page shows each model."""
 
-    def look(self, model: str) -> Look:
-        return self.models.get(model, Look())
-
 
 class RecipeFile(OwnTables):
     """What a recipe's file holds."""
@@ -198,22 +195,17 @@ class Recipe(RecipeFile):
             seeds, schedules.items(), self.models.items()
         ):
             trial = {"schedule": rates, "training": seed}
+            own = {**dict(model), "model": model.model_extra or {}}
+            layers = dict(self), own, trial, self.by_hand  # the last counts
             tables = {
-                table: {
-                    **getattr(self, table),
-                    **getattr(model, table),
-                    **trial.get(table, {}),
-                    **self.by_hand.get(table, {}),
-                }
-                for table in OWN_TABLES
+                table: {k: v for each in layers for k, v in each.get(table, {}).items()}
+                for table in (*OWN_TABLES, "model")
             }
             parts = filter(None, (name, schedule, *map(str, seed.values())))
-            extra, by_hand = model.model_extra or {}, self.by_hand.get("model", {})
             run = RunSettings.read(
                 {
                     "name": ".".join(parts),
                     "preset": model.preset,
-                    "model": {**self.model, **extra, **by_hand},
                     "text": text,
                     "vocabulary": self.vocabulary,
                     **tables,
