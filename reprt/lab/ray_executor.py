@@ -77,7 +77,7 @@ def run_on_ray(
     )
     signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
     try:
-        gpus = int("GPU" in ray.cluster_resources())
+        gpus = 1 if ray.cluster_resources().get("GPU") else 0
         # Each task has a process of its own, whose memory goes with it. The plan has
         # one too: its models hold on to a device.
         remote = ray.remote(

@@ -70,6 +70,10 @@ def planned(told):
     return {f"{pair} {run}": tuple(cells) for pair, run, *cells in found}
 
 
+def page_of(place):
+    return re.sub(" +", " ", (place / "out" / "table1.md").read_text())
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
 def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
@@ -88,9 +92,10 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
 
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0
-    page = (place / "out" / "table1.md").read_text()
+    page = page_of(place)
     assert "| de_to_en | 66 | 2 | ours*, on de_to_en from text (not the" in page
     folder = next((place / "out").glob("de_to_en*"))
+    assert main(["page", str(folder), "--name", "report"]) == 0
     report = (folder / "report.md").read_text()
     assert "the paper has none on de_to_en" in report
 
@@ -105,7 +110,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
         "de_to_en repe": ("finished", "0"),
     }
     assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
-    page = (place / "out" / "table1.md").read_text()
+    page = page_of(place)
     assert page.count("ours*, on pt_to_en from text") == 1
     assert page.count("not run") >= 13 * 2
 

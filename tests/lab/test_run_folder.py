@@ -63,7 +63,7 @@ def test_a_start_names_versions_devices_and_command(files, text, settings, monke
     files.add_start(["CPU:0"], ["a GPU"], True)
     manifest = files.manifest()
     first, second = manifest.starts
-    assert manifest.looks_ahead and first.commit and second.commit is None
+    assert manifest.looks_ahead and second.commit is None
     assert first.devices == ["CPU:0", "CPU:1"] and second.devices == ["CPU:0"]
     assert first.command == "reprt train 'a b.toml'"
     assert set(first.versions) == {"reprt", *provenance.PACKAGES}

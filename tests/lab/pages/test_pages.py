@@ -120,7 +120,7 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
 def test_table1_names_departures_and_other_texts(add):
     mine = "az_to_en from mine (not TED)"
     add("repe", [row(1, 1.0, 1.0)], {}, mine, "az_to_en", under="mine")
-    add("repe-wide", [row(1, 1.0, 1.0)], {}, **AZ, schedule={"dim": 128})
+    add("repe-wide", [row(1, 1.0, 1.0)], **AZ, schedule={"dim": 128})
     add("repe", [row(1, 4.0, 3.5)], {}, **AZ)
     folder = add("baseline", [row(1, 2.0, 2.0)], {}, **AZ, training={"epochs": 1})
     text = page(folder, "table1")
