@@ -4,9 +4,8 @@ It stands outside the package, whose import loads Keras, so that `reprt --help` 
 mistyped option are answered at once.
 """
 
-import importlib
 import io
-import operator
+import pkgutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import click
 FAILED = 2  # click's own; 1 is left to `reprt audit`, for a model that looks ahead
 INTERRUPTED, TERMINATED = 130, 143  # the shell's
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
-MOST_IDS, LONGEST_AUDIT = 2**24, 256  # beyond them an audit takes all memory
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -24,22 +22,19 @@ PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
 
 
-class _Sentences(click.Command):
-    """A command whose arguments may begin with a dash; `--` must precede them."""
-
-    def parse_args(self, ctx, args):
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            hint = "Put -- before sentences that begin with a dash."
-            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
-
-
 def _do(work: str, *arguments: Any, **options: Any):
     """Calls `"module:function"` of the package, which is loaded only now."""
-    module, function = work.split(":")
-    found = operator.attrgetter(function)(importlib.import_module(f"reprt.{module}"))
-    return found(*arguments, **options)
+    return pkgutil.resolve_name(f"reprt.{work}")(*arguments, **options)
+
+
+def _address(context, parameter, value):
+    """The value of `--ray`, behind which a recipe would be taken for it."""
+    if value in (None, "here", "auto", "local") or ":" in value:
+        return value
+    raise click.BadParameter(
+        "Expected an address such as host:6379 or auto, and the recipe before --ray. "
+        f"Received: {value}."
+    )
 
 
 def _split(context, parameter, values):
@@ -65,42 +60,27 @@ out = click.option("--out", type=FOLDER, help="Where the files go.")
 
 def search(beam: int):
     """The options of a search, with the default of `--beam`."""
-    options = (
-        click.option(
-            "--beam",
-            type=click.IntRange(1, 1000),
-            default=beam,
-            show_default=True,
-            help="Hypotheses of each sentence; 1 is greedy search.",
-        ),
-        click.option(
-            "--length-penalty",
-            type=click.FloatRange(0, 10),
-            default=0.6,
-            show_default=True,
-            help="Of several hypotheses; 0 ranks by probability only.",
-        ),
-        click.option(
-            "--max-tokens",
-            type=COUNT,
-            help="Longest translation; by default the sentence's length plus 50.",
-        ),
+    beams = click.option(
+        "--beam",
+        "beam_size",
+        type=click.IntRange(1, 1000),
+        default=beam,
+        show_default=True,
+        help="Hypotheses of each sentence; 1 is greedy search.",
     )
-
-    def add(function):
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-def _search(beam, length_penalty, max_tokens):
-    return {
-        "beam_size": beam,
-        "length_penalty": length_penalty,
-        "max_tokens": max_tokens,
-    }
+    penalty = click.option(
+        "--length-penalty",
+        type=click.FloatRange(0, 10),
+        default=0.6,
+        show_default=True,
+        help="Of several hypotheses; 0 ranks by probability only.",
+    )
+    longest = click.option(
+        "--max-tokens",
+        type=COUNT,
+        help="Longest translation; by default the sentence's length plus 50.",
+    )
+    return lambda function: beams(penalty(longest(function)))
 
 
 @command.command()
@@ -138,12 +118,13 @@ def _search(beam, length_penalty, max_tokens):
     metavar="ADDRESS",
     is_flag=False,
     flag_value="here",
+    callback=_address,
     help=(
         "Several runs at once, one a device, handed out by Ray: on this machine, or on "
         "the cluster with this address, whose machines share --out."
     ),
 )
-@click.option("--cpus", type=COUNT, default=1, help="With --ray, cores of each run.")
+@click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
     """Train a recipe's models, or go on where that was interrupted, and write its page.
 
@@ -151,12 +132,15 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
     """
     if plan and ray:
         raise click.UsageError("Expected --plan or --ray. Received both.")
+    if cpus and not ray:
+        raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
     _do("termination:listen")
     recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text)
     if ray:
-        click.echo(_do("lab.ray_executor:run_on_ray", recipe, only, out, ray, cpus))
+        work = "lab.ray_executor:run_on_ray"
+        click.echo(_do(work, recipe, only, out, ray, cpus or 1))
     else:
-        click.echo(_do("lab.job:run_job", recipe, only, out, plan_only=plan))
+        click.echo(_do("lab.job:run_job", recipe, only, out, plan))
 
 
 @command.command()
@@ -188,7 +172,7 @@ def freeze(runs, out):
     click.echo(place)
 
 
-@command.command(cls=_Sentences)
+@command.command()
 @run
 @click.argument("sentences", nargs=-1, metavar="[SENTENCE]...")
 @click.option("--file", type=FILE, help="Translate the lines of a file.")
@@ -200,27 +184,20 @@ def freeze(runs, out):
     help="Lines for each sentence, from the best: its number, score and text.",
 )
 @click.option("--json", is_flag=True, help="One JSON object a line, with everything.")
-def translate(run, sentences, file, n_best, json, **options):
+def translate(run, sentences, file, n_best, json, **search):
     """Translate sentences, a file or standard input, one a line and in order.
 
-    Remarks on a line go to standard error.
+    Put -- before sentences that begin with a dash. Remarks on a line go to standard
+    error.
     """
     if sentences and file:
         raise click.UsageError("Expected sentences or --file. Received both.")
-    if n_best > options["beam"]:
+    if n_best > search["beam_size"]:
         raise click.UsageError(
             f"Expected --n-best to be at most --beam. Received: {n_best} and "
-            f"{options['beam']}."
+            f"{search['beam_size']}."
         )
-    _do(
-        "lab.translate:translate",
-        run,
-        sentences,
-        file,
-        n_best,
-        json,
-        _search(**options),
-    )
+    _do("lab.translate:translate", run, sentences, file, n_best, json, search)
 
 
 @command.command()
@@ -228,26 +205,26 @@ def translate(run, sentences, file, n_best, json, **options):
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test")
 @text_of_run
 @search(beam=1)
-def evaluate(run, split, text, **options):
+def evaluate(run, split, text, **search):
     """Measure losses, BLEU and chrF of a trained model on a split of its text.
 
     The prefix loss gives the decoder only the tokens before each position, as search
     does. evaluation-SPLIT.json and .md go into the run's folder.
     """
-    click.echo(_do("lab.evaluate:evaluate_run", run, split, text, _search(**options)))
+    click.echo(_do("lab.evaluate:evaluate_run", run, split, text, search))
 
 
-@command.command(cls=_Sentences)
+@command.command()
 @run
 @click.argument("sentence")
 @search(beam=1)
 @out
-def attention(run, sentence, out, **options):
+def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
 
     The page attention.html and the picture attention.png go into the run's folder.
     """
-    _do("lab.translate:draw_attention", run, sentence, out, _search(**options))
+    _do("lab.translate:draw_attention", run, sentence, out, search)
 
 
 @command.command()
@@ -263,7 +240,7 @@ def attention(run, sentence, out, **options):
 )
 @search(beam=1)
 @out
-def export(run, to, quantization, out, **options):
+def export(run, to, quantization, out, **search):
     """Write a SavedModel from strings to strings, or a model for CTranslate2.
 
     The files go into RUN/export by default.
@@ -271,7 +248,7 @@ def export(run, to, quantization, out, **options):
     if quantization != "float32" and to == "tensorflow":
         raise click.UsageError("Expected --to ctranslate2 with --quantization.")
     out = out or run / "export"
-    translator = _do("decoding.translator:Translator.load", run, **_search(**options))
+    translator = _do("decoding.translator:Translator.load", run, **search)
     if to == "tensorflow":
         click.echo("\n".join(map(str, _do("decoding.export:export", translator, out))))
     else:
@@ -281,41 +258,29 @@ def export(run, to, quantization, out, **options):
 
 @command.command()
 @click.argument("model", type=PATH, metavar="MODEL_OR_RUN")
-@click.option("--source-vocab", type=click.IntRange(1, MOST_IDS), help="Source ids.")
-@click.option("--target-vocab", type=click.IntRange(1, MOST_IDS), help="Target ids.")
+@click.option("--source-vocab", "source_vocab_size", type=COUNT, help="Source ids.")
+@click.option("--target-vocab", "target_vocab_size", type=COUNT, help="Target ids.")
 @click.option(
     "--length",
-    type=click.IntRange(3, LONGEST_AUDIT),
+    type=click.IntRange(min=3),
     help="Tokens of the target; the source has two more.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0)
 @click.option(
     "--module",
+    "modules",
     type=FILE,
     multiple=True,
     help="A Python file that registers the model's own classes with Keras.",
 )
-def audit(model, source_vocab, target_vocab, length, seed, module):
+def audit(model, modules, **options):
     """Does position t of a decoder depend on tokens after t?
 
     MODEL_OR_RUN is a run folder, or a .keras file of a model called on the pair of
     source and target ids. Exit status: 0 if it does not depend, 1 if it does, 2 if it
     could not be found out.
     """
-    try:
-        found = _do(
-            "lab.audit:audit_file",
-            model,
-            module,
-            source_vocab,
-            target_vocab,
-            length=length,
-            seed=seed,
-        )
-    except SystemExit as error:  # someone's model would be taken for a verdict
-        raise ValueError(
-            f"The audit of {model} failed: it ended with {error}."
-        ) from None
+    found = _do("lab.audit:audit_file", model, modules, **options)
     click.echo(found)
     sys.exit(int(found.looks_ahead))
 
@@ -326,6 +291,10 @@ def main(arguments=None) -> int:
     Args:
         arguments: the command line; None for the process's own.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    goes_on = ""
+    if arguments[:1] == ["train"]:
+        goes_on = " The same command goes on from the last checkpoint."
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
@@ -334,14 +303,11 @@ def main(arguments=None) -> int:
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted. `reprt train` goes on from its checkpoint.", err=True)
+        click.echo(f"Interrupted.{goes_on}", err=True)
         return INTERRUPTED
     except SystemExit as error:
         if error.code == TERMINATED:
-            print(
-                "Terminated. `reprt train` goes on from its checkpoint.",
-                file=sys.stderr,
-            )
+            click.echo(f"Terminated.{goes_on}", err=True)
         return error.code if isinstance(error.code, int) else FAILED
     except ImportError as error:
         extras = "" if "pip install" in str(error) else f" {EXTRAS}"

@@ -18,6 +18,7 @@ from tiny_run import RECIPE, arguments
 import reprt
 from reprt.decoding.translator import Translation, Translator
 from reprt.lab.folder import RunFolder
+from reprt.termination import Terminated
 from reprt_command import main
 
 
@@ -30,13 +31,6 @@ def places(tmp_path_factory):
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("REPRT_TED", raising=False)
         yield
-
-
-@pytest.fixture
-def recipe(tmp_path):
-    path = tmp_path / "tiny.toml"
-    path.write_text(RECIPE)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -78,48 +72,18 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
         assert manifest["looks_ahead"] == (model == "repe")
 
 
-def test_what_has_finished_is_not_done_again(finished, capsys):
-    before = contents(finished / "out")
+def test_what_has_finished_is_not_done_again_and_its_page_is(finished, capsys):
+    before, page = contents(finished / "out"), finished / "out" / "report.md"
+    page.unlink()
     assert main(["train", *arguments(finished)]) == 0
     output = capsys.readouterr()
-    assert output.out.strip() == str(finished / "out" / "report.md")
+    assert output.out.strip() == str(page)
     for model in ("baseline", "repe"):
         assert f"{model}: finished before, in " in output.err
     assert contents(finished / "out") == before
-
-
-def test_the_report_can_be_written_again(finished, capsys):
-    page = finished / "out" / "report.md"
-    before = page.read_bytes()
     page.unlink()
     assert main(["page", str(finished / "out")]) == 0
-    assert capsys.readouterr().out.strip() == str(page)
-    assert page.read_bytes() == before
-
-
-def test_a_changed_setting_is_refused_and_named(finished, capsys):
-    before = contents(finished / "out")
-    assert main(["train", *arguments(finished, "--set", "training.seed=1")]) == 2
-    assert "training.seed: 0 there, 1 asked for" in told(capsys)
     assert contents(finished / "out") == before
-
-
-def test_a_model_on_other_vocabularies_does_not_join_the_report(finished, capsys):
-    before = contents(finished / "out")
-    (finished / "more.toml").write_text(RECIPE.replace("[models.", "[models.other-"))
-    more = [str(finished / "more.toml"), *arguments(finished)[1:]]
-    assert main(["train", *more, "--set", "vocabulary.size=60"]) == 2
-    assert "holds a run on another text" in told(capsys)
-    assert contents(finished / "out") == before
-
-
-def test_a_folder_with_other_files_is_refused(finished, tmp_path, capsys):
-    (tmp_path / "repe").mkdir()
-    (tmp_path / "repe" / "thesis.txt").write_text("years of work")
-    out = ["--out", str(tmp_path), "--only", "repe"]
-    assert main(["train", *arguments(finished), *out]) == 2
-    assert "other files. Choose another --out" in told(capsys)
-    assert list(contents(tmp_path).values()) == [b"years of work"]
 
 
 def test_out_of_time_is_reported_and_final(finished, tmp_path, capsys):
@@ -146,64 +110,62 @@ def told(capsys):
 
 
 @pytest.mark.parametrize(
-    "more, message",
+    "command, message",
     [
-        (["--only", "rope"], "has the runs baseline, repe. Asked for: rope."),
-        (["--pair", "xx_to_yy"], "xx_to_yy"),
-        (["--set", "training.epoch=1"], "nearest known one is 'epochs'"),
-        (["--set", "trainig.epochs=1"], "nearest known one is 'training'"),
-        (["--set", "epochs"], "Expected an override such as training.epochs=2"),
-        (["--text", "2024"], "2024, given as a path"),  # a name, not a number
-        (["--text", "/no/such/folder"], "there is no such folder or archive"),
+        ("", "Missing command"),
+        ("predict", "No such command 'predict'"),
+        ("train", "Missing argument 'RECIPE'"),
+        ("train TINY more", "unexpected extra argument"),
+        ("train TINY --only rope", "has the runs baseline, repe. Asked for: rope."),
+        ("train TINY --pair xx_to_yy", "xx_to_yy"),
+        ("train TINY --set training.epoch=1", "nearest known one is 'epochs'"),
+        ("train TINY --text 2024", "2024, given as a path"),
+        ("train TINY --text /no/such", "there is no such folder or archive"),
+        ("train TINY --cpus 2", "Expected --ray with --cpus."),
+        ("train --ray TINY", "the recipe before --ray. Received: "),
+        ("train TINY --plan --ray", "Expected --plan or --ray. Received both."),
+        ("train absent.toml", "Cannot read the recipe"),
+        ("page .", "Expected a folder with run folders in it."),
+        (f"translate RUN a --file {__file__}", "sentences or --file. Received both."),
+        ("translate RUN a --n-best 5", "--n-best to be at most --beam"),
+        ("translate RUN a", "Expected RUN to be a run folder. `reprt train` makes"),
+        ("translate RUN --file /no/such", "/no/such"),
+        ("translate RUN -hallo", "No such option"),
+        ("export RUN --quantization int8", "--to ctranslate2 with --quantization"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(recipe, capsys, more, message):
-    assert main(["train", str(recipe), *more]) == 2
+def test_a_mistake_is_one_line_and_status_2(
+    tmp_path, monkeypatch, capsys, command, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    assert main(command.replace("TINY", "tiny.toml").split()) == 2
     output = capsys.readouterr()
     (line,) = output.err.splitlines()
     assert line.startswith("reprt: ") and message in line and output.out == ""
 
 
+GOES_ON = " The same command goes on from the last checkpoint."
+
+
 @pytest.mark.parametrize(
-    "content, message",
-    [
-        (None, "Cannot read the recipe"),
-        ("[training", "is not valid TOML"),
-        ("[modles.repe]", "Unknown key 'modles'"),
-        ("", "Missing in"),
-    ],
+    "command, more", [("train RECIPE", GOES_ON), ("translate RUN a", "")]
 )
-def test_a_bad_recipe_is_one_line_and_status_2(tmp_path, capsys, content, message):
-    path = tmp_path / "bad.toml"
-    if content is not None:
-        path.write_text(content)
-    assert main(["train", str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("reprt: ") and message in line
-
-
-def test_a_report_on_nothing_is_one_line_and_status_2(tmp_path, capsys):
-    assert main(["page", str(tmp_path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("reprt: Expected a folder with run folders in it.")
-
-
-@pytest.mark.parametrize("command", ["translate", "train"])
-def test_an_interruption_is_status_130_and_told_what_goes_on(
-    tmp_path, monkeypatch, capsys, command
+@pytest.mark.parametrize(
+    "error, status, word",
+    [(KeyboardInterrupt, 130, "Interrupted."), (Terminated, 143, "Terminated.")],
+)
+def test_an_interruption_tells_what_goes_on(
+    monkeypatch, capsys, command, more, error, status, word
 ):
     def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
+        raise error
 
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", interrupt)
     monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
-    assert (
-        main([command, str(tmp_path), *(["a"] if command == "translate" else [])])
-        == 130
-    )
+    assert main(command.split()) == status
     output = capsys.readouterr()
-    assert "Interrupted. `reprt train` goes on from its checkpoint." in output.err
-    assert output.out == ""
+    assert (output.out, output.err.strip()) == ("", f"{word}{more}")
 
 
 LINES = (
@@ -215,6 +177,7 @@ LINES = (
     b"e"  # and no end of the line
 )
 SENTENCES = ["o homem sabe", "", "a \ufffd\rcasa", " \t ", "ol\xe1 \U0001f600", "e"]
+METRICS = "BLEU", "chrF"
 SEARCH = ["--beam", "2", "--max-tokens", "12"]
 
 
@@ -241,7 +204,7 @@ def remarks(translations):
     ]
 
 
-@pytest.mark.parametrize("how", ["arguments", "file", "gzip", "pipe", "standard input"])
+@pytest.mark.parametrize("how", ["arguments", "gzip", "pipe", "standard input"])
 def test_sentences_are_translated_one_a_line(
     runs, translations, how, capsys, tmp_path, monkeypatch
 ):
@@ -252,7 +215,7 @@ def test_sentences_are_translated_one_a_line(
         threading.Thread(target=path.write_bytes, args=[LINES], daemon=True).start()
     else:
         path.write_bytes(gzip.compress(LINES) if how == "gzip" else LINES)
-    files = dict.fromkeys(("file", "gzip", "pipe"), ["--file", str(path)])
+    files = dict.fromkeys(("gzip", "pipe"), ["--file", str(path)])
     more = {"arguments": SENTENCES, **files}
     command = ["translate", str(runs / "repe"), *more.get(how, []), *SEARCH]
     assert main(command) == 0
@@ -263,12 +226,11 @@ def test_sentences_are_translated_one_a_line(
 
 
 @pytest.mark.parametrize("how", ["file", "standard input"])
-@pytest.mark.parametrize("sentence", ["olá".encode("latin-1"), "a".encode("utf-16")])
 def test_lines_that_are_not_utf8_are_told_and_nothing_is_translated(
-    runs, how, sentence, capsys, tmp_path, monkeypatch
+    runs, how, capsys, tmp_path, monkeypatch
 ):
     path = tmp_path / "lines.txt"
-    path.write_bytes(b"o homem sabe\n" + sentence)
+    path.write_bytes("o homem sabe\nolá".encode("latin-1"))
     given(monkeypatch, path.read_bytes())
     more = ["--file", str(path)] if how == "file" else []
     assert main(["translate", str(runs / "repe"), *more, *SEARCH]) == 2
@@ -278,53 +240,10 @@ def test_lines_that_are_not_utf8_are_told_and_nothing_is_translated(
     assert output.err.endswith(" in line 2.\n") and output.err.count("\n") == 1
 
 
-def test_arguments_that_are_not_utf8_are_translated_too(runs, translations, capsys):
-    """Python hands such bytes over as lone surrogates."""
-    argument = b"a \xff\rcasa".decode("utf-8", "surrogateescape")
-    assert main(["translate", str(runs / "repe"), argument, *SEARCH]) == 0
-    assert capsys.readouterr().out == f"{translations[2].text}\n"
-
-
-def test_options_may_stand_before_the_sentences(runs, translations, capsys):
-    command = ["translate", *SEARCH, str(runs / "repe"), *SENTENCES[:1]]
-    assert main(command) == 0
-    assert main(["translate", str(runs / "repe"), *SEARCH, *SENTENCES[:1]]) == 0
-    assert capsys.readouterr().out == f"{translations[0].text}\n" * 2
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["translate RUN -hallo", "translate RUN -uma", "translate RUN a -uma b"]
-    + ["translate RUN --beam 2 -uma", "translate RUN --uma", "attention RUN -uma"]
-    + ["attention RUN -hallo", "attention RUN a -uma"],
-)
-def test_a_sentence_taken_for_an_option_is_told_how_it_is_none(command, capsys):
-    try:
-        status = main(command.split())
-    except SystemExit as stopped:
-        status = stopped.code
-    output = capsys.readouterr()
-    assert (status, output.out) == (2, "")
-    assert "Put -- before sentences that begin with a dash.\n" in output.err
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["RUN -- -uma --casa b", "RUN --json -- -uma --casa b"]
-    + ["--json RUN -- -uma --casa b", "-- RUN -uma --casa b"],
-)
-def test_after_dashes_every_argument_is_a_sentence(command, monkeypatch):
-    given = []
-    monkeypatch.setattr("reprt.lab.translate.translate", lambda *all: given.append(all))
-    assert main(["translate", *command.split()]) == 0
-    assert given[0][1] == ("-uma", "--casa", "b")
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_output_is_utf8_whatever_the_system_writes(encoding, monkeypatch, tmp_path):
+def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
     streams = {name: io.BytesIO() for name in ("stdout", "stderr")}
     for name, stream in streams.items():
-        wrapper = io.TextIOWrapper(stream, encoding, write_through=True)
+        wrapper = io.TextIOWrapper(stream, "ascii", write_through=True)
         monkeypatch.setattr(sys, name, wrapper)
     note = Translation("olá 😀", (), ("漢字",))
     fake = types.SimpleNamespace(stream=lambda *_: [note])
@@ -333,12 +252,6 @@ def test_output_is_utf8_whatever_the_system_writes(encoding, monkeypatch, tmp_pa
         assert main(["translate", str(tmp_path), "olá 😀", *more]) == 0
     assert '"source": "olá 😀"' in streams["stdout"].getvalue().decode()
     assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
-
-
-def test_nothing_on_standard_input_is_no_line(runs, capsys, monkeypatch):
-    given(monkeypatch, b"")
-    assert main(["translate", str(runs / "repe")]) == 0
-    assert capsys.readouterr() == ("", "")
 
 
 def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypatch):
@@ -388,23 +301,6 @@ def test_translations_for_programs(runs, translations, capsys):
     assert "\U0001f600" in output.out  # as it is, for people to read
 
 
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        (["a", "--file", __file__], "Expected sentences or --file. Received both."),
-        (["a", "--n-best", "5"], "--n-best to be at most --beam"),
-        (["a"], "Expected {run} to be a run folder. `reprt train` makes"),
-        (["--file", "/no/such/file"], "/no/such/file"),
-    ],
-)
-def test_what_cannot_be_translated_is_one_line_and_status_2(
-    tmp_path, capsys, more, message
-):
-    run = str(tmp_path / "run")
-    assert main(["translate", run, *more]) == 2
-    assert message.format(run=run) in told(capsys)
-
-
 def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     """On a copy of the run, with its text at another place."""
     run, text = tmp_path / "repe", tmp_path / "moved"
@@ -428,13 +324,9 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     run = runs / "baseline"
     assert main(["evaluate", str(run), *SEARCH, "--length-penalty", "1"]) == 0
     result = json.loads((run / "evaluation-test.json").read_text("utf-8"))
-    page = capsys.readouterr().out
-    assert page == (run / "evaluation-test.md").read_text("utf-8")
-    page = re.sub(" +", " ", page)
-    assert result["run"] == "baseline" and result["sentences"] == 6
-    assert result["search"] == {
-        **{"beam_size": 2, "length_penalty": 1, "max_tokens": 12, "dtype": "float32"},
-    }
+    page = re.sub(" +", " ", capsys.readouterr().out)
+    expected = {"beam_size": 2, "length_penalty": 1, "max_tokens": 12}
+    assert result["search"] == {**expected, "dtype": "float32"}
     forced, prefix = result["teacher_forced"], result["prefix"]
     # The baseline cannot look ahead.
     assert prefix["per_token"] == pytest.approx(forced["per_token"], rel=1e-5)
@@ -442,23 +334,16 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     assert forced["per_token"] == pytest.approx(forced["total"] / forced["tokens"])
     for loss in (forced, prefix):
         assert f"| {loss['per_token']:.4f} |" in page
-    labels = [(score["metric"], score["form"]) for score in result["scores"]]
-    assert labels == [
-        ("BLEU", "corpus tokens"),
-        ("chrF", "corpus tokens"),
-        ("BLEU", "detokenised"),
-        ("chrF", "detokenised"),
-    ]
-    for score in result["scores"]:
-        label = f"{score['metric']}, {score['form']}"
+    labels = [f"{score['metric']}, {score['form']}" for score in result["scores"]]
+    forms = ("corpus tokens", "detokenised")
+    assert labels == [f"{metric}, {form}" for form in forms for metric in METRICS]
+    for label, score in zip(labels, result["scores"]):
         how = "beam search, 2 hypotheses, length penalty 1.0"
         assert f"| {label}, {how} | {score['value']:.2f} |" in page
         assert re.fullmatch(r"nrefs:1\|case:.*\|version:[0-9.]+", score["signature"])
         assert f"- {label}: `{score['signature']}`" in page
-    name = "pt_to_en from text (not the official TED-HRLR split)"
-    assert result["text"] == name and name in page.splitlines()[0]
+    assert "pt_to_en from text (not the official" in page.splitlines()[0]
     assert result["provenance"]["versions"]["reprt"] == reprt.__version__
-    assert set(result["seconds"]) == {"teacher_forced", "prefix", "translation"}
 
 
 def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, capsys):
@@ -563,6 +448,8 @@ def average(tmp_path):
 @pytest.mark.parametrize("ahead", [False, True])
 def test_the_audit_of_a_users_model(average, ahead, capsys):
     file, module = average(ahead)
+    assert main(["audit", str(file), "--source-vocab", "20"]) == 2
+    assert "Average" in told(capsys)  # its class is not known
     command = ["audit", str(file), "--module", str(module), "--length", "4"]
     assert main([*command, "--source-vocab", "20"]) == int(ahead)
     verdict = capsys.readouterr().out.splitlines()[0]
@@ -572,22 +459,7 @@ def test_the_audit_of_a_users_model(average, ahead, capsys):
     assert "Expected `source_vocab_size`" in told(capsys)
 
 
-def test_an_audit_without_the_models_classes_has_no_verdict(average, capsys):
-    file, _ = average(True)
-    assert main(["audit", str(file), "--source-vocab", "20"]) == 2
-    assert "Average" in told(capsys)
-
-
-WAYS_OUT = [
-    None,
-    "raise KeyError('x')",
-    "def f(:",
-    "1 / 0",
-    "import sys; sys.exit(0)",
-    "raise SystemExit",
-    "quit(1)",
-    "assert False, 'one line\\nand another'",
-]
+WAYS_OUT = [None, "def f(:", "quit(0)", "assert False, 'one line\\nand another'"]
 
 
 @pytest.mark.parametrize("content", WAYS_OUT)
@@ -602,34 +474,7 @@ def test_an_audit_whose_module_fails_has_no_verdict(average, tmp_path, content, 
     assert "other.py" in told(capsys)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "import sys; sys.exit(0)",
-        "raise MemoryError",
-        "raise BaseException('no error\\nof the usual kind')",
-    ],
-)
-def test_an_audit_of_a_model_that_ends_the_process_has_no_verdict(
-    average, content, capsys
-):
-    file, module = average(False)
-    text = module.read_text().replace("states =", f"{content}; states =", 1)
-    module.write_text(text)
-    command = ["audit", str(file), "--source-vocab", "20", "--module", str(module)]
-    assert main(command) == 2
-    assert "average" in told(capsys)
-
-
-def scrambled(content):
-    middle = len(content) // 2
-    turned = bytes(byte ^ 255 for byte in content[middle - 500 : middle])
-    return content[: middle - 500] + turned + content[middle:]
-
-
-@pytest.mark.parametrize(
-    "damage", [scrambled, lambda content: content[:1000], lambda _: b"", None]
-)
+@pytest.mark.parametrize("damage", [lambda content: content[:1000], None])
 def test_an_audit_of_what_is_no_model_has_no_verdict(average, damage, capsys):
     file, module = average(False)
     if damage:
@@ -638,12 +483,6 @@ def test_an_audit_of_what_is_no_model_has_no_verdict(average, damage, capsys):
         file.unlink()
     assert main(["audit", str(file), "--module", str(module)]) == 2
     assert "average.keras" in told(capsys)
-
-
-@pytest.mark.parametrize("arguments", [[], ["train"], ["predict"], ["train", "a", "b"]])
-def test_a_wrong_usage_is_one_line_and_status_2(arguments, capsys):
-    assert main(arguments) == 2
-    told(capsys)
 
 
 COMMANDS = "attention audit evaluate export freeze page schema train translate".split()
@@ -668,10 +507,7 @@ def test_help_and_mistakes_load_nothing_of_the_package():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize(
-    "arguments, start",
-    [("--version", f"reprt, version {reprt.__version__}"), ("--help", "Usage: reprt")],
-)
-def test_the_package_is_the_command(arguments, start):
-    command = [sys.executable, "-m", "reprt", arguments]
-    assert subprocess.check_output(command, text=True).startswith(start)
+def test_the_package_is_the_command():
+    command = [sys.executable, "-m", "reprt", "--version"]
+    told = subprocess.check_output(command, text=True)
+    assert told == f"reprt, version {reprt.__version__}\n"

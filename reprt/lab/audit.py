@@ -8,26 +8,20 @@ from reprt.analysis.lookahead import Audit, audit
 from reprt.models.saving import load_model
 
 
-def audit_file(
-    path: Path, modules: Sequence[Path], *arguments, **options
-) -> Audit:
-    """Audits a model.
+def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
+    """Audits a `.keras` file or the model of a run folder.
 
     Args:
-        path: a run folder, or a `.keras` file.
+        path: the file or folder.
         modules: Python files that register the model's own classes with Keras.
-        *arguments, **options: of `reprt.analysis.audit`.
-
-    Raises:
-        ValueError: if a module or the model cannot be loaded or called.
+        **options: of `reprt.analysis.audit`.
     """
     for module in modules:
         try:
             runpy.run_path(str(module))
-        except (Exception, SystemExit) as error:  # it is someone else's code
+        except (Exception, SystemExit) as error:  # whose status would be a verdict
             message = " ".join(str(error).split())
             raise ValueError(
                 f"The module {module} failed: {type(error).__name__}: {message}"
             ) from error
-    model = load_model(path / "model.keras" if path.is_dir() else path)
-    return audit(model, *arguments, **options)
+    return audit(load_model(path / "model.keras" if path.is_dir() else path), **options)

@@ -1,27 +1,28 @@
 """Measures the model of a run folder, and keeps the result there."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from reprt.data.corpora.corpus import Corpus
+from reprt.data.search import find
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages.evaluation import evaluation_table
+from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
-from reprt.lab.texts import text_of_run
+from reprt.lab.records import RunFolderError
 from reprt.progress import Progress
 
 
 def evaluate_run(
-    path: Path, split: str, source: str | None = None, search: dict | None = None
+    path: Path, split: str, source: str | None, search: Mapping[str, Any]
 ) -> str:
-    """Measures the model of a run folder and keeps the result there.
+    """Returns the measures of a run's model as a table, and writes them to its folder.
 
     Args:
         path: the run's folder.
         split: `"dev"` or `"test"`.
         source: where its text is now; None for where the run found it.
         search: arguments of `reprt.Translator.load`.
-
-    Returns:
-        A table, as it is written to `evaluation-SPLIT.md`.
 
     Raises:
         RunFolderError: if the run has no model, or the text is not the run's.
@@ -30,25 +31,21 @@ def evaluate_run(
     from reprt.data.encoding import EncodedSplit
     from reprt.decoding.translator import Translator
 
-    folder, progress, search = RunFolder(path), Progress(), search or {}
-    run = folder.settings()
-    translator = Translator.load(path, **search)
+    folder = RunFolder(path)
+    run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)
-    sentences = getattr(corpus, split)
-    longest = run.text.max_tokens
-    encoded = EncodedSplit(
-        [row[:longest] for row in translator.source_tokenizer.encode(sentences.source)],
-        [
-            row[: longest + 1]
-            for row in translator.target_tokenizer.encode(sentences.target)
-        ],
-    )
+    sentences, longest = getattr(corpus, split), run.text.max_tokens
+    sources = translator.source_tokenizer.encode(sentences.source)
+    targets = translator.target_tokenizer.encode(sentences.target)
     found = evaluate(
         translator,
-        encoded,
+        EncodedSplit(
+            [row[:longest] for row in sources],
+            [row[: longest + 1] for row in targets],
+        ),
         sentences.target,
         run.evaluation_size,
-        progress.show,
+        Progress().show,
         corpus.target_language,
     )
     result = {
@@ -67,3 +64,54 @@ def evaluate_run(
     table = evaluation_table(result)
     folder.write_evaluation(split, result, table)
     return table
+
+
+def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
+    """Returns the text that a run was begun on, from where it is now."""
+    settings, manifest = folder.settings().text, folder.manifest()
+    corpus = find(source or settings.source, settings.pair)
+    if corpus.digest() != manifest.text_sha256:
+        raise RunFolderError(
+            f"Expected the text of the run, {manifest.text} with sha256 "
+            f"{manifest.text_sha256[:16]}. Received: {corpus.name} from "
+            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
+        )
+    return corpus
+
+
+def evaluation_table(result: Mapping[str, Any]) -> str:
+    """Returns what was measured as a page."""
+    search, seconds, scores = result["search"], result["seconds"], result["scores"]
+    forced, prefix = result["teacher_forced"], result["prefix"]
+    how = "greedy search"
+    if search["beam_size"] > 1:
+        how = (
+            f"beam search, {search['beam_size']} hypotheses, length penalty "
+            f"{search['length_penalty']}"
+        )
+    if search["dtype"] != "float32":
+        how += f", {search['dtype']}"
+    worth = prefix["per_token"] - forced["per_token"]
+    times = [f"{seconds[name]:.1f}" for name in ("teacher_forced", "prefix")]
+    of_search = [f"{seconds['translation']:.1f}", *[""] * len(scores)]
+    names = [f"{score['metric']}, {score['form']}" for score in scores]
+    rows = [
+        ["teacher-forced loss, nats per token", f"{forced['per_token']:.4f}", times[0]],
+        ["the same as Keras reports it", f"{forced['mean_of_batches']:.4f}", ""],
+        [
+            "prefix loss, nats per token: given only the tokens before",
+            f"{prefix['per_token']:.4f}",
+            times[1],
+        ],
+        ["prefix − teacher-forced: what looking ahead is worth", f"{worth:+.4f}", ""],
+    ]
+    for name, score, time in zip(names, scores, of_search):
+        rows.append([f"{name}, {how}", f"{score['value']:.2f}", time])
+    title = (
+        f"{result['run']} on the {result['split']} split of the "
+        f"{plain(result['text'])}: {result['sentences']:,} sentences, "
+        f"{forced['tokens']:,} tokens."
+    )
+    table = markdown(["measure", "value", "seconds"], rows)
+    signed = [f"- {name}: `{each['signature']}`" for name, each in zip(names, scores)]
+    return "\n".join([title, "", table, "", *signed])

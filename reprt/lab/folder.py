@@ -1,7 +1,9 @@
 """The folder of one run: what was asked, on what, with what, and what came out."""
 
 import contextlib
+import csv
 import dataclasses
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,21 +15,13 @@ from reprt.data.encoding import EncodedCorpus
 from reprt.files import (
     file_lock,
     is_unfinished,
+    read_text,
     whole_file,
     whole_folder,
     write_text,
 )
 from reprt.lab.provenance import provenance
-from reprt.lab.records import (
-    Epoch,
-    Manifest,
-    Metrics,
-    Record,
-    RunFolderError,
-    SentencePairs,
-    log_text,
-    read_log,
-)
+from reprt.lab.records import Epoch, Manifest, Metrics, Record, RunFolderError
 from reprt.reading import read_json
 from reprt.training.settings import TABLES, RunSettings, settings_of
 
@@ -70,16 +64,10 @@ class RunFolder:
 
     @contextlib.contextmanager
     def claimed(self):
-        """Keeps the run to this process while the context lasts.
-
-        Yields:
-            False while another process works on the run, else True.
-        """
-        if not self.writable:
-            yield True
-            return
+        """Keeps the run to this process; False while another works on it."""
         lock = self.path.with_name(f".{self.path.name}.lock")
-        with file_lock(lock, wait=False) as mine:
+        free = contextlib.nullcontext(True)
+        with file_lock(lock, wait=False) if self.writable else free as mine:
             yield mine
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
@@ -99,12 +87,14 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             unknown=text.unknown,
-            sentence_pairs=SentencePairs(
-                train=len(text.train), dev=len(text.dev), test=len(text.test)
-            ),
+            sentence_pairs={
+                split: len(getattr(text, split)) for split in ("train", "dev", "test")
+            },
         )
         if (self.path / "config.toml").exists():
             self._check_same(settings, manifest)
+            if self.metrics() is None:  # some settings may change when a run goes on
+                self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
             raise RunFolderError(
                 f"Expected {self.path} to be empty or a run folder. Received a folder "
@@ -135,12 +125,12 @@ class RunFolder:
         self._write("config.toml", tomli_w.dumps(settings.as_table()))
 
     def _check_same(self, settings: RunSettings, manifest: Manifest):
-        saved, there = self.settings().identity, self.manifest()
-        asked = settings.identity
+        there = self.manifest()
+        saved, asked = map(_values, (self.settings(), settings))
         told = [
-            f"{name}: {_value(saved, name)!r} there, {_value(asked, name)!r} asked for"
-            for name in _names(saved, asked)
-            if _value(saved, name) != _value(asked, name)
+            f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
+            for name in sorted({*saved, *asked})
+            if saved.get(name) != asked.get(name)
         ]
         if there.hashes != manifest.hashes:
             told.append(f"text or vocabularies: {there.text} there")
@@ -153,13 +143,7 @@ class RunFolder:
     def add_start(
         self, devices: Sequence[str], accelerators: Sequence[str], looks_ahead: bool
     ):
-        """Notes in the manifest that the run begins, or goes on, here and now.
-
-        Args:
-            devices: one for each replica.
-            accelerators: the names of the GPUs among them.
-            looks_ahead: what the model says of itself.
-        """
+        """Notes in the manifest that the run begins, or goes on, here and now."""
         if not self.writable:
             return
         manifest = self.manifest()
@@ -168,29 +152,36 @@ class RunFolder:
         self._write_json("manifest.json", manifest.changed(**changed).as_table())
 
     def manifest(self) -> Manifest:
-        """Returns on what the run was made; a `RunFolderError` says what is wrong."""
-        return self._read(Manifest, read_json, "manifest.json")
+        """Returns on what the run was made."""
+        return self._read(Manifest, "manifest.json")
 
     def settings(self) -> RunSettings:
-        """Returns what was asked for; a `RunFolderError` says what is wrong."""
-        try:
-            return settings_of(self.path)
-        except (OSError, ValueError) as error:
-            raise RunFolderError(str(error)) from error
+        """Returns what was asked for."""
+        return settings_of(self.path)
 
     def write_log(self, rows: Sequence[Mapping[str, Any]]):
         """Writes one row an epoch."""
-        self._write("log.csv", log_text(rows))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, rows[0] if rows else (), lineterminator="\n")
+        if rows:
+            writer.writeheader()
+        writer.writerows(rows)
+        self._write("log.csv", text.getvalue())
 
     def log(self) -> list[Epoch]:
         """Returns the rows of the finished epochs."""
-        return read_log(self.path / "log.csv")
+        path = self.path / "log.csv"
+        rows = csv.DictReader(io.StringIO(read_text(path) if path.exists() else ""))
+        try:
+            return [{n: float(cell) for n, cell in row.items() if cell} for row in rows]
+        except (TypeError, ValueError) as error:
+            raise RunFolderError(f"line {rows.line_num} of {path}: {error}.") from error
 
     def metrics(self) -> Metrics | None:
         """Returns the results, or None if the run has not finished."""
         if not (self.path / "metrics.json").exists():
             return None
-        return self._read(Metrics, read_json, "metrics.json")
+        return self._read(Metrics, "metrics.json")
 
     def write_metrics(self, metrics: Metrics):
         """Writes the results; from then on the run counts as finished."""
@@ -216,12 +207,8 @@ class RunFolder:
         self._write_json(f"evaluation-{split}.json", result)
         self._write(f"evaluation-{split}.md", table + "\n")
 
-    def _read(self, kind, read, name):
-        path = self.path / name
-        try:
-            return kind.read(read(path), str(path))
-        except (OSError, ValueError) as error:
-            raise RunFolderError(str(error)) from error
+    def _read(self, kind, name):
+        return kind.read(read_json(self.path / name), str(self.path / name))
 
     def _write_json(self, name, content):
         self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
@@ -231,18 +218,11 @@ class RunFolder:
             write_text(self.path / name, text)
 
 
-def _names(*runs: RunSettings) -> list[str]:
-    """Every setting of some runs, such as `training.seed`."""
-    return sorted(
-        {
-            f"{table}.{name}"
-            for run in runs
-            for table in ("model", *TABLES)
-            for name in type(getattr(run, table)).model_fields
-        }
-    )
-
-
-def _value(run: RunSettings, name: str):
-    table, key = name.split(".")
-    return getattr(getattr(run, table), key, None)
+def _values(run: RunSettings) -> dict[str, Any]:
+    """Every setting that decides a run, such as `training.seed`, by name."""
+    run = run.identity
+    return {
+        f"{table}.{name}": value
+        for table in ("model", *TABLES)
+        for name, value in getattr(run, table)
+    }

@@ -10,7 +10,7 @@ from pathlib import Path
 import tomli_w
 
 from reprt.files import write_text
-from reprt.lab.pages import PAGES, SETTINGS, write_page
+from reprt.lab.pages import ON_TEXTS, SETTINGS, write_page
 from reprt.lab.plan import make_plan
 from reprt.lab.processes import in_own_process
 from reprt.lab.recipe import Recipe
@@ -41,14 +41,19 @@ def run_job(
         The path of the page; of the folder, if there is none.
 
     Raises:
-        ArithmeticError: if a model's loss is not finite, once the others are trained;
-            it names all such models.
-        ConnectionError: if this is one of several workers, and another was lost.
+        ArithmeticError: if a model's loss is not finite, once the others are trained.
         ValueError: for a text that is missing, or a folder that holds other runs.
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()
-    with _together():
+    together: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if several_workers():
+        # They join before all else that TensorFlow does.
+        from reprt.training import tensorflow_backend
+
+        tensorflow_backend.mirrored_strategy()
+        together = tensorflow_backend.together()
+    with together:
         work = find_runs(recipe, only, out, progress)
         recipe = work[-1].recipe
         large = len(work) > 1 or bool(recipe.trials.seeds)
@@ -74,36 +79,16 @@ def run_job(
     return page
 
 
-@contextlib.contextmanager
-def _together():
-    """Joins the other workers that train the same runs, if there are any."""
-    if not several_workers():
-        yield
-        return
-    # Before all else that TensorFlow does.
-    from reprt.training.tensorflow_backend import mirrored_strategy, together
-
-    mirrored_strategy()
-    with together():
-        yield
-
-
 def write_pages(recipe: Recipe, folder: Path) -> Path:
-    """Writes what a recipe says of its page, and the page on the runs there are.
+    """Writes what a recipe says of its page, and the page on the runs on a text.
 
-    Args:
-        recipe: the recipe.
-        folder: that of the runs on a text. A page on several texts goes into the folder
-            above it.
-
-    Returns:
-        The path of the page; the folder, if there is no run yet or another worker
-        writes the page.
+    A page on several texts goes into the folder above. Returns the path of the page;
+    the folder, if there is no run yet or another worker writes the page.
     """
     if not is_chief() or not any(folder.glob("*/config.toml")):
         return folder
     page = recipe.page.changed(name=recipe.page_name)
-    if PAGES[recipe.page_name].several_texts:
+    if recipe.page_name in ON_TEXTS:
         folder = folder.parent
     write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
     return write_page(folder)

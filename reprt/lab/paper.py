@@ -6,19 +6,12 @@ from collections.abc import Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A cell group of Table 1.
+    """A cell group of Table 1, by the names that pages give to our own numbers."""
 
-    Attributes:
-        epochs: epochs finished within 12 hours, at most 10.
-        train_loss: training loss of the last one.
-        val_loss: validation loss after the last one.
-        seconds: mean time of an epoch, on two A100 GPUs.
-    """
-
-    epochs: int
-    train_loss: float
-    val_loss: float
-    seconds: float
+    epochs: int  # finished within 12 hours, at most 10
+    train_loss: float  # of the last one
+    val_loss: float  # after the last one
+    seconds_an_epoch: float  # the mean, on two A100 GPUs
 
 
 # What pages call its two models.

@@ -17,18 +17,11 @@ def in_own_process(function: Callable, *arguments):
 
     TensorFlow keeps graphs of every model that a process has trained. Ctrl-C and
     SIGTERM ask the process to end, and the caller waits until it has saved its work.
-    The end of the caller ends it, too.
-
-    Args:
-        function: of a module; what it takes and returns can be pickled.
-        *arguments: the function's.
-
-    Returns:
-        What the function returned.
+    The end of the caller ends it, too. What the function takes, returns and raises is
+    pickled.
 
     Raises:
-        ChildProcessError: if the process was lost, perhaps because memory ran out.
-        Exception: whatever the function raised.
+        ChildProcessError: if the process was lost.
     """
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -13,15 +14,7 @@ from pathlib import Path
 from reprt import __version__
 from reprt.lab.records import Start
 
-PACKAGES = (
-    "keras",
-    "tensorflow",
-    "tensorflow-text",
-    "sentencepiece",
-    "jax",
-    "numpy",
-    "sacrebleu",
-)
+PACKAGES = "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
 
 
 def command() -> str:
@@ -50,10 +43,7 @@ def provenance(
         hardware=", ".join([_hardware(), *accelerators]),
         backend=keras.backend.backend(),
         python=platform.python_version(),
-        versions={
-            "reprt": __version__,
-            **{name: _version(name) for name in PACKAGES},
-        },
+        versions={"reprt": __version__} | {each: _version(each) for each in PACKAGES},
         devices=list(devices),
     )
 
@@ -68,31 +58,23 @@ def _version(package):
 def _commit():
     """The commit of the code that runs, with a + if it has been changed since."""
     here = Path(__file__)
-    git = ["git", "-C", str(here.parent)]
+
+    def git(*arguments):
+        command = ["git", "-C", str(here.parent), *arguments]
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True)
+
     try:
         # A package installed within someone's checkout is none of its files.
-        subprocess.check_output(
-            [*git, "ls-files", "--error-unmatch", here.name], stderr=subprocess.DEVNULL
-        )
-        commit = subprocess.check_output(
-            [*git, "rev-parse", "--short=12", "HEAD"], stderr=subprocess.DEVNULL
-        )
-        changed = subprocess.check_output(
-            [*git, "status", "--porcelain", "--untracked-files=no"],
-            stderr=subprocess.DEVNULL,
-        )
+        git("ls-files", "--error-unmatch", here.name)
+        commit = git("rev-parse", "--short=12", "HEAD").strip()
+        return commit + "+" * bool(git("status", "--porcelain", "--untracked-files=no"))
     except (OSError, subprocess.CalledProcessError):
         return None
-    return commit.decode().strip() + ("+" if changed else "")
 
 
 def _hardware():
-    model = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
+    described = Path("/proc/cpuinfo")
+    text = described.read_text() if described.exists() else ""
+    named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
+    model = named[1] if named else platform.processor() or platform.machine()
     return f"{model}, {os.cpu_count()} cores"

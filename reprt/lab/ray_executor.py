@@ -1,9 +1,7 @@
 """Many runs at once, one a device, on this machine or on many: Ray hands them out.
 
-Ray gives each run its own device, on one machine or a hundred. It restarts a run whose
-process or machine is lost. It runs by itself, within Slurm or in a cloud, and needs no
-administrator. Runs share only the folder of the results, which has to be the same on
-all machines.
+Ray gives each run its own device, and restarts a run whose process or machine is lost.
+Runs share only the folder of the results, which has to be the same on all machines.
 """
 
 import dataclasses
@@ -51,13 +49,8 @@ def run_on_ray(
             part of, `"here"` to start one here for this job.
         cpus: cores of each run. A run has a GPU too, if there are any.
 
-    Returns:
-        The path of the page.
-
     Raises:
-        ImportError: without Ray.
         RunsFailed: if runs failed, once the others have ended.
-        ValueError: where TF_CONFIG names several workers, or as `run_job`.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
     if several_workers():
@@ -70,16 +63,21 @@ def run_on_ray(
         dataclasses.replace(each, folder=each.folder.resolve())
         for each in find_runs(recipe, only, out, progress)
     ]
+    environment = {
+        name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
+    }
+    # TensorFlow would take all cores for each run.
+    environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
     usual = signal.getsignal(signal.SIGTERM)
     ray.init(
         address="local" if address == HERE else address,
-        runtime_env={"env_vars": _environment(cpus)},
+        runtime_env={"env_vars": environment},
         include_dashboard=False if address == HERE else None,
         logging_level=logging.WARNING,
     )
     signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
     try:
-        gpus = _gpus(ray, cpus)
+        gpus = 1 if ray.cluster_resources().get("GPU") else 0
         # Each task has a process of its own, whose memory goes with it. The plan has
         # one too: its models hold on to a device.
         remote = ray.remote(
@@ -99,35 +97,11 @@ def run_on_ray(
     if failed:
         raise RunsFailed(
             f"These runs failed: {'; '.join(failed)}. The same command tries them "
-            "again, and leaves alone what has finished."
+            "again, and keeps what has finished."
         )
     for each in work:
         page = write_pages(each.recipe, each.folder)
     return page
-
-
-def _environment(cpus) -> dict[str, str]:
-    """What workers are to know of this process's settings."""
-    environment = {
-        name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
-    }
-    # TensorFlow would take all cores for each run.
-    environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
-    return environment
-
-
-def _gpus(ray, cpus) -> int:
-    """How many GPUs each run takes; some machine must have room for a run."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    gpus = 1 if any(node.get("GPU") for node in nodes) else 0
-    if not any(
-        node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes
-    ):
-        raise ValueError(
-            f"Expected a machine with {cpus} cores"
-            f"{' and a GPU' if gpus else ''} for a run. Received: {nodes}."
-        )
-    return gpus
 
 
 def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings):

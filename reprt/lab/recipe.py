@@ -37,8 +37,6 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 
 # The tables that every model may change.
 OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
-# Fields of a recipe that its file does not have.
-NOT_IN_FILES = ("name", "overrides", "by_hand")
 FAMILIES = (TransformerConfig, DecoderOnlyConfig, RecurrentConfig)
 
 
@@ -47,9 +45,8 @@ def _keys_of(kind: Any) -> Any:
     schema = pydantic.TypeAdapter(kind).json_schema()
     members = [schema, *schema.get("$defs", {}).values()]
     keys = {n: key for each in members for n, key in each.get("properties", {}).items()}
-    keys = {
-        n: {k: v for k, v in key.items() if k != "const"} for n, key in keys.items()
-    }
+    for key in keys.values():
+        key.pop("const", None)
     of_table = {"type": "object", "properties": keys, "additionalProperties": False}
     return Annotated[dict[str, Any], pydantic.WithJsonSchema(of_table)]
 
@@ -127,19 +124,10 @@ class PageSettings(Settings):
     models: dict[str, Look] = {}
     """How the page shows each model."""
 
-    def look(self, model: str) -> Look:
-        return self.models.get(model, Look())
 
+class RecipeFile(OwnTables):
+    """What a recipe's file holds."""
 
-class Recipe(OwnTables):
-    """What a recipe's file holds.
-
-    Of a key that stands at several places the last counts: the recipe's table, the
-    model's, the trial's, and what was set by hand.
-    """
-
-    name: str
-    """The file's name without its ending."""
     text: TextSettings = TextSettings()
     vocabulary: Vocabulary = WordPieceSettings()
     model: dict[str, Any] = {}
@@ -149,6 +137,17 @@ class Recipe(OwnTables):
     page: PageSettings = PageSettings()
     fallback: str | None = None
     """The recipe that is run instead where TED is wanted and not there."""
+
+
+class Recipe(RecipeFile):
+    """A recipe's file, and what was set by hand.
+
+    Of a key that stands at several places the last counts: the recipe's table, the
+    model's, the trial's, and what was set by hand.
+    """
+
+    name: str
+    """The file's name without its ending."""
     overrides: list[str] = []
     """What `--set` says."""
     by_hand: dict[str, dict[str, Any]] = {}
@@ -177,7 +176,7 @@ class Recipe(OwnTables):
     def runs(
         self, only: Sequence[str] = (), pair: str | None = None
     ) -> list[RunSettings]:
-        """Returns the settings of the recipe's runs on one pair.
+        """Returns the settings of the recipe's runs on one pair, or on the first.
 
         There is one for each model, or, with `[trials]`, one for each model, schedule
         and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
@@ -186,10 +185,7 @@ class Recipe(OwnTables):
         Args:
             only: names of the runs to keep, or their beginnings up to a dot: `repe`
                 keeps `repe.text.0`. Empty for all.
-            pair: the pair; None for the first.
-
-        Raises:
-            ValueError: for settings that contradict one another, or an unknown run.
+            pair: the pair.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
         seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [{}]
@@ -199,26 +195,17 @@ class Recipe(OwnTables):
             seeds, schedules.items(), self.models.items()
         ):
             trial = {"schedule": rates, "training": seed}
+            own = {**dict(model), "model": model.model_extra or {}}
+            layers = dict(self), own, trial, self.by_hand  # the last counts
             tables = {
-                table: {
-                    **getattr(self, table),
-                    **getattr(model, table),
-                    **trial.get(table, {}),
-                    **self.by_hand.get(table, {}),
-                }
-                for table in OWN_TABLES
+                table: {k: v for each in layers for k, v in each.get(table, {}).items()}
+                for table in (*OWN_TABLES, "model")
             }
+            parts = filter(None, (name, schedule, *map(str, seed.values())))
             run = RunSettings.read(
                 {
-                    "name": ".".join(
-                        filter(None, (name, schedule, *map(str, seed.values())))
-                    ),
+                    "name": ".".join(parts),
                     "preset": model.preset,
-                    "model": {
-                        **self.model,
-                        **(model.model_extra or {}),
-                        **self.by_hand.get("model", {}),
-                    },
                     "text": text,
                     "vocabulary": self.vocabulary,
                     **tables,
@@ -248,13 +235,7 @@ def named(runs, beginnings):
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """Returns the files of the recipes that travel with the package, by their names.
-
-    Example:
-
-    >>> "pt_to_en" in shipped_recipes()
-    True
-    """
+    """Returns the files of the recipes that travel with the package, by their names."""
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
@@ -267,15 +248,13 @@ def load_recipe(
     """Reads a recipe.
 
     Args:
-        path: the name of a recipe of the package, or a TOML file. A file comes before a
-            name.
+        path: a TOML file, or the name of a recipe of the package.
         overrides: settings over those of the file, such as `"training.epochs=2"`.
         pairs: pairs of languages instead of those of the file; empty for these.
         source: where the text comes from instead; None for what the file says.
 
     Raises:
-        ValueError: for an unknown name, a file that is missing or not TOML, a key or
-            value that is not allowed, or an override that is not of the form KEY=VALUE.
+        ValueError: in one line, for any mistake in these.
 
     Example:
 
@@ -295,24 +274,13 @@ def load_recipe(
     for override in overrides:
         (table, *_), _ = keys = _key_and_value(override)
         _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
-    for each in NOT_IN_FILES:
-        if each in tables:
-            raise ValueError(f"{path}: Unknown key {each!r}.")
-    recipe = Recipe.read(
-        {
-            **tables,
-            "name": path.stem,
-            "overrides": [*overrides],
-            "by_hand": by_hand,
-        },
-        str(path),
-    )
-    text, trials = recipe.text, recipe.trials
+    said = dict(RecipeFile.read(tables, str(path)))
     if source:
-        text = text.changed(source=source)
+        said["text"] = said["text"].changed(source=source)
     if pairs:
-        trials = trials.changed(pairs=list(pairs))
-    recipe = recipe.model_copy(update={"text": text, "trials": trials})
+        said["trials"] = said["trials"].changed(pairs=list(pairs))
+    made = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
+    recipe = Recipe.read(said | made, str(path))
     recipe.runs()  # a mistake anywhere in the file is reported before any work is done
     return recipe
 
@@ -341,10 +309,7 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
 
 def schema_text() -> str:
     """Returns the JSON schema of recipes, by which editors complete their keys."""
-    schema = Recipe.model_json_schema()
-    for own in NOT_IN_FILES:
-        del schema["properties"][own]
-        schema["required"] = [each for each in schema["required"] if each != own]
+    schema = RecipeFile.model_json_schema()
     fields = {
         name: field
         for family in FAMILIES

@@ -1,10 +1,7 @@
 """What a run leaves behind, typed: where it was made, its epochs, its results."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pydantic
 
@@ -24,20 +21,13 @@ class Start(Settings):
 
     time: str
     command: str
-    commit: str | None
+    commit: str | None = None
+    """None where the package is no checkout."""
     hardware: str
     backend: str = "tensorflow"
     python: str
     versions: dict[str, str | None]
     devices: list[str] = []
-
-
-class SentencePairs(Settings):
-    """How many a text has."""
-
-    train: int
-    dev: int
-    test: int
 
 
 class Manifest(Settings):
@@ -49,7 +39,8 @@ class Manifest(Settings):
     target_vocabulary_sha256: str
     origin: str | None = None
     official_text: bool
-    sentence_pairs: SentencePairs
+    sentence_pairs: dict[str, int]
+    """How many there are, by split."""
     unknown: dict[str, dict[str, float]] | None = None
     """The share of unknown pieces by split and side."""
     looks_ahead: bool = False
@@ -59,11 +50,8 @@ class Manifest(Settings):
     @property
     def hashes(self) -> tuple[str, str, str]:
         """Of the text and of both vocabularies."""
-        return (
-            self.text_sha256,
-            self.source_vocabulary_sha256,
-            self.target_vocabulary_sha256,
-        )
+        vocabularies = self.source_vocabulary_sha256, self.target_vocabulary_sha256
+        return self.text_sha256, *vocabularies
 
 
 class Score(Settings):
@@ -117,12 +105,7 @@ class Record(Settings):
 
 
 def read_records(path: Path) -> list[Record]:
-    """Reads a frozen experiment: one JSON object a line, a line for each run.
-
-    Raises:
-        OSError: if the file cannot be read.
-        ValueError: if a line is damaged, naming it.
-    """
+    """Reads a frozen experiment; a `ValueError` names a damaged line."""
     records = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
@@ -133,34 +116,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def as_lines(records: Iterable[Record]) -> str:
-    """Returns what `read_records` reads."""
+    """Returns a frozen experiment: one JSON object a line, a line for each run."""
     return "".join(
         f"{record.model_dump_json(exclude_none=True)}\n" for record in records
     )
-
-
-def read_log(path: Path) -> list[Epoch]:
-    """Returns the rows of the finished epochs; none if there is no file.
-
-    Raises:
-        ValueError: for other than numbers, naming the line.
-    """
-    if not path.exists():
-        return []
-    rows = csv.DictReader(io.StringIO(read_text(path)))
-    try:
-        return [
-            {name: float(cell) for name, cell in row.items() if cell} for row in rows
-        ]
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"line {rows.line_num} of {path}: {error}.") from error
-
-
-def log_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Returns what `read_log` reads."""
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return text.getvalue()

@@ -24,8 +24,6 @@ def train_runs(
 ) -> list[ArithmeticError]:
     """Trains runs side by side, and writes their page as they go.
 
-    A page that cannot be written stops no training: a message says why.
-
     Args:
         work: the runs and their text.
         write_page: called whenever an epoch has ended.
@@ -49,10 +47,14 @@ def train_runs(
         mine = {}
         for run in work.runs:
             folder = RunFolder(work.folder / run.name, is_chief(), command)
-            if _claimed(folder, claims, progress):
+            if claims.enter_context(folder.claimed()):
                 mine[folder] = run
+            elif several_workers():
+                raise RunFolderError(f"Another process works on {folder.path}.")
+            else:
+                progress.say(f"{run.name}: another process works on it")
 
-        def after_epoch():
+        def after_epoch():  # a page that cannot be written stops no training
             try:
                 write_page()
             except (ValueError, OSError) as error:
@@ -83,21 +85,8 @@ def _on_unknown_pieces(text, vocabulary: str):
                 )
 
 
-def _claimed(folder, claims, progress):
-    """Whether the run is left to this process."""
-    mine = claims.enter_context(folder.claimed())
-    if not mine:
-        if several_workers():
-            raise RunFolderError(f"Another process works on {folder.path}.")
-        progress.say(f"{folder.path.name}: another process works on it")
-    return mine
-
-
 def _train(runs, text, progress, after_epoch):
-    """Trains runs, by their folders, side by side, and writes what came out.
-
-    Returns why runs did not finish.
-    """
+    """Trains runs, by their folders, and writes what came out."""
     from reprt.training.trainer import Trainer, train_side_by_side
 
     for folder, run in runs.items():
@@ -123,23 +112,20 @@ def _train(runs, text, progress, after_epoch):
             f"the results go to {trainers[0].folder.path.parent}"
         )
     errors = train_side_by_side(trainers, after_epoch)
-    # The process' memory is that of its only training.
-    alone = len(runs) == 1 and unfinished and not several_workers()
+    memory = {}
+    if len(runs) == 1 and unfinished and not several_workers():
+        # The process' memory is that of its only training.
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory["peak_memory_bytes"] = peak
     for trainer in trainers:
         if trainer.finished and trainer.folder.writable:
             try:
-                memory = {"peak_memory_bytes": _peak_memory()} if alone else {}
                 results = memory | _results(trainer, progress)
                 trainer.folder.write_metrics(Metrics.read(results, trainer.name))
             except ArithmeticError as error:
                 errors.append(error)
     return errors
-
-
-def _peak_memory() -> int:
-    """The most bytes that this process has held so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _results(trainer, progress: Progress) -> dict[str, Any]:
@@ -188,6 +174,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         f"BLEU {bleu.value:.1f} on the test split"
     )
     examples = zip(text.corpus.test.source, text.test_words, translations)
+    names = "source", "reference", "translation"
     return metrics | {
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
@@ -197,10 +184,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "test_bleu_signature": bleu.signature,
         "test_scores": [dataclasses.asdict(score) for score in scores],
         "test_seconds": time.monotonic() - begun_search,
-        "examples": [
-            {"source": source, "reference": reference, "translation": translation}
-            for source, reference, translation in list(examples)[:EXAMPLES]
-        ],
+        "examples": [dict(zip(names, each)) for each in list(examples)[:EXAMPLES]],
     }
 
 

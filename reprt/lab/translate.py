@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,19 +22,12 @@ def translate(
 ):
     """Prints translations in order; remarks go to standard error.
 
-    Args:
-        run: the run folder.
-        sentences: the sentences. If there are none, those of the file or of standard
-            input are read.
-        file: a file of sentences, all of which are checked first.
-        n_best: how many translations of each are printed.
-        as_json: whether a line is a JSON object.
-        search: arguments of `reprt.decoding.BeamSearch`.
+    Without sentences, those of the file or of standard input are read.
     """
     typed = not (sentences or file) and sys.stdin.isatty()
     lines: Iterable[str]
     if sentences:
-        lines = map(_in_utf8, sentences)
+        lines = sentences
     elif file:
         lines = Lines.read(file)
     else:
@@ -46,33 +38,21 @@ def translate(
     for number, each in enumerate(found, 1):
         for note in () if as_json else each.notes:
             print(f"reprt: line {number}: {note}", file=sys.stderr)
-        line = _json(each, n_best) if as_json else _line(number, each, n_best)
-        print(line, flush=typed)
+        line = _json if as_json else _line
+        print(line(number, each, n_best), flush=typed)
 
 
 def draw_attention(
     run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
 ):
-    """Draws what the heads attend to; prints the translation and the files.
-
-    Args:
-        run: the run folder.
-        sentence: the source.
-        out: the folder of the files; None for the run's.
-        search: arguments of `reprt.decoding.BeamSearch`.
-    """
-    maps = Translator.load(run, **search).attention(_in_utf8(sentence))
+    """Draws what the heads attend to; prints the translation and the files."""
+    maps = Translator.load(run, **search).attention(sentence)
     folder = out or run
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / "attention.png", folder / "attention.html"
     draw(maps, picture)
     write_page(maps, page)
     print(maps.translation, picture, page, sep="\n")
-
-
-def _in_utf8(argument: str) -> str:
-    """An argument; bytes that are not UTF-8 become a sign that no vocabulary knows."""
-    return os.fsencode(argument).decode("utf-8", errors="replace")
 
 
 def _line(number: int, found: Translation, n_best: int) -> str:
@@ -82,13 +62,7 @@ def _line(number: int, found: Translation, n_best: int) -> str:
     return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
 
 
-def _json(found: Translation, n_best: int) -> str:
-    entry = {
-        "source": found.source,
-        "translation": found.text,
-        "alternatives": [
-            dataclasses.asdict(each) for each in found.alternatives[:n_best]
-        ],
-        "notes": found.notes,
-    }
-    return json.dumps(entry, ensure_ascii=False)
+def _json(number: int, found: Translation, n_best: int) -> str:
+    best = [dataclasses.asdict(each) for each in found.alternatives[:n_best]]
+    entry = {"source": found.source, "translation": found.text, "alternatives": best}
+    return json.dumps(entry | {"notes": found.notes}, ensure_ascii=False)

@@ -316,17 +316,24 @@ class RunSettings(Settings):
 
     @property
     def identity(self) -> "RunSettings":
-        """The settings that change what is computed; names and places do not."""
+        """The settings that change a step's numbers.
+
+        Names and places do not, nor when a run ends or saves and what is reported.
+        """
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
         text = self.text.changed(source="")
-        return self.model_copy(update={"name": "", "schedule": schedule, "text": text})
+        usual = TrainingSettings()
+        training = self.training.changed(**{n: getattr(usual, n) for n in MAY_CHANGE})
+        update = {"schedule": schedule, "text": text, "training": training}
+        return self.model_copy(update={"name": "", **update})
 
     @property
     def departures(self) -> list[str]:
         """The settings that are not those of the preset and of the paper."""
-        here, fields = self.identity, type(self).model_fields
+        here = self.identity.model_copy(update={"training": self.training})
+        fields = type(self).model_fields
         usual = {table: fields[table].default for table in TABLES}
         usual["model"] = PRESETS[self.preset]
         # The paper's m is the width of the model's own embedding.
@@ -349,6 +356,8 @@ TABLES = (
     "schedule",
     "objective",
 )
+# Settings of the training that may change when a run goes on.
+MAY_CHANGE = ("hours", "checkpoint_minutes", "tensorboard", "bleu")
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",

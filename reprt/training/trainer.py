@@ -136,7 +136,8 @@ class Trainer:
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.read(saved) if saved else State()
         self._backend.check_same(
-            f"step {self.state.step}, text {text.digest()}, {settings.identity}"
+            f"step {self.state.step}, text {text.digest()}, {settings.identity}, "
+            f"{settings.training}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.

@@ -70,6 +70,10 @@ def planned(told):
     return {f"{pair} {run}": tuple(cells) for pair, run, *cells in found}
 
 
+def page_of(place):
+    return re.sub(" +", " ", (place / "out" / "table1.md").read_text())
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
 def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
@@ -88,9 +92,10 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
 
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0
-    page = (place / "out" / "table1.md").read_text()
+    page = page_of(place)
     assert "| de_to_en | 66 | 2 | ours*, on de_to_en from text (not the" in page
     folder = next((place / "out").glob("de_to_en*"))
+    assert main(["page", str(folder), "--name", "report"]) == 0
     report = (folder / "report.md").read_text()
     assert "the paper has none on de_to_en" in report
 
@@ -105,7 +110,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
         "de_to_en repe": ("finished", "0"),
     }
     assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
-    page = (place / "out" / "table1.md").read_text()
+    page = page_of(place)
     assert page.count("ours*, on pt_to_en from text") == 1
     assert page.count("not run") >= 13 * 2
 
@@ -130,7 +135,8 @@ def test_the_fallback_is_run_where_no_pair_was_found_or_named(
         return text
 
     monkeypatch.setattr(texts, "find", find)
-    recipe = load_recipe(Path("pt_to_en"), pairs=["az_to_en", "gl_to_en"])
+    asked = ["text.pair=az_to_en", "training.epochs=2"]
+    recipe = load_recipe(Path("pt_to_en"), asked, pairs=["az_to_en", "gl_to_en"])
     if runs is None:
         with pytest.raises(TextUnavailable, match="az_to_en is missing"):
             find_runs(recipe, [], tmp_path, Progress())
@@ -138,52 +144,49 @@ def test_the_fallback_is_run_where_no_pair_was_found_or_named(
     found = find_runs(recipe, [], tmp_path, Progress())
     expected = [load_recipe(Path(name)).models for name in runs]
     assert [each.recipe.models for each in found] == expected
+    for run in (run for each in found for run in each.runs):
+        assert run.training.epochs == 2
+        # The fallback has a pair of its own, whatever was asked for.
+        assert (run.text.pair == "pt_to_en") == (len(missing) == 2)
 
 
-def test_what_is_under_way_is_planned_by_its_own_epochs(
-    place, tmp_path, monkeypatch
+def test_a_text_that_all_pairs_share_is_taken_for_one(tmp_path):
+    pairs = ["az_to_en", "gl_to_en"]
+    recipe = load_recipe(Path("pt_to_en"), pairs=pairs, source="embedded")
+    with pytest.raises(ValueError, match="Expected one pair.*: az_to_en, gl_to_en"):
+        find_runs(recipe, [], tmp_path, Progress())
+
+
+BY_TOKENS = ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
+
+
+@pytest.mark.parametrize("more", [["training.epochs=4"], BY_TOKENS])
+def test_what_is_under_way_is_planned_by_its_own_steps(
+    place, tmp_path, monkeypatch, more
 ):
     monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
     source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
-    recipe = load_recipe(place / "tiny.toml", ["training.epochs=4", *source])
-    work = find_runs(recipe, [], tmp_path, Progress())
-    for run, logged in (("baseline", 1), ("repe", 3)):
-        folder = RunFolder(work[0].folder / run)
-        folder.path.mkdir(parents=True)
-        folder.write_log([row(1, 5.0, 6.0, 30.0)] * logged)
-    plan = make_plan(work)
-    assert planned(plan) == {
-        "pt_to_en baseline": ("1 of 4 epochs", "9"),
-        "pt_to_en repe": ("3 of 4 epochs", "3"),
-    }
-    assert plan.endswith("Together 12 steps.")
-
-
-def test_steps_and_batches_of_tokens_are_planned(place, tmp_path, monkeypatch):
-    monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
-    overrides = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
-    overrides += ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
-    recipe = load_recipe(place / "tiny.toml", overrides)
+    recipe = load_recipe(place / "tiny.toml", [*more, *source])
     work = find_runs(recipe, ["repe"], tmp_path, Progress())
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
     folder.write_log([row(1, 5.0, 6.0, 30.0)])
-    lengths = work[0].encoded(Progress()).train.lengths
-    epoch = BatchPlan(lengths, 40, "tokens").steps
-    assert 5 < epoch < 33
-    found = {"pt_to_en repe": ("1 epochs", f"{50 - epoch}")}
-    assert planned(make_plan(work)) == found
-
-
-def test_without_any_text_the_job_stops(train, capsys):
-    assert train("--pair", "gl_to_en,he_to_pt") == 2
-    assert "cannot be used for gl_to_en" in capsys.readouterr().err
+    expected = "1 of 4 epochs", "9"
+    if more is BY_TOKENS:
+        lengths = work[0].encoded(Progress()).train.lengths
+        epoch = BatchPlan(lengths, 40, "tokens").steps
+        assert 5 < epoch < 33
+        expected = "1 epochs", f"{50 - epoch}"
+    plan = make_plan(work)
+    assert planned(plan) == {"pt_to_en repe": expected}
+    assert plan.endswith(f"Together {expected[1]} steps.")
 
 
 @pytest.mark.parametrize(
     "more, message",
     [
-        (["--pair", "pt_to_en,pt_to_en"], "Expected 'pairs' to differ"),
+        (["--pair", "pt_to_en,pt_to_en"], "Trials: Expected 'pairs' to differ.*']\\.$"),
+        (["--pair", "gl_to_en,he_to_pt"], "cannot be used for gl_to_en"),
         (["--set", "trials.pairs=[3]"], "'trials.pairs.0' in .* a valid string"),
         (["--pair", "pt-to-en"], "Did you mean 'pt_to_en'"),
     ],

@@ -1,3 +1,5 @@
+"""Processes of a job's own, and how they and the command's end."""
+
 import os
 import signal
 import subprocess
@@ -8,18 +10,20 @@ from pathlib import Path
 import called
 import pytest
 
+from reprt import termination
 from reprt.lab.processes import in_own_process
-from reprt.termination import Terminated
 
 # As the console script is: a file that may be loaded again, and does nothing then.
 CALLER = """
 import sys
 sys.path[:0] = {path!r}
 import called
+from reprt import termination
 from reprt.lab.processes import in_own_process
 
 if __name__ == "__main__":
-    in_own_process(called.note_and_wait, {note!r})
+    termination.listen()
+    in_own_process(called.{work}, {note!r})
 """
 
 
@@ -40,7 +44,7 @@ def test_what_a_call_returns_comes_back_and_nothing_else():
 def test_what_a_call_raises_comes_back():
     with pytest.raises(ArithmeticError, match="^no sense$"):
         in_own_process(called.complain, "sense")
-    with pytest.raises(Terminated):
+    with pytest.raises(termination.Terminated):
         in_own_process(called.be_asked_to_end)
 
 
@@ -49,7 +53,7 @@ def test_a_process_that_is_lost_is_an_error_that_says_so():
         in_own_process(called.be_killed)
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -63,12 +67,90 @@ def is_running(process):
         return False
 
 
+@pytest.fixture
+def call(tmp_path):
+    """A function that starts a caller; returns it and its process."""
+
+    def call(work):
+        note, script = tmp_path / "process", tmp_path / "reprt"
+        script.write_text(CALLER.format(path=sys.path, work=work, note=str(note)))
+        command = [sys.executable, script]
+        caller = subprocess.Popen(
+            command, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        until(lambda: note.exists() and note.read_text())
+        return caller, note.read_text()
+
+    return call
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_a_process_ends_with_its_caller(tmp_path, end):
-    note, script = tmp_path / "process", tmp_path / "reprt"
-    script.write_text(CALLER.format(path=sys.path, note=str(note)))
-    caller = subprocess.Popen([sys.executable, script], stderr=subprocess.DEVNULL)
-    until(lambda: note.exists() and note.read_text())
+def test_a_process_ends_with_its_caller(call, end):
+    caller, process = call("note_and_wait")
     caller.send_signal(end)
     caller.wait()
-    until(lambda: not is_running(note.read_text()))
+    until(lambda: not is_running(process))
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["the caller", "all"])
+def test_a_caller_that_is_to_end_waits_for_its_process(tmp_path, call, to_all):
+    caller, process = call("note_and_save")
+    (os.killpg if to_all else os.kill)(caller.pid, signal.SIGTERM)
+    assert caller.wait(60) == 143
+    assert (tmp_path / "process-saved").exists() and not is_running(process)
+
+
+@pytest.fixture
+def listening():
+    """SIGTERM is listened to, and forgotten afterwards."""
+    usual = signal.getsignal(signal.SIGTERM)
+    termination.listen()
+    yield
+    signal.signal(signal.SIGTERM, usual)
+    termination._request.asked = False
+
+
+def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
+    with pytest.raises(termination.Terminated) as ending:
+        with termination.put_off():
+            assert not termination.asked()
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert termination.asked()
+    assert ending.value.code == 143
+    os.kill(os.getpid(), signal.SIGTERM)  # what unwinds is not disturbed
+
+
+def test_a_request_to_end_raises_where_nothing_puts_it_off_and_errors_come_first(
+    listening,
+):
+    with pytest.raises(termination.Terminated):
+        os.kill(os.getpid(), signal.SIGTERM)
+    termination._request.asked = False
+    with pytest.raises(ArithmeticError):
+        with termination.put_off():
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise ArithmeticError
+
+
+def test_a_training_that_is_to_end_saves_its_next_step(
+    trainer, eagerly, listening, monkeypatch
+):
+    from reprt.training.trainer import train_side_by_side
+
+    ours = trainer("run")
+    step = ours._backend.train
+
+    def train(batch):
+        if ours.state.step_in_epoch == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(batch)
+
+    monkeypatch.setattr(ours._backend, "train", train)
+    ours._seconds_per_step = 1e-3  # no reading would be due
+    with pytest.raises(termination.Terminated):
+        train_side_by_side([ours])
+    (file,) = ours.folder.checkpoints.iterdir()
+    assert file.name == "step-00000002.npz"
+    assert "asked to end in epoch 1; saved a checkpoint" in ours._progress.said[-1]
+    again = trainer("run")
+    assert (again.state.epoch, again.state.step_in_epoch) == (0, 2)

@@ -12,6 +12,8 @@ import time
 import pytest
 import tiny_run
 
+from reprt.lab.folder import RunFolder
+
 pytest.importorskip("ray")
 RECIPE = tiny_run.RECIPE + """
 [trials]
@@ -41,13 +43,6 @@ def workers(driver):
         return False
 
     return [p for p, name in names.items() if name.startswith(WORKER) and is_ours(p)]
-
-
-def starts(folder):
-    try:
-        return json.loads((folder / "manifest.json").read_text())["starts"]
-    except OSError:
-        return []
 
 
 @pytest.mark.long
@@ -85,40 +80,31 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
         driver.wait()
     text = log.read_text()
     assert "Together" in text and text.count("finished; ") == 2
-    for run in runs:
-        metrics = json.loads((run / "metrics.json").read_text())
-        assert metrics["epochs"] == EPOCHS
-        for start in starts(run):  # the user's command, and not Ray's
-            assert start["command"] == shlex.join(["reprt", *command[3:]])
+    starts = [RunFolder(run).manifest().starts for run in runs]
+    for start in sum(starts, []):  # the user's command, and not Ray's
+        assert start.command == shlex.join(["reprt", *command[3:]])
+    assert all(RunFolder(run).metrics().epochs == EPOCHS for run in runs)
     # What was killed began again, and not from the beginning.
-    assert max(len(starts(run)) for run in runs) >= 2
+    assert max(map(len, starts)) >= 2
     begun = re.findall(r"from epoch (\d+), step", text)
     assert max(map(int, begun)) > 1
     assert (out / "comparison.md").exists()
 
 
-def test_runs_of_ray_are_no_workers_of_one_run(monkeypatch, tmp_path):
+def test_what_ray_cannot_do_is_told(monkeypatch, tmp_path):
     from reprt.lab.ray_executor import run_on_ray
     from reprt.lab.recipe import load_recipe
 
-    recipe = tmp_path / "tiny.toml"
-    recipe.write_text(tiny_run.RECIPE)
+    (tmp_path / "tiny.toml").write_text(tiny_run.RECIPE)
+    recipe = load_recipe(tmp_path / "tiny.toml")
     task = {"type": "worker", "index": 0}
     workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": task}
     monkeypatch.setenv("TF_CONFIG", json.dumps(workers))
     with pytest.raises(ValueError, match="Expected no TF_CONFIG with --ray"):
-        run_on_ray(load_recipe(recipe))
-
-
-def test_without_ray_it_is_said_how_to_get_it(monkeypatch, tmp_path):
-    from reprt.lab.ray_executor import run_on_ray
-    from reprt.lab.recipe import load_recipe
-
+        run_on_ray(recipe)
     monkeypatch.setitem(sys.modules, "ray", None)
-    recipe = tmp_path / "tiny.toml"
-    recipe.write_text(tiny_run.RECIPE)
     with pytest.raises(ImportError, match=r"pip install '\.\[train,cluster\]'"):
-        run_on_ray(load_recipe(recipe))
+        run_on_ray(recipe)
 
 
 class FakeRay:

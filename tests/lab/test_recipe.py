@@ -8,14 +8,11 @@ import sys
 
 import pytest
 
-from reprt.lab.recipe import Recipe, load_recipe, schema_text
+from reprt.lab.recipe import load_recipe, schema_text
 from reprt.presets import PRESETS, preset
 from reprt.training.settings import (
-    AdamSettings,
     InverseSqrtSettings,
     RunSettings,
-    SentencesSettings,
-    TextSettings,
     TrainingSettings,
     WordPieceSettings,
 )
@@ -71,13 +68,8 @@ def test_every_shipped_recipe_is_short_commented_and_resolves(path):
 def test_the_shipped_comparison_is_the_papers():
     runs = {run.name: run for run in load_recipe(pathlib.Path("pt_to_en")).runs()}
     for name in ("baseline", "repe"):
-        assert runs[name].model == preset(name)
-        assert runs[name].training == TrainingSettings()
-        assert runs[name].text == TextSettings()
-        assert runs[name].vocabulary == WordPieceSettings()
-        assert runs[name].batching == SentencesSettings()
-        assert runs[name].optimizer == AdamSettings()
-        assert not runs[name].departures
+        usual = RunSettings(name=name, preset=name, model=preset(name))
+        assert runs[name] == usual and not runs[name].departures
     assert runs["baseline"].schedule_dim == 128
     assert runs["repe"].schedule_dim == 64
     assert runs["repe-equal-schedule"].departures == ["schedule.dim = 128"]
@@ -105,26 +97,16 @@ def test_a_recipe_resolves_into_settings_that_do_not_change(write):
 def test_a_run_comes_back_from_its_tables(name):
     shared = getattr(PRESETS[name], "shared_embedding", False)
     vocabulary = {"name": "bpe", "shared": True} if shared else {}
-    run = RunSettings.read(
-        {
-            "name": "mine",
-            "preset": name,
-            "model": {},
-            "text": {"max_tokens": 100},
-            "vocabulary": vocabulary,
-        },
-        "mine",
-    )
+    tables = {"model": {}, "text": {"max_tokens": 100}, "vocabulary": vocabulary}
+    run = RunSettings.read({"name": "mine", "preset": name, **tables}, "mine")
     assert run.model == PRESETS[name]
     assert RunSettings.read(run.as_table(), "config.toml") == run
     assert RunSettings.model_validate_json(run.model_dump_json()) == run
 
 
 def test_the_last_of_several_values_counts(write):
-    text = (
-        RECIPE
-        + '[model]\ndropout = 0.3\n[models.third]\npreset = "repe"\ndropout = 0.2\n'
-    )
+    third = '[models.third]\npreset = "repe"\ndropout = 0.2\n'
+    text = f"{RECIPE}[model]\ndropout = 0.3\n{third}"
     baseline, variant, third = load_recipe(write(text)).runs()
     assert [run.model.dropout for run in (baseline, variant, third)] == [0.3, 0.3, 0.2]
     by_hand = ["model.dropout=0.0", "schedule.dim=9", "training.epochs=1"]
@@ -169,42 +151,29 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("name = 'x'", "mine.toml: Unknown key 'name'"),
         ("text = 1", "'text' in .*mine.toml to be a valid dictionary. Received: 1"),
         ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
-        ("[training]\nepochs = 1.5", "'training.epochs' .* valid integer.*: 1.5"),
         ("[training]\nepochs = true", "'training.epochs' .* valid integer.*: True"),
-        ("[training]\nepochs = 0", "'training.epochs' .* equal to 1. Received: 0"),
         ("[training]\nhours = nan", "'training.hours' .* finite number. Received: nan"),
-        ("[training]\nprecision = 'half'", "'training.precision' .*'half'"),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
         ("[training]\nkeep_every = 5", "'average' to be at least 1 where .* 0 and 5"),
         ("[schedule]\nname = 'cosin'", "'name' to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         ("[schedule]\nname = 'cosine'\nfloor = 1e-3", "'floor' to be at most .*0.001"),
         ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
-        ("[optimizer]\nbeta_2 = 1.0", "'optimizer.beta_2' .* less than 1"),
         ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
         ("[objective]\nname = 'translation_and_source'", "decoder alone.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
-        ("[text]\npair = 1", "'text.pair' in .*mine.toml to be a valid string"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
-        (
-            "[trials]\nschedules.a = {}",
-            "'trials' .*'seeds' where there are 'schedules'",
-        ),
-        ("[trials]\nseeds = [1, 1]", "'seeds' to differ"),
+        ("[trials]\nschedules.a = {}", "'seeds' where there are 'schedules'"),
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
         ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
-        ("[models.x]\npreset = 'repe'\nnum_blocks = '1'", "valid integer.*'1'"),
         ("[models.x]\npreset = 'repe'\ntraining = 1", "'models.x.training' .*dict"),
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
-        ("[page]\nreference = 'rope'", "Unknown key 'rope'"),
         ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
         (
-            (
-                "[models]\na = { preset = 'repe', training.deterministic = false }\n"
-                "b.preset = 'repe'"
-            ),
+            "[models]\na = { preset = 'repe', training.deterministic = false }\n"
+            "b.preset = 'repe'",
             "'deterministic' to be the same for all",
         ),
         ("[training", "mine.toml is not valid TOML"),
@@ -221,7 +190,6 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
     "override, message",
     [
         ("epochs=2", "Expected an override such as training.epochs=2"),
-        ("training.epochs", "Expected an override such as training.epochs=2"),
         ("training.=2", "Expected an override such as training.epochs=2"),
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
         ("trainin.epochs=2", "nearest known one is 'training'"),
@@ -234,11 +202,6 @@ def test_a_mistake_in_an_override_is_told(write, override, message):
     text = TRIALS + '[text]\npair = "pt_to_en"\n'
     with pytest.raises(ValueError, match=re.escape(message)):
         load_recipe(write(text), [override])
-
-
-def test_a_mistake_in_another_option_is_told_in_a_line(write):
-    with pytest.raises(ValueError, match="^Trials: Expected 'pairs' to differ.*']\\.$"):
-        load_recipe(write(RECIPE), pairs=["az_to_en", "az_to_en"])
 
 
 def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):
@@ -261,11 +224,6 @@ def test_a_mistake_is_told_before_anything_of_the_training_is_loaded(write):
     )
     output = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert output == "set()\n"
-
-
-def test_recipes_can_be_made_without_a_file():
-    (run,) = Recipe(name="mine", models={"repe": {"preset": "repe"}}).runs()
-    assert run.model == preset("repe") and run.text == TextSettings()
 
 
 def test_the_schema_knows_every_key_and_what_it_means():

@@ -32,6 +32,7 @@ def changed_text(text, **fields):
 
 def test_a_new_folder_holds_every_setting_and_names_its_text(files, text, settings):
     run = settings(schedule={"dim": 128})
+    files.path.mkdir(parents=True)  # an empty folder is taken
     files.open(run, text)
     config = tomllib.loads((files.path / "config.toml").read_text())
     assert config == run.as_table()
@@ -58,10 +59,11 @@ def test_a_start_names_versions_devices_and_command(files, text, settings, monke
     monkeypatch.setattr(sys, "argv", ["x", "train", "a b.toml"])
     files.open(settings(), text)
     files.add_start(["CPU:0", "CPU:1"], [], True)
+    monkeypatch.setattr(provenance, "_commit", lambda: None)  # of a wheel
     files.add_start(["CPU:0"], ["a GPU"], True)
     manifest = files.manifest()
     first, second = manifest.starts
-    assert manifest.looks_ahead
+    assert manifest.looks_ahead and second.commit is None
     assert first.devices == ["CPU:0", "CPU:1"] and second.devices == ["CPU:0"]
     assert first.command == "reprt train 'a b.toml'"
     assert set(first.versions) == {"reprt", *provenance.PACKAGES}
@@ -89,17 +91,18 @@ def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
     assert provenance._commit().endswith("+")
 
 
-def test_opening_the_same_run_again_changes_nothing(files, text, settings):
+def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
+    files, text, settings
+):
     files.open(settings(), text)
-    before = snapshot(files.path)
+    elsewhere = settings().text.changed(source="/elsewhere")
+    changes = {"hours": 1.0, "checkpoint_minutes": 1.0, "tensorboard": True}
+    later = settings(**changes, bleu=True).changed(text=elsewhere)
+    files.open(later, text)
+    assert files.settings() == later
+    files.write_metrics(Metrics(parameters=7, epochs=2, finished="now"))
     files.open(settings(), text)
-    assert snapshot(files.path) == before
-
-
-def test_the_same_text_may_be_found_elsewhere(files, text, settings):
-    run = settings()
-    files.open(run, text)
-    files.open(run.changed(text=run.text.changed(source="/elsewhere")), text)
+    assert files.settings() == later  # with which it finished
 
 
 def test_other_settings_are_refused_and_named(files, text, settings):
@@ -131,18 +134,14 @@ def test_another_text_is_refused(files, text, settings):
 
 
 def test_a_folder_with_other_files_is_refused_and_kept(files, text, settings):
+    with pytest.raises(ValueError, match="to be a run folder"):
+        files.settings()
     files.path.mkdir(parents=True)
     (files.path / "thesis.txt").write_text("years of work")
     with pytest.raises(RunFolderError, match="with other files. Choose another --out"):
         files.open(settings(), text)
     assert snapshot(files.path.parent).popitem()[1] == b"years of work"
     assert len(list(files.path.parent.iterdir())) == 1
-
-
-def test_an_empty_folder_is_taken(files, text, settings):
-    files.path.mkdir(parents=True)
-    files.open(settings(), text)
-    assert files.settings().name == "repe"
 
 
 def test_a_kill_while_the_folder_is_made_leaves_none(
@@ -161,11 +160,6 @@ def test_a_kill_while_the_folder_is_made_leaves_none(
     assert files.settings() == settings()
 
 
-def test_a_folder_that_is_no_run_is_told(tmp_path):
-    with pytest.raises(RunFolderError, match="to be a run folder"):
-        RunFolder(tmp_path).settings()
-
-
 def test_log_and_metrics_come_back(files, text, settings):
     files.open(settings(), text)
     assert files.log() == [] and files.metrics() is None
@@ -176,14 +170,10 @@ def test_log_and_metrics_come_back(files, text, settings):
     assert files.log() == rows
     head = (files.path / "log.csv").read_text().splitlines()[0]
     assert head.startswith("epoch,train_loss,")
-    metrics = Metrics(
-        parameters=7,
-        epochs=2,
-        finished="now",
-        examples=[{"source": "não"}],
-        test_bleu=1.5,
-    )
+    results = {"parameters": 7, "epochs": 2, "finished": "now", "test_bleu": 1.5}
+    metrics = Metrics(**results, examples=[{"source": "não"}])
     files.write_metrics(metrics)
-    assert files.metrics() == metrics
-    assert files.record().metrics.test_bleu == 1.5
-    assert not list(files.path.glob("*.tmp"))
+    assert files.metrics() == metrics == files.record().metrics
+    (files.path / "log.csv").write_text("epoch,train_loss\n1,much\n")
+    with pytest.raises(RunFolderError, match="line 2 of .*log.csv: .*'much'"):
+        files.log()

@@ -6,7 +6,6 @@ import pathlib
 import subprocess
 import sys
 import time
-from concurrent import futures
 from unittest import mock
 
 import keras
@@ -106,17 +105,6 @@ with module["whole_file"](pathlib.Path({str(path)!r})) as file:
     assert path.read_text() == "whole" and all(map(files.is_unfinished, left)) and left
     files.write_text(path, "new")
     assert path.read_text() == "new"
-
-
-def test_many_write_the_same_file_at_once(tmp_path):
-    def write(number):
-        for _ in range(10):
-            files.write_text(tmp_path / "page.md", f"{number}" * 9)
-
-    with futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(write, range(8)))
-    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
-    assert len(set((tmp_path / "page.md").read_text())) == 1
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

@@ -1,33 +1,12 @@
-"""The pages on runs, by name. One module writes each, from live or frozen runs."""
+"""The pages on runs, by name. A module of that name writes each."""
 
 import importlib
 from pathlib import Path
-from typing import NamedTuple
 
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
-
-
-class Page(NamedTuple):
-    """What can be written on the runs in a folder.
-
-    Attributes:
-        writer: `"module:function"`, called with the folder, the `PageSettings` and the
-            folder of its files; it loads without Keras.
-        several_texts: whether its folder holds the folders of several texts.
-    """
-
-    writer: str
-    several_texts: bool = False
-
-
-PAGES = {
-    "report": Page("report:write_report"),  # models side by side, with curves
-    "comparison": Page("comparison:write_comparison"),  # trials of many models
-    "families": Page("families:write_families", True),  # systems at equal size
-    "figure3": Page("figure3:write_figure3"),  # the paper's Figure 3
-    "readings": Page("readings:write_readings", True),  # what the paper leaves open
-    "table1": Page("table1:write_table1", True),  # the paper's Table 1
-}
+# The folder of these holds the folders of several texts.
+ON_TEXTS = ("families", "readings", "table1")
+PAGES = ("report", "comparison", "figure3", *ON_TEXTS)
 
 
 def write_page(folder: Path, name: str | None = None, out: Path | None = None) -> Path:
@@ -44,6 +23,5 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
     from reprt.lab.pages.runs import page_settings
 
     settings = page_settings(folder, name)
-    module, function = PAGES[str(settings.name)].writer.split(":")
-    write = getattr(importlib.import_module(f"{__name__}.{module}"), function)
-    return write(folder, settings, out or folder)
+    module = importlib.import_module(f"{__name__}.{settings.name}")
+    return getattr(module, f"write_{settings.name}")(folder, settings, out or folder)

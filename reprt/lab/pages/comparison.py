@@ -61,29 +61,28 @@ def _name(group: Group) -> str:
 def _sections(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     """Groups that can be set side by side: those of each schedule, with a title."""
     sections: list[tuple[str, list[Group]]] = []
-    known: list[set[str]] = []
     for name in sorted({group.run.schedule for group in groups}, reverse=True):
-        own = [group for group in groups if group.run.schedule == name]
-        schedules = [group.run.settings.identity.schedule for group in own]
-        common = all(each == schedules[0] for each in schedules)
-        # A model whose own schedule is the common one was trained only once.
-        section = [
-            group
-            for group in groups
-            if group.run.schedule == name
-            or common and group.run.settings.identity.schedule == schedules[0]
-        ]
-        names = {group.run.name for group in section}
-        if any(names <= others for others in known):
-            continue
-        title = "Each on its own schedule"
-        if common:
-            title = f"All on one schedule, {own[0].rate}"
-        elif all(group.run.settings.schedule_dim for group in own):
+        section = [group for group in groups if group.run.schedule == name]
+        title, (first, *others) = "Each on its own schedule", section
+        if all(_schedule(each) == _schedule(first) for each in others):
+            title = f"All on one schedule, {first.rate}"
+            # A model whose own schedule is the common one was trained only once.
+            section = [
+                group
+                for group in groups
+                if group.run.schedule == name or _schedule(group) == _schedule(first)
+            ]
+        elif all(group.run.settings.schedule_dim for group in section):
             title += ", m = the width of its embedding"
-        sections.append((title, section))
-        known.append(names)
+        names = {group.run.name for group in section}
+        known = [{group.run.name for group in each} for _, each in sections]
+        if not any(names <= others for others in known):
+            sections.append((title, section))
     return sections
+
+
+def _schedule(group: Group):
+    return group.run.settings.identity.schedule
 
 
 def _section(title: str, groups: Sequence[Group]) -> str:
@@ -112,12 +111,11 @@ def _section(title: str, groups: Sequence[Group]) -> str:
 
 
 def _csv(table: pd.DataFrame) -> str:
-    runs = list(table["run"])
     found = table.assign(
         run=table["name"],
-        schedule_dim=[run.settings.schedule_dim for run in runs],
-        commit=[run.manifest.starts[-1].commit for run in runs],
-        finished=[run.metrics.finished for run in runs],
+        schedule_dim=[run.settings.schedule_dim for run in table["run"]],
+        commit=[run.manifest.starts[-1].commit for run in table["run"]],
+        finished=[run.metrics.finished for run in table["run"]],
     )
     costs = COSTS if table[COSTS].notna().all(axis=1).any() else []
     found = found[[*COLUMNS, *costs]].convert_dtypes()

@@ -30,10 +30,7 @@ HEAD = (
 def write_families(folder: Path, settings: PageSettings, out: Path) -> Path:
     """Writes `families.md` and `families.png` from trials on one text or several.
 
-    A model that was trained at several rates counts with one of them: the one with the
-    lowest prefix loss on the validation split, over the seeds that all its rates have.
-    The losses and translations of the page are those of the test split. A heading in
-    the first line of `notes.md` becomes the page's title.
+    A heading in the first line of `notes.md` becomes the page's title.
     """
     texts = read_texts(folder)
     tables = [runs_table(filter(measured, runs)) for runs in texts]
@@ -60,11 +57,11 @@ def measured(run: Run) -> bool:
 def choose(table: pd.DataFrame) -> list[Group]:
     """Returns each model at its best rate, the lowest loss on the test split first.
 
+    The best rate has the lowest prefix loss on the validation split, over the seeds
+    that all the model's rates have.
+
     Args:
         table: finished runs on one text.
-
-    Raises:
-        RunFolderError: if the rates of a model have no seed in common.
     """
     best = {}
     for model, rows in table.groupby("model"):
@@ -95,7 +92,7 @@ def _section(
     return fill(
         "families_text",
         text=plain(manifest.text),
-        **dict(manifest.sentence_pairs),
+        **manifest.sentence_pairs,
         origin="." if manifest.official_text else ", not of TED-HRLR.",
         reference=plain(usual.run.label) if usual else "",
         results=_results(chosen, usual) if chosen else "",

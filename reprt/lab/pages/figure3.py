@@ -29,8 +29,7 @@ Trials = Mapping[str, Sequence[Run]]  # by model
 def write_figure3(folder: Path, settings: PageSettings, out: Path) -> Path:
     """Writes `figure3.md`, `.png`, `.svg` and `.csv` from trials on one text.
 
-    Of several settings of a model those count that are the paper's, or come nearest to
-    them.
+    Of several settings of a model those count that come nearest to the paper's.
     """
     runs = read_runs(folder)
     manifest, name = runs[0].manifest, plain(runs[0].text)
@@ -147,17 +146,10 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
             if any(run.departures for run in runs):
                 said += ", not the paper's settings"
             mean = _curve(points, "ours", model, loss)
+            band = mean.dropna()[["epoch", "low", "high"]]
+            curves.fill_between(*band.to_numpy(float).T, alpha=0.2, linewidth=0, **look)
             look["label"] = f"{name}, {label}, ours ({said})"
             curves.plot(mean["epoch"], mean["mean"], style, linewidth=1.8, **look)
-            band = mean.dropna()
-            curves.fill_between(
-                band["epoch"],
-                band["low"],
-                band["high"],
-                color=COLOURS[model],
-                alpha=0.2,
-                linewidth=0,
-            )
             mean = _curve(points, "paper", model, loss)
             look["label"] = f"{name}, {label}, paper ({PAPERS})"
             curves.plot(mean["epoch"], mean["mean"], mark, fillstyle="none", **look)
@@ -175,14 +167,7 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
 
 
 def _draw_bars(axis, bars: Mapping[str, tuple[float, float]], title: str):
-    for place, model in enumerate(MODELS):
-        mean, deviation = bars[model]
-        if np.isnan(mean):
-            axis.text(place, 0, "not run", ha="center", va="bottom")
-            continue
-        error = None if np.isnan(deviation) else deviation
-        axis.bar(place, mean, yerr=error, color=COLOURS[model], capsize=4)
-    names = [name.replace(" as", "\nas") for name in MODELS.values()]
-    axis.set_xticks(range(len(MODELS)), names, fontsize=8)
+    means, deviations = zip(*(bars[model] for model in MODELS))
+    axis.bar([*MODELS], means, yerr=deviations, color=[*COLOURS.values()], capsize=4)
     axis.set_ylabel("seconds an epoch, mean and sd of trials")
     axis.set_title(title, loc="left", fontsize=9)

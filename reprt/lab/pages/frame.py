@@ -19,12 +19,7 @@ NUMBERS = (
 
 
 class Group(NamedTuple):
-    """Runs that differ by their seeds only.
-
-    Attributes:
-        run: the first, which tells what they have in common.
-        table: their rows.
-    """
+    """Runs that differ by their seeds only: the first, and the rows of all."""
 
     run: Run
     table: pd.DataFrame
@@ -80,11 +75,7 @@ def by_settings(runs: Iterable[Run]) -> list[Group]:
 
 
 def by_schedule(table: pd.DataFrame) -> list[Group]:
-    """Returns a group for each model and schedule, by their names.
-
-    Raises:
-        RunFolderError: if runs of one differ by more than their seeds.
-    """
+    """Returns a group for each model and schedule; all else must be the same."""
     groups = grouped(table, "schedule")
     for one, rows in groups:
         for other in rows["run"]:

@@ -14,8 +14,8 @@ from reprt.lab.records import Record, RunFolderError, as_lines, read_records
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     """Writes a frozen experiment: its runs, how they are shown, notes and the page.
 
-    Runs that have not finished are frozen as far as they are. Of translations, only
-    those of the embedded corpus are kept: other sentences belong to their authors.
+    Of translations, only those of the embedded corpus are kept: other sentences belong
+    to their authors.
 
     Args:
         folder: a folder with run folders, or with a folder of them for each text.
@@ -25,8 +25,8 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         The path of the experiment, and the names of the runs that have not finished.
 
     Raises:
-        RunFolderError: if there is no run, or if `out` holds other files, or a finished
-            run that `folder` has not finished.
+        RunFolderError: if `out` holds other files, or a finished run that `folder` has
+            not finished.
     """
     whole = folder.resolve()
     out = out or whole.with_name(f"{whole.name}-frozen")
@@ -59,8 +59,7 @@ def _identity(run: Record):
 
 
 def _frozen(run: Run) -> Record:
-    record = dict(run)
-    del record["look"]
-    if run.metrics and run.manifest.text != embedded.NAME:
+    record = {name: getattr(run, name) for name in Record.model_fields}
+    if run.metrics and run.text != embedded.NAME:
         record["metrics"] = run.metrics.changed(examples=[])
     return Record(**record)

@@ -18,8 +18,7 @@ PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 def colours(runs: Sequence[Run]) -> dict[str, str]:
     """Returns the colours of the models that a picture shows, by their names.
 
-    They are those to which the page's settings give a colour. Where these give none,
-    they are the first ones, as many as can be told apart.
+    Where the page's settings give none, they are those of the first models.
     """
     given = {run.model: run.look.colour for run in runs if run.look.colour}
     return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
@@ -50,12 +49,9 @@ def add_legend(figure, labels: Mapping[str, str]):
 
 
 def save_figure(figure, path: Path):
-    """Writes a picture, whole or not at all; the same one gives the same file.
-
-    Dollars in its text are dollars, and not mathematics.
-    """
+    """Writes a picture, whole or not at all; the same one gives the same file."""
     for text in figure.findobj(Text):
-        text.set_parse_math(False)
+        text.set_parse_math(False)  # dollars in names are dollars
     kind = path.suffix[1:]
     metadata = {"Date": None} if kind == "svg" else {}
     with whole_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "reprt"}):

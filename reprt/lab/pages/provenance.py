@@ -8,11 +8,7 @@ from reprt.lab.records import Start
 
 
 def started(runs: Iterable[tuple[str, Iterable[Run]]]) -> str:
-    """Says of each start of runs when, how, with what and on what they were made.
-
-    Args:
-        runs: those that stand together, each time behind what they are called.
-    """
+    """Says when, how, with what and on what named groups of runs were started."""
     lines = []
     for name, together in runs:
         lines.append(f"- {name}")

@@ -38,7 +38,7 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         foreign="" if official else name,
         published=pair if pair in paper.TABLE_1 else "",
         unpublished="" if pair in paper.TABLE_1 else pair,
-        **dict(manifest.sentence_pairs),
+        **manifest.sentence_pairs,
         sha256=manifest.text_sha256[:16],
         beside="Beside the paper" if official else f"The {name} beside the paper's",
         results=_results(runs),
@@ -74,12 +74,13 @@ def _results(runs: Sequence[Run]) -> str:
         same = not official and run.name == preset or not run.departures
         result = published.get(preset) if same else None
         if result:
+            baselines = published["baseline"].seconds_an_epoch
             cells = [
                 f"{paper.PARAMETERS[preset]:,} (on pt_to_en)",
                 f"{result.epochs}",
                 *(f"{getattr(result, loss):.2f}" for loss in LOSSES),
-                f"{result.seconds:,.0f}",
-                f"{published['baseline'].seconds / result.seconds:.2f}",
+                f"{result.seconds_an_epoch:,.0f}",
+                f"{baselines / result.seconds_an_epoch:.2f}",
             ]
             rows.append([label, theirs, *cells, "–"])
         rows.append([label, ours, *_cells(run, baseline)])

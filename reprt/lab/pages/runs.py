@@ -30,7 +30,6 @@ class Run(Record):
 
     @property
     def name(self) -> str:
-        """MODEL, or MODEL.SCHEDULE.SEED."""
         return self.settings.name
 
     @property
@@ -79,9 +78,8 @@ class Run(Record):
     def numbers(self) -> dict[str, float]:
         """What was measured; what was not is left out.
 
-        Losses are the last epoch's, as Keras reports them or per token; those of a mean
-        of models are its own. The time of an epoch is the median, which forgets one in
-        which the machine slept.
+        Losses are the last epoch's; those of a mean of models are its own. The time of
+        an epoch is the median, which forgets one in which the machine slept.
         """
         found: dict[str, float] = {}
         if self.log:
@@ -103,10 +101,8 @@ class Run(Record):
 def page_settings(folder: Path, name: str | None = None) -> PageSettings:
     """Returns what the `page.toml` in a folder says of its page.
 
-    Args:
-        folder: the folder.
-        name: the page, instead of the one that the file names. If neither does, trials
-            on one text are compared, and other runs on one text are reported on.
+    The name of the page comes first from the argument, then from the file, then from
+    the runs.
     """
     settings = _said(folder)
     name = name or settings.name
@@ -118,12 +114,7 @@ def page_settings(folder: Path, name: str | None = None) -> PageSettings:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Returns the runs on one text in a folder, the paper's models first.
-
-    Raises:
-        RunFolderError: if there is none, or their texts or vocabularies differ: their
-            losses cannot be compared then.
-    """
+    """Returns the runs in a folder, which must be on one text: losses are compared."""
     runs, *others = read_texts(folder)
     if others:
         raise RunFolderError(
@@ -134,11 +125,7 @@ def read_runs(folder: Path) -> list[Run]:
 
 
 def read_texts(folder: Path) -> list[list[Run]]:
-    """Returns the runs in a folder, those on one text together.
-
-    Raises:
-        RunFolderError: if there is none.
-    """
+    """Returns the runs in a folder, those on one text together, the paper's first."""
     runs = _own_runs(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
@@ -180,10 +167,9 @@ def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
     if (folder / RUNS).exists():
         records += read_records(folder / RUNS)
     looks = _said(folder).models | first.models
-    models = [record.settings.name.split(".")[0] for record in records]
     return [
-        Run(**dict(record), look=looks.get(model, Look()))
-        for record, model in zip(records, models)
+        Run(**dict(each), look=looks.get(each.settings.name.split(".")[0], Look()))
+        for each in records
     ]
 
 
@@ -193,6 +179,6 @@ def _said(folder: Path) -> PageSettings:
 
 
 def notes(folder: Path) -> str:
-    """Returns the folder's `notes.md`, which its page takes in, or nothing."""
+    """Returns the folder's `notes.md`, or nothing."""
     path = folder / NOTES
     return read_text(path).strip() if path.exists() else ""

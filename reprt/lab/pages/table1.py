@@ -79,11 +79,7 @@ def read_pairs(folder: Path) -> Texts:
 
 
 def nearest(groups: Iterable[Group]) -> dict[str, Group]:
-    """Returns ours of the paper's two models.
-
-    Runs with the paper's settings; where there are none, those that are named after
-    its models, whose departures stand below the table.
-    """
+    """Returns ours of the paper's two models, with the fewest departures."""
     found: dict[str, Group] = {}
     for group in sorted(groups, key=lambda group: len(group.run.settings.departures)):
         if group.run.model in MODELS:
@@ -94,7 +90,7 @@ def nearest(groups: Iterable[Group]) -> dict[str, Group]:
 def published(pair: str, model: str) -> dict[str, float]:
     """Returns the paper's numbers by our names; none of other pairs and models."""
     result = paper.TABLE_1.get(pair, {}).get(model)
-    return dict(zip(PRINTED, vars(result).values())) if result else {}
+    return dict(vars(result)) if result else {}
 
 
 def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
@@ -115,7 +111,8 @@ def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
         if groups and not groups[0].run.manifest.official_text:  # it is named then
             pairs = groups[0].run.manifest.sentence_pairs
             whose += f", on {groups[0].run.text}: not comparable"
-            lines.append([name, f"{pairs.train:,}", f"{pairs.dev:,}", whose, *cells])
+            sizes = [f"{pairs[split]:,}" for split in ("train", "dev")]
+            lines.append([name, *sizes, whose, *cells])
             continue
         lines.append([name, "", "", whose, *cells])
         if ours:

@@ -68,14 +68,8 @@ def latex(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str
 
 def _table(head, rows, align, kind):
     sides = [{"l": "left", "r": "right"}[each] for each in align.ljust(len(head), "r")]
-    return tabulate(
-        rows,
-        head,
-        kind,
-        colalign=sides,
-        disable_numparse=True,
-        missingval="–",
-    )
+    options = {"disable_numparse": True, "missingval": "–"}
+    return tabulate(rows, head, kind, colalign=sides, **options)
 
 
 def epochs_table(rows: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,5 @@
 """The frozen experiments of the repository, and the pages on them."""
 
-import csv
-import io
 import pathlib
 import re
 
@@ -42,12 +40,7 @@ def test_a_picture_is_drawn_again_and_the_same(tmp_path):
 
 
 def test_every_run_is_still_there():
-    runs = [
-        run
-        for path in FROZEN
-        for text in read_texts(path.parent)
-        for run in text
-    ]
+    runs = [run for p in FROZEN for text in read_texts(p.parent) for run in text]
     found = {(run.name, run.manifest.hashes, str(run.manifest.starts)) for run in runs}
     assert len(found) == 371
     assert not [path for path in RESULTS.glob("**/config.toml")]
@@ -65,10 +58,3 @@ def test_the_tables_of_a_page_are_tables():
         for table in re.findall(r"(?:^\|.*\n)+", path.read_text("utf-8"), re.M):
             bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
             assert len(bars) == 1, table
-
-
-def test_a_table_of_runs_has_a_row_for_each_of_them():
-    for path in RESULTS.glob("**/comparison.csv"):
-        rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
-        finished = [r for text in read_texts(path.parent) for r in text if r.metrics]
-        assert [row["run"] for row in rows] == sorted(run.name for run in finished)

@@ -43,6 +43,8 @@ def test_a_run_comes_back_as_it_was(live, tmp_path_factory, drawn):
     names = {path.name for path in out.iterdir()}
     assert names >= {"runs.jsonl", "page.toml", "notes.md", "comparison.md"}
     assert repr(read_runs(out)) == repr(read_runs(live))  # nan equals nothing
+    page = (out / "comparison.md").read_text()
+    assert page == write_page(live).read_text() and "What a person has" in page
     assert "ours" in {run.label for run in read_runs(out)}
 
 
@@ -52,20 +54,6 @@ def test_sentences_of_others_texts_are_not_frozen(add, tmp_path_factory, drawn):
     word = "não".encode()
     assert word in (live / "repe" / "metrics.json").read_bytes()
     assert not [path for path in out.iterdir() if word in path.read_bytes()]
-    assert read_runs(out)[0].metrics.test_bleu == 31.25
-
-
-@pytest.mark.parametrize("page", ["comparison", "figure3", "report", "table1"])
-def test_a_page_is_the_same_of_live_and_frozen_runs(
-    live, tmp_path_factory, page, drawn
-):
-    frozen, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
-    written = []
-    for folder in (live, frozen):
-        out = tmp_path_factory.mktemp("page")
-        assert "What a person has to say." in write_page(folder, page, out).read_text()
-        written.append({path.name: path.read_bytes() for path in out.iterdir()})
-    assert written[0] == written[1]
 
 
 def test_texts_are_frozen_together_and_keep_their_page(add, tmp_path_factory, drawn):

@@ -9,7 +9,6 @@ from fake_runs import row
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab import paper
 from reprt.lab.pages import PAGES, write_page
-from reprt.lab.pages.evaluation import evaluation_table
 from reprt.lab.pages.figure3 import bootstrap_interval
 from reprt.lab.records import RunFolderError
 
@@ -121,7 +120,7 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
 def test_table1_names_departures_and_other_texts(add):
     mine = "az_to_en from mine (not TED)"
     add("repe", [row(1, 1.0, 1.0)], {}, mine, "az_to_en", under="mine")
-    add("repe-wide", [row(1, 1.0, 1.0)], {}, **AZ, schedule={"dim": 128})
+    add("repe-wide", [row(1, 1.0, 1.0)], **AZ, schedule={"dim": 128})
     add("repe", [row(1, 4.0, 3.5)], {}, **AZ)
     folder = add("baseline", [row(1, 2.0, 2.0)], {}, **AZ, training={"epochs": 1})
     text = page(folder, "table1")
@@ -251,20 +250,3 @@ def test_families_compare_the_best_rates_with_the_reference(add, drawn):
     assert "  - 5 × `reprt train mine.toml`, commit `0123456789ab`" in text
     curves, *_ = drawn[0].axes
     assert sorted([*line.get_ydata()] for line in curves.lines) == [[2.001], [2.501]]
-
-
-def test_the_table_of_an_evaluation_has_losses_scores_and_signatures():
-    loss = {"per_token": 1.25, "mean_of_batches": 1.5, "tokens": 1200}
-    score = {"metric": "BLEU", "form": "detokenised", "value": 31.5, "signature": "a|b"}
-    search = {"beam_size": 4, "length_penalty": 0.6, "dtype": "float32"}
-    about = {"run": "repe", "text": "mine", "split": "test", "sentences": 10}
-    seconds = {"teacher_forced": 1.0, "prefix": 2.0, "translation": 3.0}
-    prefix = {**loss, "per_token": 1.75}
-    results = {"teacher_forced": loss, "prefix": prefix, "scores": [score]}
-    text = evaluation_table({**about, "search": search, "seconds": seconds, **results})
-    assert text.startswith("repe on the test split of the mine: 10 sentences, 1,200 t")
-    how = "BLEU, detokenised, beam search, 4 hypotheses, length penalty 0.6"
-    assert lines(text, how) == [["31.50", "3.0"]]
-    worth = "prefix − teacher-forced: what looking ahead is worth"
-    assert lines(text, worth, "+0.5000")
-    assert text.endswith("\n- BLEU, detokenised: `a|b`")
