@@ -41,7 +41,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Runs whose translations differ from sentence to sentence, for this file alone."""
+    """Runs whose translations differ from sentence to sentence, for this file only."""
     base = tmp_path_factory.getbasetemp()
     folder = tmp_path_factory.mktemp("runs")
     for name in ("baseline", "repe"):
