@@ -15,9 +15,7 @@ SHORTEST = 16
 IDS = ((None, None), "int32")  # the signature of ids
 
 
-def compiled(
-    function: Callable, model, signature=None, often: bool = True
-) -> Callable:
+def compiled(function: Callable, model, signature=None, often: bool = True) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and

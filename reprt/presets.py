@@ -82,6 +82,17 @@ TINY: dict[str, Any] = {
 }
 SMALL = {**TINY, "num_blocks": 4, "embedding_dim": 256, "num_heads": 8}
 
+# RePE's three changes in a decoder alone; P takes half of the states. The first looks
+# ahead, as published, into the source as well.
+REPE_ALONE: dict[str, Any] = {
+    "position": "concat",
+    "embedding_norm": "token_norm",
+    "value": "tokens",
+    "embedding_dim": 256,
+}
+CAUSAL_ALONE = {**REPE_ALONE, "embedding_norm": "rms", "query_key_norm": True}
+TINY_ALONE = {**TINY, "num_blocks": 5, "embedding_dim": 64, "feed_forward_dim": 504}
+
 # The class of a preset's settings tells its family. Those of the paper: section 3.1.
 PRESETS: dict[str, Any] = {
     "repe": REPE,
@@ -105,6 +116,8 @@ PRESETS: dict[str, Any] = {
     ),
     "transformer-modern": MODERN,
     "decoder-only": DECODER_ONLY,
+    "repe-decoder-only": DECODER_ONLY.changed(**REPE_ALONE),
+    "repe-causal-decoder-only": DECODER_ONLY.changed(**CAUSAL_ALONE),
     # As many parameters outside the tables as transformer-base, with the 1,000 units
     # and the dropout of Luong et al. 2015.
     "recurrent": RECURRENT,
@@ -113,6 +126,10 @@ PRESETS: dict[str, Any] = {
     "transformer-modern-tiny": MODERN.changed(**TINY, feed_forward_dim=512),
     "decoder-only-tiny": DECODER_ONLY.changed(
         **{**TINY, "num_blocks": 5}, feed_forward_dim=480
+    ),
+    "repe-decoder-only-tiny": DECODER_ONLY.changed(**{**REPE_ALONE, **TINY_ALONE}),
+    "repe-causal-decoder-only-tiny": DECODER_ONLY.changed(
+        **{**CAUSAL_ALONE, **TINY_ALONE}
     ),
     "recurrent-tiny": RECURRENT.changed(
         num_layers=1, embedding_dim=128, hidden_dim=218

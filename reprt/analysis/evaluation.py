@@ -211,7 +211,7 @@ class Evaluation:
 def evaluate(
     translator: Translator,
     split: EncodedSplit,
-    references: Sequence[str],
+    references: Sequence[str] | None,
     batch_size: int = 64,
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
@@ -221,7 +221,8 @@ def evaluate(
     Args:
         translator: the model with its vocabularies and its search.
         split: the sentences' ids.
-        references: the target sentences.
+        references: the target sentences; None for a language model, which translates
+            nothing.
         batch_size: of the teacher-forced loss.
         progress: called with how far the work is.
         language: as in `translation_scores`.
@@ -237,6 +238,8 @@ def evaluate(
     model = translator.model
     teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
     prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
+    if references is None:
+        return Evaluation(len(split), teacher, prefix, [], seconds)
     _, found = timed(
         "translation",
         translation_scores,

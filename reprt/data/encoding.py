@@ -32,6 +32,10 @@ class EncodedSplit:
     def __len__(self):
         return len(self.source)
 
+    def of_target(self) -> "EncodedSplit":
+        """Returns the same targets without a token of the sources."""
+        return EncodedSplit(Rows(np.zeros(0, "int32"), [0] * len(self)), self.target)
+
     @property
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the number of tokens of each pair's two inputs."""
@@ -59,6 +63,14 @@ class EncodedCorpus:
     dev: EncodedSplit
     test: EncodedSplit
     test_words: Sequence[str]
+
+    def of_target(self) -> "EncodedCorpus":
+        """Returns the text of a language model: the target's side."""
+        splits = {
+            name: getattr(self, name).of_target() for name in ("train", "dev", "test")
+        }
+        tokenizer = self.target_tokenizer
+        return dataclasses.replace(self, source_tokenizer=tokenizer, **splits)
 
     def digest(self) -> str:
         """Returns the sha256 of ids and vocabularies together."""

@@ -63,7 +63,7 @@ def sample(
     given = [ids[:-1] for ids in tokenizer.encode(list(prompts))]
     most = max(min(max_tokens, model.longest_target), max(map(len, given)))
     ids = padded(given, (len(given), most))
-    nothing = np.full((len(given), 1), PAD_ID, "int32")
+    nothing = np.zeros((len(given), 0), "int32")
     prefixes = model.start(model.encode(nothing, training=False), 1, most)
     for position in range(most - 1):
         here = ops.convert_to_tensor(position, "int32")

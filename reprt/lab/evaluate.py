@@ -1,5 +1,6 @@
 """Measures the model of a run folder, and keeps the result there."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,14 @@ def evaluate_run(
     sentences, longest = getattr(corpus, split), run.text.max_tokens
     sources = translator.source_tokenizer.encode(sentences.source)
     targets = translator.target_tokenizer.encode(sentences.target)
+    ids = EncodedSplit(
+        [row[:longest] for row in sources], [row[: longest + 1] for row in targets]
+    )
+    language_model = run.text.side == "target"
     found = evaluate(
         translator,
-        EncodedSplit(
-            [row[:longest] for row in sources],
-            [row[: longest + 1] for row in targets],
-        ),
-        sentences.target,
+        ids.of_target() if language_model else ids,
+        None if language_model else sentences.target,
         run.evaluation_size,
         Progress().show,
         corpus.target_language,
@@ -93,7 +95,7 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         how += f", {search['dtype']}"
     worth = prefix["per_token"] - forced["per_token"]
     times = [f"{seconds[name]:.1f}" for name in ("teacher_forced", "prefix")]
-    of_search = [f"{seconds['translation']:.1f}", *[""] * len(scores)]
+    of_search = [f"{seconds.get('translation', 0):.1f}", *[""] * len(scores)]
     names = [f"{score['metric']}, {score['form']}" for score in scores]
     rows = [
         ["teacher-forced loss, nats per token", f"{forced['per_token']:.4f}", times[0]],
@@ -105,6 +107,10 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         ],
         ["prefix − teacher-forced: what looking ahead is worth", f"{worth:+.4f}", ""],
     ]
+    if not scores:  # of a language model
+        for name, loss in (("teacher-forced", forced), ("prefix", prefix)):
+            perplexity = f"{math.exp(loss['per_token']):.2f}"
+            rows.append([f"{name} perplexity a token", perplexity, ""])
     for name, score, time in zip(names, scores, of_search):
         rows.append([f"{name}, {how}", f"{score['value']:.2f}", time])
     title = (

@@ -115,7 +115,15 @@ class PageSettings(Settings):
     """The page on the runs; nothing here changes what is computed."""
 
     name: (
-        Literal["report", "comparison", "families", "figure3", "readings", "table1"]
+        Literal[
+            "report",
+            "comparison",
+            "families",
+            "figure3",
+            "language_model",
+            "readings",
+            "table1",
+        ]
         | None
     ) = None
     """By default `"report"`, or `"comparison"` where there are trials."""

@@ -99,9 +99,7 @@ class Record(Settings):
     metrics: Metrics | None = None
     """None while it is unfinished."""
 
-    model_config = pydantic.ConfigDict(
-        allow_inf_nan=True, ser_json_inf_nan="constants"
-    )
+    model_config = pydantic.ConfigDict(allow_inf_nan=True, ser_json_inf_nan="constants")
 
 
 def read_records(path: Path) -> list[Record]:

@@ -31,8 +31,9 @@ class CorpusRuns:
         # Imported here, so that mistakes are reported before TensorFlow loads.
         from reprt.data.encoding import encode
 
-        settings = self.runs[0].vocabulary, self.runs[0].text.max_tokens
-        return encode(self.corpus, *settings, cache(), progress.show)
+        text, vocabulary = self.runs[0].text, self.runs[0].vocabulary
+        found = encode(self.corpus, vocabulary, text.max_tokens, cache(), progress.show)
+        return found.of_target() if text.side == "target" else found
 
 
 def find_runs(

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import resource
 import sys
 import time
@@ -148,7 +149,6 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         return metrics
 
     from reprt.analysis.evaluation import prefix_loss, translation_scores
-    from reprt.decoding.translator import Translator
 
     def show(done):
         progress.show(f"{trainer.name}: {done}")
@@ -158,6 +158,19 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
     middle = time.monotonic()
     unseen = prefix_loss(model, text.test, run.evaluation_size, show)
+    metrics |= {
+        "val_prefix_loss": prefix.mean_of_batches,
+        "val_prefix_loss_per_token": prefix.per_token,
+        "val_prefix_seconds": middle - begun,
+        "test_prefix_loss_per_token": unseen.per_token,
+    }
+    said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
+    if run.text.side == "target":
+        progress.say(f"{said}, perplexity {math.exp(prefix.per_token):.1f}")
+        return metrics
+
+    from reprt.decoding.translator import Translator
+
     begun_search = time.monotonic()
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     translations, scores = translation_scores(
@@ -169,17 +182,10 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         text.corpus.target_language,
     )
     bleu = scores[0]
-    progress.say(
-        f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split, "
-        f"BLEU {bleu.value:.1f} on the test split"
-    )
+    progress.say(f"{said}, BLEU {bleu.value:.1f} on the test split")
     examples = zip(text.corpus.test.source, text.test_words, translations)
     names = "source", "reference", "translation"
     return metrics | {
-        "val_prefix_loss": prefix.mean_of_batches,
-        "val_prefix_loss_per_token": prefix.per_token,
-        "val_prefix_seconds": middle - begun,
-        "test_prefix_loss_per_token": unseen.per_token,
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
         "test_scores": [dataclasses.asdict(score) for score in scores],

@@ -49,9 +49,7 @@ class Peer(KerasPeer):
 
     def build(self, settings):
         repe = settings.model == "repe"
-        return Transformer(
-            settings.vocab_sizes, settings.sizes, repe, settings.dropout
-        )
+        return Transformer(settings.vocab_sizes, settings.sizes, repe, settings.dropout)
 
     def translate(self, source, beam_size, max_tokens):
         return [self._sentence(ids, max_tokens) for ids in source]

@@ -170,9 +170,7 @@ class BPESettings(VocabularySettings):
         return f"<{source}>", f"<{target}>"
 
 
-def learn_model(
-    sentences: Iterable[str], size: int, tags: Sequence[str] = ()
-) -> bytes:
+def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -> bytes:
     """Learns a BPE model; the same sentences always give the same one.
 
     Args:

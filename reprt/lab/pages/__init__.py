@@ -6,7 +6,7 @@ from pathlib import Path
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
 ON_TEXTS = ("families", "readings", "table1")
-PAGES = ("report", "comparison", "figure3", *ON_TEXTS)
+PAGES = ("report", "comparison", "figure3", "language_model", *ON_TEXTS)
 
 
 def write_page(folder: Path, name: str | None = None, out: Path | None = None) -> Path:

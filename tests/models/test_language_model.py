@@ -1,0 +1,77 @@
+"""A decoder alone on one side of a text: losses, leaks, sentences, and a whole run."""
+
+import re
+
+import numpy as np
+import pytest
+from formula import shaken
+from tiny import TARGET
+from tiny_run import MODEL
+
+from reprt.analysis import audit
+from reprt.analysis.evaluation import prefix_loss, teacher_forced_loss
+from reprt.data.encoding import EncodedSplit
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding import sample
+from reprt.losses import MaskedCrossentropy
+from reprt_command import main
+
+LETTERS = WordPiece(["[PAD]", "[UNK]", "[START]", "[END]", *"abcdefg"])
+REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["plain", "repe"])
+def test_its_loss_is_that_of_the_targets_alone(ahead, tiny):
+    model = shaken(tiny("decoder-only", **(REPE if ahead else {})))
+    rows = [row[row != 0] for row in TARGET]
+    split = EncodedSplit(rows, rows).of_target()
+    forced, prefix = teacher_forced_loss(model, split), prefix_loss(model, split)
+    nothing = np.zeros((1, 0), "int32")
+    for row in rows:
+        logits = model((nothing, row[None, :-1]))
+        forced_alone, _ = MaskedCrossentropy().sum_and_count(row[None, 1:], logits)
+        forced = forced.__class__(forced.total - float(forced_alone), forced.tokens, 0)
+    assert abs(forced.total) < 1e-3 and prefix.tokens == sum(map(len, rows)) - 2
+    found = audit(model, length=5)
+    assert found.looks_ahead == model.looks_ahead == ahead
+
+
+def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
+    model = shaken(tiny("decoder-only"))
+    prompts = ["a b", "", "c"]
+    drawn = [sample(model, LETTERS, prompts, seed=seed) for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert [each.startswith(p) for each, p in zip(drawn[0], prompts)] == [True] * 3
+    likeliest = [sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)]
+    assert likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
+    with pytest.raises(ValueError, match="temperature=0"):
+        sample(model, LETTERS, temperature=0)
+
+
+RECIPE = f"""
+objective.name = "language_model"
+text.side = "target"
+text.source = "embedded"
+vocabulary.size = 150
+schedule.warmup_steps = 4
+training.steps = 3
+page.name = "language_model"
+[models.plain]
+preset = "decoder-only"
+{MODEL}
+"""
+
+
+def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
+    recipe, out = tmp_path / "lm.toml", tmp_path / "out"
+    recipe.write_text(RECIPE)
+    assert main(["train", str(recipe), "--out", str(out)]) == 0
+    said = "".join(capsys.readouterr())
+    loss = re.search(r"prefix loss (\S+) on the validation split, perplexity", said)[1]
+    assert f" {loss} |" in (out / "language_model.md").read_text("utf-8")
+    assert main(["evaluate", str(out / "plain"), "--split", "dev"]) == 0
+    measured = capsys.readouterr().out
+    assert loss in measured and "perplexity" in measured and "BLEU" not in measured
+    recipe.write_text(RECIPE.replace('text.side = "target"', ""))
+    assert main(["train", str(recipe), "--out", str(out)]) == 2
+    assert "go together" in capsys.readouterr().err
