@@ -71,7 +71,9 @@ def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
     assert f" {loss} |" in (out / "language_model.md").read_text("utf-8")
     assert main(["evaluate", str(out / "plain"), "--split", "dev"]) == 0
     measured = capsys.readouterr().out
-    assert loss in measured and "perplexity" in measured and "BLEU" not in measured
+    found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
+    assert f"{float(found):.3f}" == loss
+    assert "perplexity" in measured and "BLEU" not in measured
     recipe.write_text(RECIPE.replace('text.side = "target"', ""))
     assert main(["train", str(recipe), "--out", str(out)]) == 2
     assert "go together" in capsys.readouterr().err
