@@ -32,6 +32,16 @@ class EncodedSplit:
     def __len__(self):
         return len(self.source)
 
+    def between(self, shortest: int, longest: int) -> np.ndarray:
+        """Returns the indices of the pairs whose longer input has so many tokens."""
+        lengths = self.lengths
+        return np.flatnonzero((lengths >= shortest) & (lengths <= longest))
+
+    def only(self, chosen) -> "EncodedSplit":
+        """Returns the pairs of these indices."""
+        sides = ([side[row] for row in chosen] for side in (self.source, self.target))
+        return EncodedSplit(*map(Rows.of, sides))
+
     def of_target(self) -> "EncodedSplit":
         """Returns the same targets without a token of the sources."""
         return EncodedSplit(Rows(np.zeros(0, "int32"), [0] * len(self)), self.target)
@@ -63,6 +73,13 @@ class EncodedCorpus:
     dev: EncodedSplit
     test: EncodedSplit
     test_words: Sequence[str]
+
+    def trained_to(self, tokens: int) -> "EncodedCorpus":
+        """Returns the same without longer pairs of training and validation."""
+        train, dev = (
+            each.only(each.between(0, tokens)) for each in (self.train, self.dev)
+        )
+        return dataclasses.replace(self, train=train, dev=dev)
 
     def of_target(self) -> "EncodedCorpus":
         """Returns the text of a language model: the target's side."""

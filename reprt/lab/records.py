@@ -63,6 +63,16 @@ class Score(Settings):
     signature: str
 
 
+class OfLength(Settings):
+    """What came out on the pairs of some lengths of the test split."""
+
+    longest: int | None = None
+    """Tokens of the longer input; the one before has shorter pairs, and None no end."""
+    sentences: int
+    prefix_loss_per_token: float
+    bleu: float | None = None
+
+
 class Metrics(Settings):
     """What came out of a run. Results that were not asked for are None."""
 
@@ -83,6 +93,7 @@ class Metrics(Settings):
     val_prefix_loss_per_token: float | None = None
     val_prefix_seconds: float | None = None
     test_prefix_loss_per_token: float | None = None
+    test_by_length: list[OfLength] = []
     test_bleu: float | None = None
     test_bleu_signature: str | None = None
     test_scores: list[Score] = []

@@ -33,7 +33,9 @@ class CorpusRuns:
 
         text, vocabulary = self.runs[0].text, self.runs[0].vocabulary
         found = encode(self.corpus, vocabulary, text.max_tokens, cache(), progress.show)
-        return found.of_target() if text.side == "target" else found
+        if text.side == "target":
+            found = found.of_target()
+        return found.trained_to(text.train_tokens) if text.train_tokens else found
 
 
 def find_runs(

@@ -164,6 +164,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "val_prefix_seconds": middle - begun,
         "test_prefix_loss_per_token": unseen.per_token,
     }
+    metrics["test_by_length"] = list(_by_length(trainer, model, show))
     said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
     if run.text.side == "target":
         progress.say(f"{said}, perplexity {math.exp(prefix.per_token):.1f}")
@@ -192,6 +193,43 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "test_seconds": time.monotonic() - begun_search,
         "examples": [dict(zip(names, each)) for each in list(examples)[:EXAMPLES]],
     }
+
+
+def _by_length(trainer, model, show):
+    """Yields what each length of the test split shows, where training was short."""
+    from reprt.analysis.evaluation import prefix_loss, translation_scores
+    from reprt.decoding.translator import Translator
+
+    text, run = trainer.text, trainer.settings
+    if not (short := run.text.train_tokens):
+        return
+    shortest = 1
+    for longest in (short, 2 * short, None):
+        chosen = text.test.between(shortest, longest or run.text.max_tokens)
+        shortest = (longest or 0) + 1
+        if not len(chosen):
+            continue
+        split = text.test.only(chosen)
+        result = {
+            "longest": longest,
+            "sentences": len(chosen),
+            "prefix_loss_per_token": prefix_loss(
+                model, split, run.evaluation_size, show
+            ).per_token,
+        }
+        if run.text.side == "both":
+            translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
+            references = text.corpus.test.target
+            words, sentences = (
+                [side[index] for index in chosen]
+                for side in (text.test_words, references)
+            )
+            language = text.corpus.target_language
+            _, (bleu, *_) = translation_scores(
+                translator, split.source, words, sentences, show, language
+            )
+            result["bleu"] = bleu.value
+        yield result
 
 
 def _averaged(trainer, progress: Progress):

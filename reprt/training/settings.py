@@ -29,6 +29,9 @@ class TextSettings(Settings):
     path."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
+    train_tokens: Size | None = None
+    """Pairs with a longer input are left out of training and validation; the test split
+    keeps them, and is told by length."""
     side: Literal["both", "target"] = "both"
     """`"target"` leaves the source out, for a language model."""
 
@@ -269,6 +272,11 @@ class RunSettings(Settings):
             )
         one_table = getattr(model, "shared_embedding", False)
         both = text.side == "both"
+        if (self.objective.name == "language_model") == both:
+            raise ValueError(
+                "The objective 'language_model' and side = 'target' in [text] go "
+                f"together. Received: {self.objective.name!r} and {text.side!r}."
+            )
         if one_table and both and not self.vocabulary.joint:
             raise ValueError(
                 "Expected one vocabulary for the two sides of a model that has one"
@@ -281,11 +289,6 @@ class RunSettings(Settings):
             raise ValueError(
                 f"The objective {self.objective.name!r} takes a decoder alone, such as "
                 f"'decoder-only'. Received: {self.preset!r}."
-            )
-        if (self.objective.name == "language_model") == both:
-            raise ValueError(
-                "The objective 'language_model' and side = 'target' in [text] go "
-                f"together. Received: {self.objective.name!r} and {text.side!r}."
             )
         if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
             raise ValueError(

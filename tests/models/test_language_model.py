@@ -13,6 +13,7 @@ from reprt.analysis.evaluation import prefix_loss, teacher_forced_loss
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import sample
+from reprt.lab.folder import RunFolder
 from reprt.losses import MaskedCrossentropy
 from reprt_command import main
 
@@ -51,6 +52,7 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
 RECIPE = f"""
 objective.name = "language_model"
 text.side = "target"
+text.train_tokens = 10
 text.source = "embedded"
 vocabulary.size = 150
 schedule.warmup_steps = 4
@@ -74,6 +76,9 @@ def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
     assert "perplexity" in measured and "BLEU" not in measured
+    lengths = RunFolder(out / "plain").metrics().test_by_length
+    assert [each.longest for each in lengths] == [10, 20, None]
+    assert sum(each.sentences for each in lengths) == 500
     recipe.write_text(RECIPE.replace('text.side = "target"', ""))
     assert main(["train", str(recipe), "--out", str(out)]) == 2
     assert "go together" in capsys.readouterr().err
