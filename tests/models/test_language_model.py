@@ -52,7 +52,6 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
 RECIPE = f"""
 objective.name = "language_model"
 text.side = "target"
-text.train_tokens = 10
 text.source = "embedded"
 vocabulary.size = 150
 schedule.warmup_steps = 4
@@ -76,9 +75,16 @@ def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
     assert "perplexity" in measured and "BLEU" not in measured
-    lengths = RunFolder(out / "plain").metrics().test_by_length
-    assert [each.longest for each in lengths] == [10, 20, None]
-    assert sum(each.sentences for each in lengths) == 500
     recipe.write_text(RECIPE.replace('text.side = "target"', ""))
     assert main(["train", str(recipe), "--out", str(out)]) == 2
     assert "go together" in capsys.readouterr().err
+
+
+def test_lengths_are_told_apart_where_training_was_short(tmp_path, briefly):
+    recipe = tmp_path / "lm.toml"
+    recipe.write_text(RECIPE)
+    options = ["--out", str(tmp_path), "--set", "text.train_tokens=10"]
+    assert main(["train", str(recipe), *options]) == 0
+    lengths = RunFolder(tmp_path / "plain").metrics().test_by_length
+    assert [each.longest for each in lengths] == [10, 20, None]
+    assert sum(each.sentences for each in lengths) == 500
