@@ -16,6 +16,7 @@ SIZES = {
     "value_dim": 3,
     "feed_forward_dim": 16,
 }
+OF_POSITIONS = ("distances", "queries", "keys")  # weights
 VARIANTS = {
     "baseline": ("baseline", {}),
     "repe": ("repe", {}),
@@ -39,7 +40,8 @@ def lively(model, seed=0, end=0.0, sharpness=2.0):
     random = np.random.default_rng(seed)
     for weight in model.weights:
         kind, values = weight.path.split("/")[-1], random.normal(size=weight.shape)
-        scale = 0.7 if "kernel" in kind else 0.3 if kind == "embeddings" else 0.0
+        scale = 0.7 if "kernel" in kind or kind in OF_POSITIONS else 0.0
+        scale = 0.3 if kind == "embeddings" else scale
         weight.assign((kind in ("gamma", "gain", "scale")) + scale * values)
     length = min(30, model.config.max_length)
     source, target = (

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from keras import ops
 from naive import END, PAD, SIZES, START, VARIANTS
+from variants import POSITIONED
 
 from reprt import models
 from reprt.constants import RESERVED
@@ -296,12 +297,16 @@ with open(sys.argv[1], "rb") as file:
 """
 
 
+# All methods of positions, too.
+ELSEWHERES = {**VARIANTS, **POSITIONED}
+
+
 def searched(weights):
     """Each variant's translations, for two backends to agree on."""
     results = {}
-    for variant, (name, settings) in VARIANTS.items():
+    for variant, (name, settings) in ELSEWHERES.items():
         model = models.build(name, 11, 10, **{**SIZES, **settings})
-        for size in (1, 2):
+        for size in (1, 2) if variant in VARIANTS else (1,):
             # JAX compiles anew for every shape: only one of them outgrows its room,
             # and only one has a sentence that ends before another.
             far = (variant, size) == ("repe", 1)
@@ -328,7 +333,7 @@ def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatc
         pytest.skip(f"{backend} is not installed")
     weights = {
         variant: build(settings, end=0.0).get_weights()
-        for variant, settings in VARIANTS.items()
+        for variant, settings in ELSEWHERES.items()
     }
     (tmp_path / "weights").write_bytes(pickle.dumps(weights))
     here = pathlib.Path(__file__).parent

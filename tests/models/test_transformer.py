@@ -56,6 +56,23 @@ def test_parts_count_what_they_should():
     assert model.decoder.blocks[0].count_params() == 1_187_456
 
 
+@pytest.mark.parametrize(
+    "position, more",
+    [
+        ("add", 0),
+        ("rotary", 0),
+        ("alibi", 0),
+        ("relative", 2 * 32 * 4),
+        ("untied", 2 * 2 * 16 * 4 * 64),
+    ],
+)
+def test_positions_have_the_weights_of_their_sources(position, more):
+    width = {"position_dim": 16} if position == "untied" else {}
+    without = models.build("repe-causal", 99, 99, position="none")
+    model = models.build("repe-causal", 99, 99, position=position, **width)
+    assert model.count_params() == without.count_params() + more
+
+
 @pytest.mark.parametrize("variant", ALL)
 def test_equals_the_equations(variant, tiny, ids):
     name, overrides = ALL[variant]
