@@ -47,8 +47,8 @@ def correct_tokens(y_true, y_pred):
     """Returns 1.0 where the most likely token is the label, else 0.0, in float32.
 
     Args:
-        y_true: integer labels `(batch, length)`; padding is compared like any other.
-        y_pred: logits `(batch, length, vocab_size)`.
+        y_true: integer labels; padding is compared like any other.
+        y_pred: logits with an axis more, or the likeliest ids, of the labels' shape.
 
     Example:
 
@@ -58,6 +58,7 @@ def correct_tokens(y_true, y_pred):
     >>> keras.ops.convert_to_numpy(correct).tolist()
     [[1.0, 0.0]]
     """
-    y_true = ops.convert_to_tensor(y_true)
-    predicted = ops.argmax(y_pred, axis=-1)
+    y_true, predicted = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+    if len(predicted.shape) > len(y_true.shape):
+        predicted = ops.argmax(predicted, axis=-1)
     return ops.cast(ops.equal(predicted, ops.cast(y_true, predicted.dtype)), "float32")

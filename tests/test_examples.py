@@ -34,7 +34,7 @@ def test_docstring_examples(name):
 @pytest.mark.parametrize(
     "name",
     "layers models losses metrics schedules optimizers decoding analysis.lookahead "
-    "training.linear_crossentropy training.objective".split(),
+    "linear_crossentropy training.objective".split(),
 )
 def test_what_is_used_from_python_has_an_example(name):
     module = importlib.import_module(f"reprt.{name}")

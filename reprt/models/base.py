@@ -4,9 +4,13 @@ import abc
 
 import keras
 from keras import ops
+from keras.src.losses.loss import scale_loss_for_distribution
 
 from reprt.layers import padding_mask
 from reprt.layers.packing import Sides
+from reprt.linear_crossentropy import linear_crossentropy
+from reprt.losses import MaskedCrossentropy, token_weights
+from reprt.metrics import TokenAccuracy
 
 
 class TranslationModel(keras.Model, abc.ABC):
@@ -225,7 +229,56 @@ class TranslationModel(keras.Model, abc.ABC):
         return scores if bias is None else scores + bias
 
     def call(self, inputs, training=None):
-        return self.logits(self.states(inputs, training=training))
+        states = self.states(inputs, training=training)
+        logits = self.logits(states)
+        if keras.backend.backend() == "tensorflow":
+            logits.of_states = states  # for `compute_loss`
+        return logits
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        """Returns the loss, as Keras does; the logits may never all be made.
+
+        With `MaskedCrossentropy` TensorFlow's graph takes a few tokens at a time.
+        Nobody then asks for `y_pred`, which the graph leaves out.
+        """
+        if not self._takes_chunks(y_pred):
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        states, weights = y_pred.of_states, token_weights(y, sample_weight)
+        kernel, bias = self.projection()
+        loss, _, likeliest = linear_crossentropy(
+            ops.reshape(states, (-1, states.shape[-1])),
+            kernel,
+            bias,
+            ops.reshape(ops.cast(y, "int32"), (-1,)),
+            ops.reshape(weights, (-1,)),
+        )
+        y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
+        mean = ops.divide_no_nan(loss, ops.sum(weights))
+        return scale_loss_for_distribution(mean)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Updates the metrics, as Keras does; `TokenAccuracy` needs no logits."""
+        compiled = self._compile_metrics
+        if compiled is not None and hasattr(y_pred, "likeliest"):
+            asked = compiled._user_metrics, compiled._user_weighted_metrics
+            if {type(each) for each in keras.tree.flatten(asked)} <= {
+                TokenAccuracy,
+                type(None),
+            }:
+                y_pred = y_pred.likeliest
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+    def _takes_chunks(self, y_pred) -> bool:
+        loss = self.loss
+        return (
+            hasattr(y_pred, "of_states")
+            and type(loss) is MaskedCrossentropy
+            and loss.reduction == "mean_with_sample_weight"
+            and not self.losses
+            and not self.run_eagerly
+        )
 
     def make_train_function(self, force=False):
         """Prepares `fit`; Keras calls it.

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from reprt.constants import END_ID, PAD_ID
+from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, real_tokens
 from reprt.metrics import correct_tokens
-from reprt.training.linear_crossentropy import linear_crossentropy
 from reprt.training.settings import TranslationSettings
 
 
@@ -80,16 +80,15 @@ class Objective:
 
     def _scored(self, states, labels, smoothing=0.0) -> tuple[Term, Sums]:
         """The cross-entropy of labels, given what their logits are made of."""
-        tokens = ops.sum(real_tokens(labels))
+        labels = ops.reshape(labels, (-1,))
+        real = real_tokens(labels)
+        states = ops.reshape(states, (-1, states.shape[-1]))
         kernel, bias = self.model.projection()
-        smoothed, loss, correct = linear_crossentropy(
-            ops.reshape(states, (-1, states.shape[-1])),
-            kernel,
-            bias,
-            ops.reshape(labels, (-1,)),
-            smoothing,
+        smoothed, loss, likeliest = linear_crossentropy(
+            states, kernel, bias, labels, real, smoothing
         )
-        return Term(smoothed, tokens), Sums(loss, tokens, correct)
+        tokens, right = ops.sum(real), correct_tokens(labels, likeliest)
+        return Term(smoothed, tokens), Sums(loss, tokens, ops.sum(right * real))
 
     def loss(
         self, inputs, labels, step, over_replicas: Callable = lambda number: number

@@ -10,6 +10,7 @@ from tiny import TINY
 
 from reprt import models
 from reprt.losses import MaskedCrossentropy
+from reprt.metrics import TokenAccuracy
 from reprt.presets import PRESETS, preset
 
 # Others differ from these in sizes alone.
@@ -121,3 +122,38 @@ def test_an_export_keeps_the_signature_that_it_is_given(tiny, tmp_path):
     loaded = tf.saved_model.load(tmp_path)
     (pair,) = loaded.serve.input_signature
     assert [tuple(each.shape) for each in pair] == [(1, 4), (1, 4)]
+
+
+@pytest.mark.parametrize("weights", [None, "tokens", "sentences"])
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(
+    precision, weights, tiny, ids
+):
+    """In a graph the logits are never all made; step by step, Keras' way, they are."""
+    labels = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
+    of = {"tokens": labels / 4, "sentences": np.array([0.5, 2.0])}
+    weight = None if weights is None else of[weights].astype("float32")
+    found = []
+    for eagerly in (False, True):
+        keras.config.set_dtype_policy(precision)
+        try:
+            model = tiny("repe-causal", dropout=0.0)
+        finally:
+            keras.config.set_dtype_policy("float32")
+        metrics = [TokenAccuracy()]
+        model.compile(
+            keras.optimizers.SGD(0.1),
+            MaskedCrossentropy(),
+            metrics=metrics,
+            weighted_metrics=[TokenAccuracy(name="weighted")],
+            run_eagerly=eagerly,
+        )
+        found.append(
+            [
+                *model.train_on_batch(ids, labels, weight),
+                *model.evaluate(ids, labels, sample_weight=weight, verbose=0),
+                *(float(abs(each).sum()) for each in model.get_weights()),
+            ]
+        )
+    near = 1e-5 if precision == "float32" else 5e-2
+    np.testing.assert_allclose(*found, rtol=near, atol=near)

@@ -6,24 +6,31 @@ import pytest
 import tensorflow as tf
 from formula import array_by_formula
 
+from reprt.linear_crossentropy import CHUNKS, linear_crossentropy
 from reprt.losses import MaskedCrossentropy, real_tokens
-from reprt.metrics import correct_tokens
-from reprt.training.linear_crossentropy import CHUNKS, linear_crossentropy
 
 WIDTH, VOCABULARY = 6, 11
 KERNEL = array_by_formula((WIDTH, VOCABULARY), 1, scale=2)
 BIAS = array_by_formula((VOCABULARY,), 2, scale=2)
 
 
+def weights(labels):
+    """1, 2 or 3 for a token, and 0 for padding."""
+    return real_tokens(labels) * (1 + tf.cast(labels, "float32") % 3)
+
+
 def from_logits(states, kernel, bias, labels, smoothing=0.0):
-    logits = (tf.matmul(states, kernel) + bias)[None]
-    loss, _ = MaskedCrossentropy().sum_and_count(labels[None], logits)
-    right = correct_tokens(labels[None], logits) * real_tokens(labels[None])
+    logits, weight = tf.matmul(states, kernel) + bias, weights(labels)
+    loss = tf.reduce_sum(MaskedCrossentropy().call(labels[None], logits[None]) * weight)
     smoothed = keras.losses.categorical_crossentropy(
-        tf.one_hot(labels, VOCABULARY), logits[0], True, smoothing
+        tf.one_hot(labels, VOCABULARY), logits, True, smoothing
     )
-    smoothed = tf.reduce_sum(smoothed * real_tokens(labels))
-    return smoothed, loss, tf.reduce_sum(right)
+    return tf.reduce_sum(smoothed * weight), loss, tf.argmax(logits, -1)
+
+
+def in_chunks(states, kernel, bias, labels, smoothing=0.0):
+    weight = weights(labels)
+    return linear_crossentropy(states, kernel, bias, labels, weight, smoothing)
 
 
 def example(tokens):
@@ -46,7 +53,7 @@ def with_gradients(function, arrays, labels, smoothing=0.0, scale=0.3):
 def test_losses_hits_and_gradients_are_those_of_the_logits(tokens, smoothing):
     *arrays, labels = example(tokens)
     for ours, theirs in zip(
-        with_gradients(linear_crossentropy, arrays, labels, smoothing),
+        with_gradients(in_chunks, arrays, labels, smoothing),
         with_gradients(from_logits, arrays, labels, smoothing),
         strict=True,
     ):
@@ -61,9 +68,9 @@ def test_half_precision_counts_a_frequent_label(dtype):
     arrays = [array.astype("float32") for array in arrays]
     arrays[0] += 1
     labels = np.full(tokens, 2, "int32")
-    expected = with_gradients(linear_crossentropy, arrays, labels, 0.1, scale=1.0)
+    expected = with_gradients(in_chunks, arrays, labels, 0.1, scale=1.0)
     tensors = [tf.cast(array, dtype) for array in arrays]
-    found = with_gradients(linear_crossentropy, tensors, labels, 0.1, scale=1.0)
+    found = with_gradients(in_chunks, tensors, labels, 0.1, scale=1.0)
     for gradient, exact in zip(found[-2:], expected[-2:], strict=True):
         np.testing.assert_allclose(tf.cast(gradient, "float32"), exact, rtol=0.01)
 
@@ -72,8 +79,8 @@ def test_no_bias_is_a_bias_of_zero():
     states, kernel, _, labels = example(50)
     zero = np.zeros(VOCABULARY, "float32")
     for one, other in zip(
-        linear_crossentropy(states, kernel, None, labels),
-        linear_crossentropy(states, kernel, zero, labels),
+        in_chunks(states, kernel, None, labels),
+        in_chunks(states, kernel, zero, labels),
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
@@ -83,8 +90,8 @@ def test_very_unlikely_labels_have_a_finite_loss():
     kernel = KERNEL * 0
     bias = np.where(np.arange(VOCABULARY) == 3, 200.0, 0.0).astype("float32")
     states = array_by_formula((2, WIDTH))
-    loss, _, correct = linear_crossentropy(states, kernel, bias, np.array([5, 3]))
-    assert float(loss) == pytest.approx(200) and float(correct) == 1
+    loss, _, likeliest = in_chunks(states, kernel, bias, np.array([5, 3]))
+    assert float(loss) == pytest.approx(3 * 200) and likeliest[1] == 3
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
@@ -96,7 +103,7 @@ def test_no_tensor_has_the_logits_of_all_tokens(compiled):
     def step(states, kernel, bias, labels):
         with tf.GradientTape() as tape:
             tape.watch((states, kernel, bias))
-            loss, *_ = linear_crossentropy(states, kernel, bias, labels, 0.1)
+            loss, *_ = in_chunks(states, kernel, bias, labels, 0.1)
         return tape.gradient(loss, (states, kernel, bias))
 
     arguments = (

@@ -372,7 +372,10 @@ results["alone"] += test_decoder_only.numbers(alone)
 
 *arrays, labels = linear.example(50)
 def smoothed(*arrays):
-    loss, *others = linear.linear_crossentropy(*arrays, labels, 0.1)
+    weights = (labels != 0) * (1.0 + labels % 3)
+    loss, *others = linear.linear_crossentropy(
+        *arrays, labels, weights.astype("float32"), 0.1
+    )
     return loss, others
 (loss, others), gradients = jax.value_and_grad(
     smoothed, argnums=(0, 1, 2), has_aux=True

@@ -2,46 +2,44 @@
 
 from keras import ops
 
-from reprt.constants import PAD_ID
-from reprt.losses import real_tokens, softmax_and_normalizer
+from reprt.losses import softmax_and_normalizer
 
 CHUNKS = 8
 
 
-def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
-    """Total cross-entropy of `states @ kernel + bias`, and how many are right.
+def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
+    """Total cross-entropy of `states @ kernel + bias`, and the likeliest tokens.
 
-    The numbers are those of `MaskedCrossentropy.sum_and_count` and `correct_tokens` on
-    the logits. Logits are by far the largest tensors of a training step, so the tokens
-    are taken in a few chunks. Each chunk's logits give its loss and its gradients at
-    once, and are gone before the next chunk's are made. This costs no more arithmetic
-    than a loss and its gradients; without gradients, use the logits.
+    The numbers are those of `MaskedCrossentropy` on the logits, and of their `argmax`.
+    Logits are by far the largest tensors of a training step, so the tokens are taken in
+    a few chunks. Each chunk's logits give its loss and its gradients at once, and are
+    gone before the next chunk's are made. This costs no more arithmetic than a loss and
+    its gradients; without gradients, use the logits.
 
-        loss = Σ −q · log p,  p = softmax(h W + b),  q = (1 − ε) onehot(y) + ε / V
-        dh = (p − q) Wᵀ,  dW = hᵀ (p − q),  db = Σ (p − q)
+        loss = Σ −w q · log p,  p = softmax(h W + b),  q = (1 − ε) onehot(y) + ε / V
+        dh = w (p − q) Wᵀ,  dW = hᵀ w (p − q),  db = Σ w (p − q)
 
     Labels q are smoothed by ε over all V ids; logs have the loss at ε = 0.
-
-    Masking: tokens whose label is 0 add nothing.
 
     Args:
         states: tensor `(tokens, width)`.
         kernel: tensor `(width, vocab_size)`.
         bias: tensor `(vocab_size,)`, or None.
-        labels: integer tensor `(tokens,)`, 0 for padding.
+        labels: integer tensor `(tokens,)`.
+        weights: float32 tensor `(tokens,)`, what each token counts, 0 for padding.
         smoothing: ε, a number. Defaults to 0.
 
     Returns:
-        Three float32 scalars: the total loss in nats, through which gradients flow; the
-        same without smoothing; and the number of tokens whose most likely label is the
-        right one.
+        The total loss in nats, through which gradients flow, and the same without
+        smoothing, float32 scalars; and the most likely ids, `(tokens,)` integers.
 
     Example:
 
     >>> from keras import ops
-    >>> from reprt.training.linear_crossentropy import linear_crossentropy
+    >>> from reprt.linear_crossentropy import linear_crossentropy
     >>> zeros = ops.zeros((2, 3)), ops.zeros((3, 4)), ops.zeros(4)
-    >>> loss, _, correct = linear_crossentropy(*zeros, ops.array([3, 0]))
+    >>> labels, weights = ops.array([3, 0]), ops.array([1.0, 0.0])
+    >>> loss, _, likeliest = linear_crossentropy(*zeros, labels, weights)
     >>> round(float(loss), 4)  # ln 4
     1.3863
 
@@ -59,12 +57,14 @@ def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
         # Chunks of states leave the queue in front, their gradients enter it behind:
         # so no chunk can be begun before the last one is done.
         queue = ops.pad(states, ((0, padding), (0, 0)))
-        padded_labels = ops.pad(labels, ((0, padding),), constant_values=PAD_ID)
-        loss = to_all = correct = kernel_gradient = bias_gradient = 0.0
+        padded_labels = ops.pad(labels, ((0, padding),))
+        padded_weights = ops.pad(weights, ((0, padding),))
+        likeliest = []
+        loss = to_all = kernel_gradient = bias_gradient = 0.0
         for chunk in range(CHUNKS):
             h, queue = queue[:size], queue[size:]
-            y = padded_labels[chunk * size : (chunk + 1) * size]
-            scored = real_tokens(y)
+            here = slice(chunk * size, (chunk + 1) * size)
+            y, scored = padded_labels[here], padded_weights[here]
             logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
             p, normalizer = softmax_and_normalizer(logits)
             normalizer = ops.squeeze(normalizer, 1)
@@ -73,8 +73,7 @@ def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
             if smoothing:
                 every = ops.mean(logits, axis=-1)
                 to_all += ops.sum(scored * (normalizer - every))
-            right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), y.dtype), y)
-            correct += ops.sum(scored * ops.cast(right, "float32"))
+            likeliest.append(ops.cast(ops.argmax(logits, axis=-1), "int32"))
 
             if smoothing:
                 p -= smoothing / vocab_size  # the part of q that all ids have
@@ -109,6 +108,6 @@ def linear_crossentropy(states, kernel, bias, labels, smoothing=0.0):
                 scaled(bias_gradient, bias),
             )
 
-        return (smoothed, loss, correct), gradient
+        return (smoothed, loss, ops.concatenate(likeliest)[:tokens]), gradient
 
     return crossentropy(states, kernel, bias)
