@@ -302,10 +302,6 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
             "no meaning.*in no prefix",
         ),
         (
-            lambda: models.build("repe", 9, 9, final_norm="both"),
-            "norm_place='after'.*second one",
-        ),
-        (
             lambda: models.build("repe", 9, 9, output_tying="tied"),
             "wider than embeddings.*'projected'",
         ),
