@@ -29,6 +29,9 @@ class TextSettings(Settings):
     path."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
+    held_out: Share = 0.0
+    """The share of the training pairs that validate instead of the text's own split,
+    chosen by a hash of the source sentence; 0 for that split."""
     side: Literal["both", "target"] = "both"
     """`"target"` leaves the source out, for a language model."""
 

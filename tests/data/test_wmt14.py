@@ -13,7 +13,7 @@ import tiny_run
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from reprt.data.corpora import embedded, wmt14
+from reprt.data.corpora import embedded, lines, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
 from reprt.lab.recipe import load_recipe
@@ -126,6 +126,21 @@ def test_the_whole_text(server, pairs):
     other = find("wmt14", "fr_to_en")
     assert other.train.source[:] == corpus.train.target[:]
     assert list(other.test.target) == [news.format("ref.en")]
+
+
+def test_a_share_of_the_training_pairs_may_validate(monkeypatch):
+    monkeypatch.setattr(lines, "LARGE", 1)  # the text stays in its files
+    whole = find("wmt14", "en_to_fr")
+    corpus = whole.validated_on(0.1)
+    assert corpus.name == "WMT14 en_to_fr, 10.00% held out"
+    assert isinstance(corpus.train.source, lines.Lines)
+    train, dev = aligned(corpus), [*zip(corpus.dev.source, corpus.dev.target)]
+    assert sorted(train + dev) == sorted(aligned(whole))
+    assert 0.07 < len(dev) / len(train + dev) < 0.13
+    assert {*corpus.dev.source}.isdisjoint(corpus.train.source)
+    assert corpus.test is whole.test and whole.validated_on(0) is whole
+    with pytest.raises(ValueError, match="1,000 training pairs .* Received: 1e-09"):
+        whole.validated_on(1e-9)
 
 
 def test_what_was_killed_is_done_again_without_another_download(
