@@ -1,6 +1,7 @@
 """The models: sizes, equations, padding, causality, and the grid between them."""
 
 import itertools
+import math
 import pathlib
 
 import keras
@@ -54,6 +55,19 @@ def test_parts_count_what_they_should():
     assert model.encoder.blocks[0].self_attention.count_params() == 527_488
     assert model.encoder.blocks[0].count_params() == 659_712
     assert model.decoder.blocks[0].count_params() == 1_187_456
+
+
+def test_the_papers_counts_need_what_its_equations_leave_out():
+    """Biases, except within FFN, and the gains and shifts of LayerNormalization."""
+    for name, printed in ("repe", 2_794_688), ("baseline", 10_133_632):
+        left_out = sum(
+            math.prod(weight.shape)
+            for weight in models.build(name, 7765, 7010).weights
+            if weight.name in ("gamma", "beta")
+            or weight.name == "bias"
+            and "/feed_forward/" not in weight.path
+        )
+        assert PARAMETERS[name] - left_out == printed
 
 
 @pytest.mark.parametrize("variant", ALL)
