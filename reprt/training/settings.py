@@ -161,6 +161,12 @@ class TrainingSettings(Settings):
     model after the last epoch."""
     keep_every: Size | None = None
     """Steps from one model of the mean to the next; by default those of an epoch."""
+    validate_every: Size | None = None
+    """Steps from one row of `steps.csv` to the next: the losses, and the BLEU of
+    `bleu_sentences`. None for no such file."""
+    bleu_sentences: Annotated[int, Field(ge=0)] = 0
+    """How many sentences, the first of the training and of the validation split, are
+    translated by greedy search for each of these rows."""
     tensorboard: bool = False
     """Whether to log for TensorBoard as well."""
     bleu: bool = True
@@ -360,17 +366,26 @@ TABLES = (
     "objective",
 )
 # Settings of the training that may change when a run goes on.
-MAY_CHANGE = ("hours", "checkpoint_minutes", "tensorboard", "bleu")
+MAY_CHANGE = (
+    "hours",
+    "checkpoint_minutes",
+    "validate_every",
+    "bleu_sentences",
+    "tensorboard",
+    "bleu",
+)
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",
     "text.source",
     "training.bleu",
+    "training.bleu_sentences",
     "training.checkpoint_minutes",
     "training.deterministic",
     "training.keep_every",
     "training.seed",
     "training.tensorboard",
+    "training.validate_every",
 }
 
 
