@@ -381,8 +381,12 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
         translations[0].text,
         str(out / "attention.png"),
         str(out / "attention.html"),
+        str(out / "heads.csv"),
+        str(out / "positions.png"),
     ]
-    assert {path.name for path in out.iterdir()} == {"attention.png", "attention.html"}
+    heads = (out / "heads.csv").read_text().splitlines()
+    assert heads[0] == "kind,layer,head,before,itself,after,same,end"
+    assert len(heads) == 1 + 3 * 2  # kinds, of one layer of two heads
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "attention.html").read_text("utf-8")
     assert page.startswith("<!doctype html>") and '"cross":' in page

@@ -354,11 +354,10 @@ class Trainer:
     def _measure(self):
         """Adds a row to those of steps."""
         state = self.state
-        row = {"step": state.step}
-        for means in (state.lately.means("train"), self.evaluate().means("val")):
-            row |= {n: mean for n, mean in means.items() if n.endswith("loss_per_token")}
+        means = state.lately.means("train") | self.evaluate().means("val")
+        losses = {n: mean for n, mean in means.items() if n.endswith("per_token")}
         self._backend.store()
-        row |= self._more(self.model)
+        row = {"step": state.step, **losses, **self._more(self.model)}
         state.rows_of_steps.append(row)
         state.lately = Tally()
         self._write_steps()

@@ -93,8 +93,8 @@ def load(pair: str) -> Corpus:
 
     A call does not download again what an interrupted one has. The training text is the
     archives of `TRAIN` that have the languages, in this order, without the pairs that
-    `cleaned` drops; it is not in memory. Validation is newstest2013. Test is newstest2014 as sacrebleu
-    reads it: what systems were given, and their reference.
+    `cleaned` drops; it is not in memory. Validation is newstest2013. Test is
+    newstest2014 as sacrebleu reads it: what systems were given, and their reference.
 
     Args:
         pair: one of `PAIRS`.

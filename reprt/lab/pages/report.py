@@ -182,8 +182,10 @@ def _draw_steps(runs: Sequence[Run], path: Path):
             for split, style in (("train", ".--"), ("val", ".-")):
                 name = f"{split}_{what}"
                 points = [(row["step"], row[name]) for row in run.steps if name in row]
-                axis.plot(*np.array(points).reshape(-1, 2).T, style, color=shown[run.model])
-    pictures.finish_axis(axes[0], "Loss, nats per token: validation, training --", "step")
+                look = {"color": shown[run.model]}
+                axis.plot(*np.array(points).reshape(-1, 2).T, style, **look)
+    title = "Loss, nats per token: validation, and training dashed"
+    pictures.finish_axis(axes[0], title, "step")
     pictures.finish_axis(axes[1], "BLEU, greedy, of their first sentences", "step")
     pictures.add_legend(figure, {run.label: shown[run.model] for run in runs})
     figure.suptitle(runs[0].manifest.text, fontsize=10)

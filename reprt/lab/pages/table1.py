@@ -114,14 +114,14 @@ def _claims() -> list[tuple[str, str]]:
     of_parameters = paper.PARAMETERS["baseline"] / paper.PARAMETERS["repe"]
     return [
         (
-            "an epoch takes “roughly a two to four times” shorter on all fourteen pairs",
-            f"{min(times.values()):.2f} to {max(times.values()):.2f} times; outside two "
-            f"to four: {', '.join(far)}",
+            "an epoch takes “two to four times” less on all fourteen pairs",
+            f"{min(times.values()):.2f} to {max(times.values()):.2f} times; outside "
+            f"two to four: {', '.join(far)}",
         ),
         (
             "both losses are lower on thirteen pairs",
-            f"on {len(lower)}: by less than 0.1 on {', '.join(close)}, after more epochs "
-            f"than the baseline's on {len(lower) - len({*lower} & {*ten})}",
+            f"on {len(lower)}: by less than 0.1 on {', '.join(close)}, and after more "
+            f"epochs than the baseline's on {len({*lower} - {*ten})}",
         ),
         (
             "of “thirteen additional” pairs seven had ten epochs of both models, and "

@@ -125,7 +125,7 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
     assert lines(text, "", "", "", "ours − paper") == [gaps.split(" | ")]
     # Found by hand in the paper.
     claims = text.split("## The paper's claims")[1].split("## ")[0]
-    for found in ("1.81 to 5.92 times", "3.62 times", "3.01 times", "7 of all fourteen"):
+    for found in ("1.81 to 5.92 times", "3.62 times", "7 of all fourteen"):
         assert claims.count(found) == 1
     latex = (folder / "table1.tex").read_text().split("% Beyond the paper")
     rows = [line for line in latex[0].splitlines() if line.endswith(r"\\")]
