@@ -37,7 +37,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
     [0.0, 0.0006, 0.0003]
 
-    Reference: eq. 25 of the paper.
+    Reference: section 3.1, eq. 25 of the paper.
     """
 
     def __init__(self, embedding_dim=None, warmup_steps=4000, peak=None):

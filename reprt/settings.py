@@ -262,8 +262,7 @@ class TransformerConfig(TransformerSettings):
     """Whether padding rows count among a sequence's tokens. A sentence's result then
     depends on how far its batch was padded."""
     final_norm: Literal["none", "decoder", "both"] = "none"
-    """Which stacks of blocks end with a LayerNormalization of their own where norms
-    stand before sublayers."""
+    """Which stacks end with one more LayerNormalization, after their last block."""
     output_tying: Literal["none", "tied", "projected"] = "none"
     """`"none"` for an output layer of its own. With `"tied"` its matrix is the target's
     embedding table, without a bias; with `"projected"` a matrix (no bias) takes the
@@ -273,12 +272,6 @@ class TransformerConfig(TransformerSettings):
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):
-        if self.final_norm != "none" and self.norm_place == "after":
-            raise ValueError(
-                "With norm_place='after' each block ends with a norm, and final_norm="
-                f"{self.final_norm!r} would be a second one: leave it at 'none', or "
-                "set norm_place='before'."
-            )
         if self.output_tying == "tied" and self.position in WIDENING:
             raise ValueError(
                 "output_tying='tied' multiplies states by the embedding table, and "

@@ -86,6 +86,18 @@ def test_what_has_finished_is_not_done_again_and_its_page_is(finished, capsys):
     assert contents(finished / "out") == before
 
 
+@pytest.mark.usefixtures("eagerly")
+def test_losses_and_bleu_by_step_have_a_file_and_a_picture(finished, tmp_path, capsys):
+    keys = "validate_every=4", "bleu_sentences=3", "epochs=2", "bleu=false"
+    sets = [f"--set=training.{key}" for key in keys]
+    command = ["train", *arguments(finished, "--only", "baseline", *sets)]
+    assert main([*command, "--out", str(tmp_path)]) == 0
+    [row] = RunFolder(tmp_path / "baseline").log("steps.csv")
+    assert row["step"] == 4 and 0 <= row["train_bleu"] <= 100 >= row["val_bleu"]
+    assert (tmp_path / "steps.png").is_file()
+    assert "](steps.png)" in (tmp_path / "report.md").read_text("utf-8")
+
+
 def test_out_of_time_is_reported_and_final(finished, tmp_path, capsys):
     command = ["train", *arguments(finished, "--only", "repe")]
     command += ["--out", str(tmp_path / "short"), "--set", "training.hours=1e-9"]
@@ -369,8 +381,12 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
         translations[0].text,
         str(out / "attention.png"),
         str(out / "attention.html"),
+        str(out / "heads.csv"),
+        str(out / "positions.png"),
     ]
-    assert {path.name for path in out.iterdir()} == {"attention.png", "attention.html"}
+    heads = (out / "heads.csv").read_text().splitlines()
+    assert heads[0] == "kind,layer,head,before,itself,after,same,end"
+    assert len(heads) == 1 + 3 * 2  # kinds, of one layer of two heads
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "attention.html").read_text("utf-8")
     assert page.startswith("<!doctype html>") and '"cross":' in page

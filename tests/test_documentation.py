@@ -94,6 +94,14 @@ def test_nothing_is_left_to_fill_in(page):
     assert not re.search(rf"TODO|FIXME|XXX|{MACHINES}", page.read_text("utf-8"))
 
 
+def test_references_to_the_papers_equations_name_their_section():
+    """Its two versions number equations differently, and sections alike."""
+    code = "".join(path.read_text() for path in (REPOSITORY / "reprt").rglob("*.py"))
+    found = re.findall(r"Reference: ([^\"]*?) of the paper\b", code)
+    assert len(found) >= 10
+    assert not [each for each in found if not re.match("section|appendix", each)]
+
+
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=name)
 def test_links_to_files(page):
     """Of the site Sphinx checks those that stay within it."""

@@ -58,6 +58,7 @@ NORMED = {"embedding_norm": "rms", "query_key_norm": True}
 FAMILY = {
     "tied, one table": ("transformer-base", {}),
     "norms before": ("baseline", {**BEFORE, "final_norm": "both"}),
+    "norms after, a last one": ("transformer-base", {"final_norm": "decoder"}),
     "norms before, tied": ("transformer-modern", {}),
     "norms before, repe, projected": (
         "repe",

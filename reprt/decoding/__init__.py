@@ -17,6 +17,7 @@ _HOMES = {
     "Translator": "translator",
     "sample": "sampling",
     "draw": "attention_maps",
+    "draw_positions": "attention_maps",
     "write_page": "attention_maps",
 }
 __all__ = ["BeamSearch", "Hypothesis", "as_array", "greedy_search", *_HOMES]

@@ -8,9 +8,12 @@ import warnings
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from keras import ops
 
+from reprt.constants import END
 from reprt.files import whole_file, write_text
 
 # Whose tokens are the queries, and whose the keys.
@@ -107,6 +110,40 @@ class AttentionMaps:
         queries, keys = SIDES[kind]
         return getattr(self, queries), getattr(self, keys)
 
+    def shares(self) -> list[dict[str, Any]]:
+        """Returns what each head does, as the mean share of its queries' weight.
+
+        `before`, `after` and `itself` are the key one place before its query, one after
+        it, and at its place; cross attention has none of them. `same` are all keys with
+        the query's piece, `end` those that are `[END]`.
+
+        Example: a head whose second token attends to the one before.
+
+        >>> import numpy as np
+        >>> ids, weights = ["a", "b"], np.array([[[[1, 0], [1, 0]]]])
+        >>> maps = AttentionMaps(ids, ids, "a b", "a b", "mine", encoder=weights)
+        >>> [(row["before"], row["itself"]) for row in maps.shares()]
+        [(0.5, 0.5)]
+        """
+        rows = []
+        for kind in self.kinds:
+            queries, keys = map(np.array, self.tokens(kind))
+            chosen = {}
+            if kind != "cross":
+                places = {"before": -1, "itself": 0, "after": 1}
+                size = len(queries)
+                chosen = {name: np.eye(size, k=k) for name, k in places.items()}
+            chosen["same"] = queries[:, None] == keys
+            chosen["end"] = np.broadcast_to(keys == END, chosen["same"].shape)
+            weights = getattr(self, kind)
+            for layer, head in np.ndindex(weights.shape[:2]):
+                row = {"kind": kind, "layer": layer + 1, "head": head + 1}
+                for name, mask in chosen.items():
+                    share = (weights[layer, head] * mask).sum(-1).mean()
+                    row[name] = round(float(share), 4)
+                rows.append(row)
+        return rows
+
 
 def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     """Writes an interactive page that needs nothing but itself.
@@ -182,5 +219,42 @@ def draw(
     with whole_file(Path(path)) as file, warnings.catch_warnings():
         # The font has not every script; the page shows them all.
         warnings.filterwarnings("ignore", "Glyph .* missing")
+        figure.savefig(file, format="png", dpi=100)
+    return Path(path)
+
+
+def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | None:
+    """Draws a model's positions P and how they meet, P Pᵀ, in a PNG.
+
+    Positions within attention have no P, and a query and a key of ones stand for it. A
+    bias of scores is added to their product, the mean of all heads.
+
+    Args:
+        model: a `reprt.models.TranslationModel`.
+        path: the file to write, which is returned; None for a model without positions.
+        length: how many positions, at most.
+    """
+    from matplotlib.figure import Figure
+
+    embedding = getattr(model, "embedding", None) or model.source_embedding
+    if embedding.positional is None:
+        return None
+    positional, length = embedding.positional, min(length, model.longest_source)
+    places, bias = ops.arange(length)[None], 0.0
+    if hasattr(positional, "encoding"):
+        table = ops.convert_to_numpy(positional.encoding)[:length]
+    else:
+        ones = ops.ones((1, length, 1, model.config.key_dim))
+        table = ops.convert_to_numpy(positional.turn(ones, places))[0, :, 0]
+        if (added := positional.bias(places, places)) is not None:
+            bias = ops.convert_to_numpy(added)[0].mean(0)
+    figure = Figure((10, 4), layout="constrained")
+    for axes, image, title in zip(
+        figure.subplots(1, 2), (table, table @ table.T + bias), ("P", "P Pᵀ")
+    ):
+        shown = axes.imshow(image, cmap="RdBu_r", aspect="auto", interpolation="none")
+        figure.colorbar(shown, ax=axes)
+        axes.set_title(f"{title} of {type(positional).__name__}", fontsize=9)
+    with whole_file(Path(path)) as file:
         figure.savefig(file, format="png", dpi=100)
     return Path(path)

@@ -88,7 +88,6 @@ def _transformer(parts: EncoderDecoder, never: list[int], longest: int):
     specs, sizes = ctranslate2().specs, parts.encoder
     sides = sizes.num_blocks, sizes.settings.num_heads
     options = {
-        "pre_norm": sizes.settings.norm_place == "before",
         "activation": getattr(specs.Activation, sizes.settings.activation.upper()),
         "head_dim": _head_dim(sizes.settings),
     }
@@ -117,6 +116,8 @@ def _transformer(parts: EncoderDecoder, never: list[int], longest: int):
         _attention(spec.attention, block.cross_attention, block.cross_norm)
         _feed_forward(spec.ffn, block)
     for spec, stack in ((encoder, parts.encoder), (decoder, parts.decoder)):
+        # Only now, because only a spec of `pre_norm` gets a place for a last norm.
+        spec.pre_norm = sizes.settings.norm_place == "before"
         if stack.final_norm is not None:
             _norm(spec.layer_norm, stack.final_norm)
     _output(decoder.projection, parts, decoder.embeddings.weight, never)

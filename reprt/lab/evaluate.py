@@ -72,6 +72,7 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     """Returns the text that a run was begun on, from where it is now."""
     settings, manifest = folder.settings().text, folder.manifest()
     corpus = find(source or settings.source, settings.pair)
+    corpus = corpus.validated_on(settings.held_out)
     if corpus.digest() != manifest.text_sha256:
         raise RunFolderError(
             f"Expected the text of the run, {manifest.text} with sha256 "

@@ -37,6 +37,7 @@ class RunFolder:
     | `source.vocab`, `target.vocab` | the vocabularies, one piece a line; of BPE |
     | or `source.spm`, `target.spm` | models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
+    | `steps.csv` | with `validate_every`, a row for each so many steps |
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch; once the run has |
     | | finished, with `average`, the mean of its last models |
@@ -159,18 +160,19 @@ class RunFolder:
         """Returns what was asked for."""
         return settings_of(self.path)
 
-    def write_log(self, rows: Sequence[Mapping[str, Any]]):
-        """Writes one row an epoch."""
+    def write_log(self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"):
+        """Writes one row an epoch, or for some steps."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, rows[0] if rows else (), lineterminator="\n")
+        names = dict.fromkeys(name for row in rows for name in row)
+        writer = csv.DictWriter(text, names, lineterminator="\n")
         if rows:
             writer.writeheader()
         writer.writerows(rows)
-        self._write("log.csv", text.getvalue())
+        self._write(name, text.getvalue())
 
-    def log(self) -> list[Epoch]:
-        """Returns the rows of the finished epochs."""
-        path = self.path / "log.csv"
+    def log(self, name: str = "log.csv") -> list[Epoch]:
+        """Returns the rows of the finished epochs, or those of some steps."""
+        path = self.path / name
         rows = csv.DictReader(io.StringIO(read_text(path) if path.exists() else ""))
         try:
             return [{n: float(cell) for n, cell in row.items() if cell} for row in rows]
@@ -193,6 +195,7 @@ class RunFolder:
             settings=self.settings(),
             manifest=self.manifest(),
             log=self.log(),
+            steps=self.log("steps.csv"),
             metrics=self.metrics(),
         )
 

@@ -107,6 +107,8 @@ class Record(Settings):
     settings: RunSettings
     manifest: Manifest
     log: list[Epoch]
+    steps: list[Epoch] = []
+    """The rows of `steps.csv`."""
     metrics: Metrics | None = None
     """None while it is unfinished."""
 

@@ -57,6 +57,7 @@ def find_runs(
     for pair in recipe.pairs:
         try:
             corpus = find("ted" if source == "auto" else source, pair)
+            corpus = corpus.validated_on(recipe.text.held_out)
         except TextUnavailable as error:
             missing.append(error)
             if recipe.pairs[1:]:

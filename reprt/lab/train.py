@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 import resource
 import sys
@@ -97,7 +98,7 @@ def _train(runs, text, progress, after_epoch):
         if folder.metrics() is not None:
             progress.say(f"{run.name}: finished before, in {folder.path}")
             continue
-        trainer = Trainer(run, text, folder, progress)
+        trainer = Trainer(run, text, folder, progress, _bleu_of_samples(run, text))
         if not trainer.finished:
             progress.say(
                 f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
@@ -127,6 +128,31 @@ def _train(runs, text, progress, after_epoch):
             except ArithmeticError as error:
                 errors.append(error)
     return errors
+
+
+def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
+    """Returns a function of a model: its BLEU on the first sentences of two splits."""
+    from reprt.analysis.evaluation import translation_scores
+    from reprt.decoding.translator import Translator
+
+    most = run.training.bleu_sentences
+    tokenizers = text.source_tokenizer, text.target_tokenizer
+    translator = functools.cache(lambda model: Translator(model, *tokenizers))
+
+    def bleu(model) -> dict[str, float]:
+        found = {}
+        for name, split in (("train", "train"), ("val", "dev")) if most else ():
+            sources = getattr(text, split).source[:most]
+            references = getattr(text.corpus, split).target[:most]
+            words = text.target_tokenizer.words(references)
+            language = text.corpus.target_language
+            _, (score, *_) = translation_scores(
+                translator(model), sources, words, references, language=language
+            )
+            found[f"{name}_bleu"] = score.value
+        return found
+
+    return bleu
 
 
 def _results(trainer, progress: Progress) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from reprt.data.corpora.lines import Lines, decoded
-from reprt.decoding.attention_maps import draw, write_page
+from reprt.decoding.attention_maps import draw, draw_positions, write_page
 from reprt.decoding.translator import AHEAD, Translation, Translator
+from reprt.files import write_text
 
 
 def translate(
@@ -46,13 +49,18 @@ def draw_attention(
     run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
 ):
     """Draws what the heads attend to; prints the translation and the files."""
-    maps = Translator.load(run, **search).attention(sentence)
-    folder = out or run
+    translator = Translator.load(run, **search)
+    maps, folder = translator.attention(sentence), out or run
     folder.mkdir(parents=True, exist_ok=True)
-    picture, page = folder / "attention.png", folder / "attention.html"
-    draw(maps, picture)
-    write_page(maps, page)
-    print(maps.translation, picture, page, sep="\n")
+    heads = folder / "heads.csv"
+    write_text(heads, pd.DataFrame(maps.shares()).to_csv(index=False))
+    files = [
+        draw(maps, folder / "attention.png"),
+        write_page(maps, folder / "attention.html"),
+        heads,
+        draw_positions(translator.model, folder / "positions.png"),
+    ]
+    print(maps.translation, *filter(None, files), sep="\n")
 
 
 def _line(number: int, found: Translation, n_best: int) -> str:

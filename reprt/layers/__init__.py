@@ -2,16 +2,19 @@
 
 | paper | here |
 |---|---|
-| TN, eq. 4-7 | `TokenNorm` |
-| [X̄_e P], eq. 10-11 | `ConcatPositional` |
-| X_e + P, eq. 28 and 38 | `AddPositional` |
-| P, eq. 3 and 27 | `sinusoidal_table` |
-| PMHA, eq. 14-15 | `PMHA` |
-| PMMHA, eq. 16-17 | `PMMHA` |
-| PMHCA, eq. 18-19 | `PMHCA` |
-| FFN, eq. 31 | `FeedForward` |
-| encoder, eq. 20-21 | `EncoderBlock`, `Encoder` |
-| decoder, eq. 22-23 | `DecoderBlock`, `Decoder` |
+| TN, section 2.1, eq. 4-7 | `TokenNorm` |
+| [X̄_e P], section 2.2, eq. 10-11 | `ConcatPositional` |
+| X_e + P, appendix A, eq. 28 and 38 | `AddPositional` |
+| P, section 2, eq. 3, and appendix A.1, eq. 27 | `sinusoidal_table` |
+| PMHA, section 2.3, eq. 14-15 | `PMHA` |
+| PMMHA, section 2.3, eq. 16-17 | `PMMHA` |
+| PMHCA, section 2.3, eq. 18-19 | `PMHCA` |
+| FFN, appendix A.1, eq. 31 | `FeedForward` |
+| encoder, section 2.4, eq. 20-21 | `EncoderBlock`, `Encoder` |
+| decoder, section 2.4, eq. 22-23 | `DecoderBlock`, `Decoder` |
+
+Equations are numbered as in the paper's longer version; `docs/faithful.md` has the
+numbers of arXiv's.
 """
 
 from reprt.layers.attention import PMHA, PMHCA, PMMHA

@@ -82,7 +82,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     >>> tuple(tokens.shape), tuple(states.shape)
     ((1, 3, 4), (1, 3, 8))
 
-    Reference: eq. 1, 2 and 8-11 (RePE), eq. 28 and 38 (baseline) of the paper.
+    Reference: section 2, eq. 1, 2 and 8-11 (RePE), and appendix A, eq. 28 and 38
+    (baseline) of the paper.
     """
 
     def __init__(

@@ -67,8 +67,9 @@ class Transformer(BlockModel):
 
         logits = decode(target_ids, encode(source_ids))
 
-    The logits at position t score the token after target token t (eq. 24 before its
-    softmax). `reprt.models.build` makes one from the names of the paper's models.
+    The logits at position t score the token after target token t (section 2.5, eq. 24
+    before its softmax). `reprt.models.build` makes one from the names of the paper's
+    models.
 
     Masking: padding masks are made here from the ids, once, and passed down as
     arguments. Logits on real tokens do not depend on padding, wherever it stands,

@@ -32,6 +32,9 @@ class TextSettings(Settings):
     train_tokens: Size | None = None
     """Pairs with a longer input are left out of training and validation; the test split
     keeps them, and is told by length."""
+    held_out: Share = 0.0
+    """The share of the training pairs that validate instead of the text's own split,
+    chosen by a hash of the source sentence; 0 for that split."""
     side: Literal["both", "target"] = "both"
     """`"target"` leaves the source out, for a language model."""
 
@@ -161,6 +164,12 @@ class TrainingSettings(Settings):
     model after the last epoch."""
     keep_every: Size | None = None
     """Steps from one model of the mean to the next; by default those of an epoch."""
+    validate_every: Size | None = None
+    """Steps from one row of `steps.csv` to the next: the losses, and the BLEU of
+    `bleu_sentences`. None for no such file."""
+    bleu_sentences: Annotated[int, Field(ge=0)] = 0
+    """How many sentences, the first of the training and of the validation split, are
+    translated by greedy search for each of these rows."""
     tensorboard: bool = False
     """Whether to log for TensorBoard as well."""
     bleu: bool = True
@@ -360,17 +369,26 @@ TABLES = (
     "objective",
 )
 # Settings of the training that may change when a run goes on.
-MAY_CHANGE = ("hours", "checkpoint_minutes", "tensorboard", "bleu")
+MAY_CHANGE = (
+    "hours",
+    "checkpoint_minutes",
+    "validate_every",
+    "bleu_sentences",
+    "tensorboard",
+    "bleu",
+)
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",
     "text.source",
     "training.bleu",
+    "training.bleu_sentences",
     "training.checkpoint_minutes",
     "training.deterministic",
     "training.keep_every",
     "training.seed",
     "training.tensorboard",
+    "training.validate_every",
 }
 
 

@@ -73,12 +73,15 @@ class State:
     seconds_in_epoch: float = 0.0
     tally: Tally = dataclasses.field(default_factory=Tally)
     rows: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    lately: Tally = dataclasses.field(default_factory=Tally)  # since the last of these
+    rows_of_steps: list[dict[str, float]] = dataclasses.field(default_factory=list)
     out_of_time: bool = False
 
     @classmethod
     def read(cls, saved) -> "State":
         """Returns what `dataclasses.asdict` made a table of."""
-        return cls(**{**saved, "tally": Tally(**saved["tally"])})
+        tallies = ("tally", "lately")
+        return cls(**saved | {n: Tally(**saved[n]) for n in tallies if n in saved})
 
 
 class Trainer:
@@ -89,6 +92,7 @@ class Trainer:
         text: the encoded text.
         folder: the run's folder, such as the laboratory's `RunFolder`, already opened.
         progress: where the state of the work is shown.
+        more: what else of the model a row of `steps.csv` has, by name.
 
     Raises:
         CheckpointError: if the folder's newest checkpoint cannot be used.
@@ -101,11 +105,12 @@ class Trainer:
         text: EncodedCorpus,
         folder: Any,
         progress: Progress,
+        more: Callable[[Any], dict[str, float]] = lambda model: {},
     ):
         self.settings = settings
         self.text = text
         self.folder = folder
-        self._progress = progress
+        self._progress, self._more = progress, more
         self._backend = backend(settings.training.deterministic)
         self._plan, self._validation = (
             BatchPlan(
@@ -142,6 +147,7 @@ class Trainer:
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.
         folder.write_log(self.state.rows)
+        self._write_steps()
         if self.state.epoch and not self.state.step_in_epoch:
             folder.save_model(self.model)
         folder.add_start(
@@ -252,10 +258,15 @@ class Trainer:
             kept = training.average > 0 and (
                 state.step % keep_every == 0 or not self.steps_left
             )
-            if len(unread) < every and not (done or at_once or kept):
+            measured = training.validate_every and not (
+                state.step % training.validate_every
+            )
+            if len(unread) < every and not (done or at_once or kept or measured):
                 continue
             self._read(unread, begun)
             self._show(seconds_left_elsewhere())
+            if measured:
+                self._measure()
             if kept and self.folder.writable:
                 self._backend.store()
                 keep_model(self._kept, self.model, state.step, training.average)
@@ -302,7 +313,8 @@ class Trainer:
             number = state.step_in_epoch - steps + step + 1
             where = f"in epoch {state.epoch + 1}, step {number}"
             self._check_finite(f"the loss is {loss} {where}", loss)
-            state.tally.add(rows, loss, tokens, correct)
+            for tally in (state.tally, state.lately):
+                tally.add(rows, loss, tokens, correct)
         seconds = self._backend.agreed(time.monotonic() - begun)
         state.seconds_in_epoch += seconds
         # A running mean, so that one slow step does not upset the estimates.
@@ -338,6 +350,21 @@ class Trainer:
         for numbers in self._backend.read(sums):
             tally.add(*numbers)
         return tally
+
+    def _measure(self):
+        """Adds a row to those of steps."""
+        state = self.state
+        means = state.lately.means("train") | self.evaluate().means("val")
+        losses = {n: mean for n, mean in means.items() if n.endswith("per_token")}
+        self._backend.store()
+        row = {"step": state.step, **losses, **self._more(self.model)}
+        state.rows_of_steps.append(row)
+        state.lately = Tally()
+        self._write_steps()
+
+    def _write_steps(self):
+        if self.state.rows_of_steps:
+            self.folder.write_log(self.state.rows_of_steps, "steps.csv")
 
     def _training_batches(self):
         return self._backend.batches(

@@ -13,7 +13,7 @@ import tiny_run
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from reprt.data.corpora import embedded, wmt14
+from reprt.data.corpora import embedded, lines, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
 from reprt.lab.recipe import load_recipe
@@ -60,12 +60,18 @@ def archives(pairs):
     found = {}
     for part in wmt14.TRAIN:
         files = {}
-        for member, side in zip(part.members, zip(*pairs[part.name])):
-            text = "".join(f"{sentence}\r\n" for sentence in side).encode()
-            files[member] = gzip.compress(text) if member.endswith(".gz") else text
+        for other in part.languages:
+            for member, side in zip(part.members(other), zip(*pairs[part.name])):
+                text = "".join(f"{sentence}\r\n" for sentence in side).encode()
+                files[member] = gzip.compress(text) if member.endswith(".gz") else text
         found[part.name] = packed(part.url, files)
-    dev = {member: f"{member}\nlast\n".encode() for member in wmt14.DEV.members}
-    names = {name for pair in ("en-fr", "fr-en") for name in NEWSTEST.langpairs[pair]}
+    both = wmt14.DEV.members("fr") + wmt14.DEV.members("de")
+    dev = {member: f"{member}\nlast\n".encode() for member in both}
+    names = {
+        name
+        for pair in wmt14.PAIRS
+        for name in NEWSTEST.langpairs[pair.replace("_to_", "-")]
+    }
     test = {member: NEWS.format(member).encode() for member in names}
     found["newstest2013"] = packed(".tgz", dev)
     found["newstest2014"] = packed(".tgz", test)
@@ -103,8 +109,8 @@ def aligned(corpus):
 
 
 def test_the_whole_text(server, pairs):
-    with pytest.raises(TextUnavailable, match="en_to_fr, fr_to_en. Received: 'de_to"):
-        find("wmt14", "de_to_en")
+    with pytest.raises(TextUnavailable, match="fr_to_en, .* Received: 'de_to_fr'"):
+        find("wmt14", "de_to_fr")
     corpus = find("wmt14", "en_to_fr")
 
     assert corpus.name == "WMT14 en_to_fr" and not corpus.official
@@ -116,7 +122,7 @@ def test_the_whole_text(server, pairs):
     assert list(corpus.test.target) == [news.format("ref.fr")]
     # Each archive was asked for once, and only the archives and the text are kept.
     assert len(server.asked) == len(server.files) == 7
-    folder = wmt14.place()
+    folder = wmt14.place("fr")
     record = json.loads((folder / "parts.json").read_text())
     assert [(part["name"], part["pairs"], part["kept"]) for part in record] == [
         (part.name, PAIRS + len(DIRTY), PAIRS) for part in wmt14.TRAIN
@@ -126,6 +132,30 @@ def test_the_whole_text(server, pairs):
     other = find("wmt14", "fr_to_en")
     assert other.train.source[:] == corpus.train.target[:]
     assert list(other.test.target) == [news.format("ref.en")]
+
+
+def test_german_is_in_three_of_the_archives(server, pairs):
+    corpus = find("wmt14", "de_to_en")
+    three = [name for name in pairs if name not in ("un", "giga-fren")]
+    expected = [pair[::-1] for name in three for pair in pairs[name][:PAIRS]]
+    assert aligned(corpus) == expected and len(server.asked) == 5
+    assert list(corpus.dev.source) == ["dev/newstest2013.de", "last"]
+    assert "newstest2014-deen-ref.en.sgm" in corpus.test.target[0]
+
+
+def test_a_share_of_the_training_pairs_may_validate(monkeypatch):
+    monkeypatch.setattr(lines, "LARGE", 1)  # the text stays in its files
+    whole = find("wmt14", "en_to_fr")
+    corpus = whole.validated_on(0.1)
+    assert corpus.name == "WMT14 en_to_fr, 10.00% held out"
+    assert isinstance(corpus.train.source, lines.Lines)
+    train, dev = aligned(corpus), [*zip(corpus.dev.source, corpus.dev.target)]
+    assert sorted(train + dev) == sorted(aligned(whole))
+    assert 0.07 < len(dev) / len(train + dev) < 0.13
+    assert {*corpus.dev.source}.isdisjoint(corpus.train.source)
+    assert corpus.test is whole.test and whole.validated_on(0) is whole
+    with pytest.raises(ValueError, match="1,000 training pairs .* Received: 1e-09"):
+        whole.validated_on(1e-9)
 
 
 def test_what_was_killed_is_done_again_without_another_download(
@@ -160,8 +190,8 @@ def test_another_file_is_refused_and_named(server, name, known):
 
 def test_files_that_do_not_align_are_named(server, monkeypatch):
     first = wmt14.TRAIN[0]
-    files = dict.fromkeys(first.members, b"one\n")
-    files[first.members[1]] += b"two\n"
+    files = dict.fromkeys(first.members("fr"), b"one\n")
+    files[first.members("fr")[1]] += b"two\n"
     content = packed("x.tgz", files)
     server.files["/" + first.url.split("/", 3)[3]] = content
     sha256 = hashlib.sha256(content).hexdigest()
@@ -226,9 +256,17 @@ def test_sentences_of_sgml_are_sacrebleus(tmp_path):
     assert wmt14._segments(sgml) == theirs
 
 
-@pytest.mark.parametrize("name", ["", "_modern", "_decoder_only"])
-def test_the_recipes_are_of_this_text(name):
-    recipe = tiny_run.REPOSITORY / "experiments" / f"wmt14_en_fr{name}.toml"
-    (run,) = load_recipe(recipe).runs()
-    assert (run.text.source, run.text.pair) == ("wmt14", "en_to_fr")
+@pytest.mark.parametrize(
+    "name, pair, pieces",
+    [
+        ("wmt14_en_de", "en_to_de", 37_000),
+        ("wmt14_en_fr", "en_to_fr", 32_000),
+        ("wmt14_en_fr_modern", "en_to_fr", 30_000),
+        ("wmt14_en_fr_decoder_only", "en_to_fr", 32_000),
+    ],
+)
+def test_the_recipes_are_of_this_text(name, pair, pieces):
+    (run,) = load_recipe(tiny_run.REPOSITORY / "experiments" / f"{name}.toml").runs()
+    assert (run.text.source, run.text.pair) == ("wmt14", pair)
+    assert run.vocabulary.size == pieces
     assert run.training.hours > 24 * 365

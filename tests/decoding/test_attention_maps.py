@@ -5,9 +5,18 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import tiny
 from matplotlib.figure import Figure
+from variants import POSITIONED
 
-from reprt.decoding.attention_maps import SIDES, AttentionMaps, draw, write_page
+from reprt import models
+from reprt.decoding.attention_maps import (
+    SIDES,
+    AttentionMaps,
+    draw,
+    draw_positions,
+    write_page,
+)
 
 SOURCE = "hoje o mercado ab ##re às nove .".split()
 TARGET = "[START] today the market open ##s at nine .".split()
@@ -175,3 +184,45 @@ def test_any_token_can_be_drawn(make, tmp_path, pictures, tokens):
 def test_what_are_no_maps_is_refused(make, changes, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(make(), **changes)
+
+
+def test_what_heads_do_is_told(make):
+    """Of heads that do one thing each, and of any by a sum over pairs of tokens."""
+    source = ["a", "b", "a", "[END]"]
+    back, ahead = np.eye(4, k=-1), np.eye(4, k=1)
+    back[0, 0] = ahead[3, 3] = 1
+    ends = np.tile([0.0, 0, 0, 1], (4, 1))
+    some = make(source, ["[START]", "b"], 1, 1)
+    planted = np.array([[back, ahead, np.eye(4), ends]])
+    maps = AttentionMaps(source, ["x"], "", "", "m", encoder=planted)
+    keys = "before", "itself", "after", "same", "end"
+    found = [[row[key] for key in keys] for row in maps.shares()]
+    assert found == [
+        [0.75, 0.25, 0, 0.25, 0],
+        [0, 0.25, 0.75, 0.25, 0.5],
+        [0, 1, 0, 1, 0.25],
+        [0, 0.25, 0.25, 0.25, 1],
+    ]
+    cross = some.cross[0, 0]
+    (row,) = [row for row in some.shares() if row["kind"] == "cross"]
+    assert row["same"] == pytest.approx(cross[1, 1] / 2, abs=1e-4)
+    assert row["end"] == pytest.approx(cross[:, 3].mean(), abs=1e-4)
+    assert "before" not in row
+
+
+@pytest.mark.parametrize("variant", POSITIONED)
+def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
+    name, settings = POSITIONED[variant]
+    model = models.build(name, 9, 9, **{**tiny.TINY, **settings})
+    assert draw_positions(model, tmp_path / "positions.png", 12).is_file()
+    table, met = (axes.images[0].get_array() for axes in pictures[0].axes[:2])
+    assert len(table) == 12 and met.shape == (12, 12)
+    # Sinusoids, rotations and distances are the same everywhere in a sentence.
+    np.testing.assert_allclose(met[1:, 1:], met[:-1, :-1], atol=1e-3)
+    if settings["position"] not in ("none", "relative"):  # which begins at 0
+        assert met[0, 0] > met[0, 5]
+
+
+def test_a_recurrent_model_has_no_positions_to_draw(tmp_path):
+    model = models.build("recurrent", 9, 9, **tiny.RECURRENT)
+    assert draw_positions(model, tmp_path / "positions.png") is None

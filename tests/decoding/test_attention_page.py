@@ -95,7 +95,7 @@ def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(maps, v
     dom = visit()
     assert captions(dom) == ["head 1", "head 2", "head 3"]
     assert opacities(dom, "rect") == []
-    expected = above(maps.cross[0], 0.05)
+    expected = above(maps.cross[0], 0.1)
     np.testing.assert_allclose(opacities(dom, "line"), expected, atol=0.002)
     assert "from the target to the source, layer 1 of 2</h2>" in dom
 

@@ -37,6 +37,7 @@ KNOWN = {
     "baseline, to the letter": variants.PAPERS["baseline, to the letter"],
     "baseline, unscaled, wide values": ("baseline", {"scale": "none", "value_dim": 6}),
     "norms before": variants.FAMILY["norms before"],
+    "a last norm": variants.FAMILY["norms after, a last one"],
     **{
         f"position={name}": ("baseline", {"position": name})
         for name in ("none", "rotary", "relative")

@@ -153,6 +153,24 @@ def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(
+    trainer, variables, assert_same
+):
+    plain, ours = trainer("plain"), trainer("run", validate_every=2)
+    for each in (plain, ours):
+        each.train_epoch()
+    ours = trainer("run", validate_every=2)
+    for each in (plain, ours):
+        each.train_epoch()
+    assert_same(variables(ours), variables(plain))
+    rows = ours.folder.log("steps.csv")
+    assert [row["step"] for row in rows] == [2, 4, 6]
+    assert rows[-1]["val_loss_per_token"] == ours.folder.log()[-1]["val_loss_per_token"]
+    sums = [ours.state.tally.loss, ours.state.lately.loss]
+    assert sums == [0.0, 0.0] and not plain.folder.log("steps.csv")
+
+
+@pytest.mark.usefixtures("eagerly")
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     monkeypatch.setattr("reprt.training.trainer.READ_SECONDS", 0.0)  # at each step
     ours = trainer("run", tensorboard=True)

@@ -5,7 +5,10 @@ import functools
 import hashlib
 import itertools
 import unicodedata
+import zlib
 from collections.abc import Sequence
+
+import numpy as np
 
 from reprt.data.corpora.lines import Lines
 
@@ -30,7 +33,7 @@ class Split:
 
     @classmethod
     def of(cls, source, target, where: object) -> "Split":
-        """Returns the pairs that have a word on both sides; `Lines` stay in their file.
+        """Returns the pairs that have a word on both sides.
 
         Where there is none, it is a `ValueError` that says `where`.
         """
@@ -40,7 +43,11 @@ class Split:
                 "Expected at least one line with text on both sides. Received: none in "
                 f"{where}."
             )
-        return cls(_chosen(source, kept), _chosen(target, kept))
+        return cls(source, target).chosen(kept)
+
+    def chosen(self, kept) -> "Split":
+        """Returns the pairs that are kept; `Lines` stay in their file."""
+        return Split(_chosen(self.source, kept), _chosen(self.target, kept))
 
     def __len__(self):
         return len(self.source)
@@ -80,6 +87,35 @@ class Corpus:
         """The tag of the targets' language, the `en` of `"pt_to_en"`."""
         return self.pair.rpartition("_to_")[2]
 
+    def validated_on(self, share: float) -> "Corpus":
+        """Returns the text with a share of its training pairs as validation split.
+
+        A hash of its source chooses a pair, so that repeated sentences stay together
+        and the choice depends on no seed.
+
+        Args:
+            share: of the training pairs, about; 0 for the text as it is.
+
+        Raises:
+            ValueError: if the share is so small that it has no pair.
+        """
+        if not share:
+            return self
+        hashes = (zlib.crc32(sentence.encode()) for sentence in self.train.source)
+        held = np.fromiter(hashes, "uint32", len(self.train)) < share * 2**32
+        if not held.any():
+            raise ValueError(
+                f"Expected a share of the {len(self.train):,} training pairs of "
+                f"{self.name} that has one of them at least. Received: {share}."
+            )
+        return dataclasses.replace(
+            self,
+            name=f"{self.name}, {share:.2%} held out",
+            official=False,
+            train=self.train.chosen(~held),
+            dev=self.train.chosen(held),
+        )
+
     def digest(self) -> str:
         """Returns the sha256 of all sentences, so that a run can name its text."""
         return self._sha256
@@ -95,7 +131,7 @@ class Corpus:
         return sha.hexdigest()
 
 
-def _chosen(side: Sequence[str], kept: list[bool]) -> Sequence[str]:
+def _chosen(side: Sequence[str], kept) -> Sequence[str]:
     if isinstance(side, Lines):
         return side.chosen(kept)
     return list(itertools.compress(side, kept))

@@ -1,4 +1,4 @@
-"""WMT'14 English-French: its archives, how they become one text, how it is read."""
+"""WMT'14 English-French and English-German: archives, one text, how it is read."""
 
 import contextlib
 import dataclasses
@@ -17,8 +17,7 @@ from reprt.data.corpora.lines import Lines
 from reprt.files import cache, file_lock, whole_folder
 from reprt.progress import byte_line
 
-LANGUAGES = ("en", "fr")
-PAIRS = ("en_to_fr", "fr_to_en")
+PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
 # The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
 LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
@@ -30,16 +29,18 @@ _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """An archive; `{}` in its member stands for the language of each of two files."""
+    """An archive; `{}` in its member stands for the language of each of two files,
+    and `{other}` for that of both which is not English."""
 
     name: str
     url: str
     sha256: str
     member: str
+    languages: tuple[str, ...] = ("fr", "de")
 
-    @property
-    def members(self) -> list[str]:
-        return [self.member.format(language) for language in LANGUAGES]
+    def members(self, other: str) -> list[str]:
+        """The files in English and in the other language."""
+        return [self.member.format(side, other=other) for side in ("en", other)]
 
 
 # Addresses and sha256 of these are TFDS 4.9.10's (url_checksums of
@@ -50,31 +51,33 @@ TRAIN = (
         "europarl-v7",
         "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
         "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-        "training/europarl-v7.fr-en.{}",
+        "training/europarl-v7.{other}-en.{}",
     ),
     Part(
         "commoncrawl",
         "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
         "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-        "commoncrawl.fr-en.{}",
+        "commoncrawl.{other}-en.{}",
     ),
     Part(
         "un",
         "http://www.statmt.org/wmt13/training-parallel-un.tgz",
         "29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
         "un/undoc.2000.fr-en.{}",
+        ("fr",),
     ),
     Part(
         "news-commentary-v9",
         "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
         "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-        "training/news-commentary-v9.fr-en.{}",
+        "training/news-commentary-v9.{other}-en.{}",
     ),
     Part(
         "giga-fren",
         "http://www.statmt.org/wmt10/training-giga-fren.tar",
         "3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
         "giga-fren.release2.fixed.{}.gz",
+        ("fr",),
     ),
 )
 DEV = Part(
@@ -89,12 +92,12 @@ def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
     A call does not download again what an interrupted one has. The training text is the
-    five archives of `TRAIN` in this order, without the pairs that `cleaned` drops; it
-    is not in memory. Validation is newstest2013. Test is newstest2014 as sacrebleu
-    reads it: what systems were given, and their reference.
+    archives of `TRAIN` that have the languages, in this order, without the pairs that
+    `cleaned` drops; it is not in memory. Validation is newstest2013. Test is
+    newstest2014 as sacrebleu reads it: what systems were given, and their reference.
 
     Args:
-        pair: `"en_to_fr"` or `"fr_to_en"`.
+        pair: one of `PAIRS`.
 
     Raises:
         DownloadError: if a download fails.
@@ -107,11 +110,12 @@ def load(pair: str) -> Corpus:
     """
     if pair not in PAIRS:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
-    folder = place()
+    [other] = {*pair.split("_to_")} - {"en"}
+    folder = place(other)
     if not folder.is_dir():
         with file_lock(folder.with_suffix(".lock")):
             if not folder.is_dir():
-                _make(folder)
+                _make(folder, other)
 
     splits = [
         Split(*(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_")))
@@ -120,9 +124,13 @@ def load(pair: str) -> Corpus:
     return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
 
 
-def place() -> Path:
-    """Returns the folder of the text; other archives or rules have another one."""
-    identity = RULES, LONGEST, MOST_TIMES, [part.sha256 for part in (*TRAIN, DEV)]
+def place(other: str) -> Path:
+    """Returns the folder of the text of English and another language.
+
+    Other archives or rules have another one.
+    """
+    parts = [part.sha256 for part in (*TRAIN, DEV)]
+    identity = RULES, LONGEST, MOST_TIMES, parts, other
     sha256 = hashlib.sha256(repr(identity).encode()).hexdigest()
     return cache() / "wmt14" / sha256[:16]
 
@@ -152,9 +160,10 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     return (one, other) if kept else None
 
 
-def _make(folder: Path):
+def _make(folder: Path, other: str):
     """Writes the text, and a record of what was kept of each part."""
-    dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *TRAIN)]
+    parts = [part for part in TRAIN if other in part.languages]
+    dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *parts)]
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
     # the MD5 is another, and takes what a killed one has left for the whole.
     from sacrebleu.dataset import DATASETS
@@ -163,11 +172,11 @@ def _make(folder: Path):
     (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
     test = _downloaded(url, f"md5:{md5}")
     with whole_folder(folder) as place, contextlib.ExitStack() as stack:
-        for language, member in zip(LANGUAGES, DEV.members):
+        for language, member in zip(("en", other), DEV.members(other)):
             with open_member(dev, member) as (sentences, _):
                 with open(place / f"dev.{language}", "wb") as file:
                     shutil.copyfileobj(sentences, file)
-        for pair in PAIRS:
+        for pair in (pair for pair in PAIRS if other in pair):
             languages = pair.split("_to_")
             # What systems were given, and what translations are compared with.
             for language, member in zip(languages, full.langpairs["-".join(languages)]):
@@ -176,9 +185,12 @@ def _make(folder: Path):
                 (place / f"test.{pair}.{language}").write_text(text, "utf-8")
         sides = [
             stack.enter_context(open(place / f"train.{language}", "wb"))
-            for language in LANGUAGES
+            for language in ("en", other)
         ]
-        records = [_clean(part, path, sides) for part, path in zip(TRAIN, train)]
+        records = [
+            _clean(part, part.members(other), path, sides)
+            for part, path in zip(parts, train)
+        ]
         (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
 
 
@@ -190,12 +202,12 @@ def _segments(sgml: str) -> list[str]:
     return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
 
 
-def _clean(part: Part, archive: Path, files) -> dict[str, str | int]:
+def _clean(part: Part, members, archive: Path, files) -> dict[str, str | int]:
     """Adds what is kept of both sides of a part to two files; returns a record."""
     pairs = kept = 0
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        opened = [enter(open_member(archive, member)) for member in part.members]
+        opened = [enter(open_member(archive, member)) for member in members]
         (one, size), (other, _) = opened
         sides: list[Any] = [one, other]
         if part.member.endswith(".gz"):
@@ -212,6 +224,6 @@ def _clean(part: Part, archive: Path, files) -> dict[str, str | int]:
         except ValueError as error:
             raise ValueError(
                 f"Both files of {part.name} need the same number of lines, "
-                f"{' and '.join(part.members)} in {archive}. Received: {error}."
+                f"{' and '.join(members)} in {archive}. Received: {error}."
             ) from error
     return {"name": part.name, "pairs": pairs, "kept": kept}

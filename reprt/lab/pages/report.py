@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
@@ -32,6 +34,9 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         if run.metrics
     }
     _draw(runs, out / "report.png")
+    stepped = [run for run in runs if run.steps]
+    if stepped:
+        _draw_steps(stepped, out / "steps.png")
     return write_filled(
         out / "report.md",
         official=name if official else "",
@@ -42,6 +47,7 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         sha256=manifest.text_sha256[:16],
         beside="Beside the paper" if official else f"The {name} beside the paper's",
         results=_results(runs),
+        steps="steps.png" if stepped else "",
         averaged=", ".join(f"{each} (of {n})" for each, n in averaged.items() if n),
         leaking=", ".join(plain(run.label) for run in runs if run.looks_ahead),
         prefix=_prefix(measured) if measured else "",
@@ -166,6 +172,24 @@ def _how(run: Run) -> str:
         f"**{plain(run.label)}**: run `{run.name}`, preset `{run.settings.preset}`"
         f"{departures}, seed {run.seed}; {minutes:.0f} minutes of training."
     )
+
+
+def _draw_steps(runs: Sequence[Run], path: Path):
+    shown = pictures.colours(runs)
+    figure, axes = pictures.new_figure(1, 2, (9, 4))
+    for axis, what in zip(axes, ("loss_per_token", "bleu")):
+        for run in runs:
+            for split, style in (("train", ".--"), ("val", ".-")):
+                name = f"{split}_{what}"
+                points = [(row["step"], row[name]) for row in run.steps if name in row]
+                look = {"color": shown[run.model]}
+                axis.plot(*np.array(points).reshape(-1, 2).T, style, **look)
+    title = "Loss, nats per token: validation, and training dashed"
+    pictures.finish_axis(axes[0], title, "step")
+    pictures.finish_axis(axes[1], "BLEU, greedy, of their first sentences", "step")
+    pictures.add_legend(figure, {run.label: shown[run.model] for run in runs})
+    figure.suptitle(runs[0].manifest.text, fontsize=10)
+    pictures.save_figure(figure, path)
 
 
 def _draw(runs: Sequence[Run], path: Path):

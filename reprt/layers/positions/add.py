@@ -36,7 +36,7 @@ class AddPositional(PositionTable):
     >>> reprt.layers.AddPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
     8
 
-    Reference: eq. 28 and 38 of the paper.
+    Reference: appendix A, eq. 28 and 38 of the paper.
     """
 
     @classmethod

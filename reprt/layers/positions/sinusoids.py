@@ -39,7 +39,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
     >>> reprt.layers.sinusoidal_table(2, 4)[0].tolist()
     [0.0, 0.0, 1.0, 1.0]
 
-    Reference: eq. 3 and 27 of the paper.
+    Reference: section 2, eq. 3, and appendix A.1, eq. 27 of the paper.
     """
     if depth < 2 or depth % 2:
         raise ValueError(

@@ -79,6 +79,22 @@ def test_every_number_on_another_text_carries_its_name(add):
     assert lines(text, "repe", "2.001") == [["3.250"]]  # the prefix loss
 
 
+def test_a_report_draws_losses_and_bleu_by_step(add, drawn):
+    steps = [
+        {"step": 2, "train_loss_per_token": 5.0, "val_loss_per_token": 4.0},
+        {"step": 4, "val_loss_per_token": 3.0, "val_bleu": 7.0},
+    ]
+    add("repe", [row(1, 4.0, 3.0)], steps=steps)
+    folder = add("baseline", [row(1, 4.0, 3.0)])
+    assert "](steps.png)" in page(folder, "report")
+    losses, bleu = drawn[-1].axes
+    assert [line.get_xydata().tolist() for line in losses.lines] == [
+        [[2, 5]],
+        [[2, 4], [4, 3]],
+    ]
+    assert [line.get_xydata().tolist() for line in bleu.lines] == [[], [[4, 7]]]
+
+
 def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     add("baseline")
     mean = {"averaged_models": ["a", "b"], "val_loss": 1.75}
@@ -107,6 +123,10 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
     # The paper: 10 epochs, 4.34 and 4.23; 10 epochs, 4.32 and 4.22.
     gaps = "-8 | +0.16 | -0.23 | – | -9 | +0.18 | -0.62 | –"
     assert lines(text, "", "", "", "ours − paper") == [gaps.split(" | ")]
+    # Found by hand in the paper.
+    claims = text.split("## The paper's claims")[1].split("## ")[0]
+    for found in ("1.81 to 5.92 times", "3.62 times", "7 of all fourteen"):
+        assert claims.count(found) == 1
     latex = (folder / "table1.tex").read_text().split("% Beyond the paper")
     rows = [line for line in latex[0].splitlines() if line.endswith(r"\\")]
     assert {row.count("&") for row in rows if "multicolumn" not in row} == {11}
@@ -153,27 +173,33 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
 
 
 def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
-    add("repe.text.0", [row(1, 4.0, 3.0), row(2, 3.0, 2.0)], {})
+    slept = row(3, 3.0, 2.0, seconds=180.0)
+    add("repe.text.0", [row(1, 4.0, 3.0), row(2, 3.0, 2.0), slept], {})
     add("repe.text.1", [row(1, 6.0, 5.0)], training={"seed": 1})
     add("repe.equal.0", [row(1, 9.0, 9.0)], {}, schedule={"dim": 128})
     folder = add("repe-prefix.text.0", [row(1, 1.0, 1.0)], {})
     text = page(folder, "figure3")
+    assert lines(text, "RePE as published", "80.0 ± 28.3", "60.0 ± 0.0")
     assert "by their seeds: baseline: not run, RePE as published: 2." in text
     name = "RePE as published, training, ours"
-    assert lines(text, name)[0][:3] == ["5.00 (4.00–6.00)", "3.00", "–"]
+    assert lines(text, name)[0][:4] == ["5.00 (4.00–6.00)", "3.00", "3.00", "–"]
     assert lines(text, "baseline, training, ours", "not run")
-    assert lines(text, "baseline", "not run", "4,297.8 ± 675.8")
+    assert lines(text, "baseline", "not run", "not run", "4,297.8 ± 675.8")
     assert "repe**, seed 1, under way" in text
     numbers = (folder / "figure3.csv").read_text()
     assert "TED-HRLR pt_to_en,ours,repe,train_loss,1,2,5.0,4.0,6.0\n" in numbers
-    assert "TED-HRLR pt_to_en,ours,repe,train_loss,2,1,3.0,,\n" in numbers
+    assert "TED-HRLR pt_to_en,ours,repe,train_loss,3,1,3.0,,\n" in numbers
     assert numbers.count(",paper,") == 40
     png, svg = drawn
     for figure in (png, svg):
         drawn_lines = figure.axes[0].lines
         curves = {line.get_label(): [*line.get_ydata()] for line in drawn_lines}
-        assert curves[f"{name} (trials: 2)"] == [5.0, 3.0]
+        assert curves[f"{name} (trials: 2)"] == [5.0, 3.0, 3.0]
         assert curves["baseline, validation, ours (not run)"] == []
+        for axis in figure.axes[1:]:
+            bars = next(each for each in axis.containers if hasattr(each, "patches"))
+            whisker = tuple(bars.errorbar.lines[2][0].get_color()[0])
+            assert whisker not in [bar.get_facecolor() for bar in bars]
 
 
 def test_the_interval_covers_the_mean_about_as_often_as_it_says():
