@@ -13,6 +13,7 @@ _HOMES = {
     "encode": "data.encoding",
     "find": "data.search",
     "pack": "data.packing",
+    "packed": "data.packing",
     "training_order": "data.batching",
 }
 __all__ = [*_HOMES]

@@ -87,13 +87,12 @@ def sizes(count: int, batch_size: int) -> np.ndarray:
     return found
 
 
-def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
+def arrays(split: EncodedSplit, chosen, length=None):
     """Returns chosen sentences as `batches` has them, in NumPy arrays.
 
     Args:
         split: the sentences.
         chosen: their indices.
-        rows: of the arrays; None for as many as are chosen.
         length: returns the length of both sides from the longest there is; None for
             each side's own.
     """
@@ -106,9 +105,8 @@ def arrays(split: EncodedSplit, chosen, rows: int | None = None, length=None):
     longest = [max(map(len, side), default=0) for side in sides]
     if length is not None:
         longest = [length(max(longest))] * 3
-    rows = len(chosen) if rows is None else rows
     source, inputs, labels = (
-        padded(side, (rows, columns)) for side, columns in zip(sides, longest)
+        padded(side, (len(chosen), columns)) for side, columns in zip(sides, longest)
     )
     return (source, inputs), labels
 

@@ -1,7 +1,13 @@
 """From padded batches to packed ones, so that little work is done on padding."""
 
-import tensorflow as tf
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import keras
+import numpy as np
+
+from reprt.compilation import shapes_are_dear
 from reprt.constants import LAYOUTS, PAD_ID
 from reprt.layers.packing import Packing, Sides
 from reprt.losses import check_weights
@@ -10,18 +16,238 @@ from reprt.schema import check_choice
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
 TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
+MOST_SHAPES = 4
+EPOCHS, MOST_BATCHES = 10, 1000  # from which they are chosen
+SHARES = 0.92, 0.99, 1.0  # of a sample, so that nine in ten batches fit the first
 
 
-def pack(inputs, labels, sample_weight=None, *, layout="sides"):
+class Shape(NamedTuple):
+    """How large the arrays of a packed batch are.
+
+    Attributes:
+        sizes: the number of sentences in each group, empty ones among them.
+        columns: the lengths of both sides' padded ids.
+        tokens: the numbers of packed tokens of each side and, in a sequence, of both.
+        widths: for each packing the lengths that its groups are padded to.
+    """
+
+    sizes: tuple
+    columns: tuple
+    tokens: tuple
+    widths: tuple
+
+    def holds(self, other: "Shape") -> bool:
+        """Returns whether a batch of the other shape can have this one."""
+        return bool(np.all(np.less_equal(*map(keras.tree.flatten, (other, self)))))
+
+    @property
+    def rows(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def packed(self) -> int:
+        """How many packed tokens there are to work on."""
+        return sum(self.tokens[2:] or self.tokens)
+
+    @property
+    def cost(self) -> float:
+        """That of a batch: packed tokens, and the slots of attention."""
+        return self.packed + sum(np.dot(self.sizes, each) for each in self.widths)
+
+
+class Lengths(NamedTuple):
+    """The sentences of a batch, as far as its shape depends on them.
+
+    Attributes:
+        source, target: integers, the number of tokens of each sentence.
+        columns: the lengths of both sides' padded ids; None for the longest sentences.
+    """
+
+    source: Any
+    target: Any
+    columns: tuple | None = None
+
+    def keys(self, layout):
+        """What the sentences are sorted by: similar ones share a group."""
+        combined = np.add if layout == "sequence" else np.maximum
+        return combined(self.source, self.target)
+
+    def shape(self, layout, sizes: tuple | None = None) -> Shape:
+        """Returns the smallest shape that these sentences fit.
+
+        Args:
+            layout: as in `pack`.
+            sizes: those of groups with room for all sentences, or more; None for equal
+                groups of what there is.
+        """
+        sizes = _equal(len(self.source)) if sizes is None else sizes
+        missing = sum(sizes) - len(self.source)
+        keys, source, target = (
+            np.pad(each, (0, missing))
+            for each in (self.keys(layout), self.source, self.target)
+        )
+        order = np.argsort(keys, kind="stable")
+        sides = (source + target,) if layout == "sequence" else (source, target)
+        tokens = [int(each.sum()) for each in (source, target)]
+        if layout == "sequence":
+            tokens.append(sum(tokens))
+        longest = tuple(int(each.max(initial=0)) for each in (source, target))
+        return Shape(
+            sizes,
+            self.columns or longest,
+            tuple(-(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE for count in tokens),
+            tuple(
+                tuple(_width(side[group]) for group in _groups(order, sizes))
+                for side in sides
+            ),
+        )
+
+
+def fitting(batch: Sequence[Lengths], shapes: Sequence[Shape], layout) -> Shape:
+    """Returns the first of several shapes that all shares of a batch can have.
+
+    Args:
+        batch: one `Lengths` for each device.
+        shapes: the smallest first.
+        layout: as in `pack`.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    for shape in shapes:
+        if all(
+            len(share.source) <= shape.rows
+            and shape.holds(share.shape(layout, shape.sizes))
+            for share in batch
+        ):
+            return shape
+    raise ValueError(
+        "Expected a batch that fits one of the shapes that were chosen for the whole "
+        f"text. Received: {sum(len(share.source) for share in batch)} sentences of up "
+        f"to {max(share.keys(layout).max(initial=0) for share in batch)} tokens."
+    )
+
+
+def few_shapes(
+    batches: Sequence[Sequence[Lengths]], layout, text: Lengths | None = None
+) -> list[Shape]:
+    """Returns at most four shapes for the batches of a text, the smallest first.
+
+    If batches are like one another, nine in ten of them fit the first and all but one
+    in a hundred the second. If each has sentences of its own length, a shape is for
+    those of a range of lengths instead. That with fewer positions is taken.
+
+    Args:
+        batches: a sample, each a list of its devices' shares.
+        layout: as in `pack`.
+        text: all sentences that batches of as many rows may be drawn from, which the
+            last shape holds whatever they are; None if the sample is all there is.
+    """
+
+    def most(batches):
+        return _halving(max(len(share.source) for batch in batches for share in batch))
+
+    def largest(batches, sizes):
+        shapes = [share.shape(layout, sizes) for batch in batches for share in batch]
+        return _numbers(shapes).max(0)
+
+    sizes = most(batches)
+    each = np.array([largest([batch], sizes) for batch in batches])
+    alike = [_covering(each, share) for share in SHARES]
+    longest = np.array(
+        [max(share.keys(layout).max(initial=1) for share in batch) for batch in batches]
+    )
+    halvings = np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
+    ranges = [
+        [batch for batch, own in zip(batches, halvings) if own == number]
+        for number in np.unique(halvings)[::-1]
+    ]
+    by_length = [largest(each, most(each)) for each in ranges]
+    last = [] if text is None else [_any(text, sizes, layout)]
+    like = batches[0][0].shape(layout)
+    sample = batches[:: len(batches) // 200 + 1]
+
+    def shapes(rows_of_numbers):
+        numbers = [*rows_of_numbers[: MOST_SHAPES - len(last)], *last]
+        found = (keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers)
+        return list(dict.fromkeys(found))
+
+    return min(
+        (shapes(alike), shapes(by_length)),
+        key=lambda found: sum(fitting(batch, found, layout).cost for batch in sample),
+    )
+
+
+def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
+    """Returns the few shapes of a plan's batches, the same in all epochs.
+
+    Args:
+        plan: a `BatchPlan` of the text.
+        sides: the numbers of tokens of all sources, and of all targets.
+        layout: as in `pack`.
+        devices: how many share a batch.
+        training: False for what is measured and not trained on.
+    """
+    several = range(EPOCHS) if training else [None]
+    batches = itertools.chain.from_iterable(map(plan.batches, several))
+    sample = itertools.islice(batches, MOST_BATCHES)
+    text: Lengths | None = Lengths(*sides)
+    if plan.name == "tokens":
+        # Sentences change places with those of the same length, and no others.
+        sample, sides, text = plan.batches(), (plan.lengths, plan.lengths), None
+    lengths = [
+        [own for _, own in shares(sides, chosen, devices)] for chosen in sample
+    ]
+    return few_shapes(lengths, layout, text)
+
+
+def shares(sides, chosen, devices) -> list[tuple[np.ndarray, Lengths]]:
+    """Deals a batch to devices, so that each gets sentences of all lengths.
+
+    Args:
+        sides: as in `plan_shapes`.
+        chosen: the indices of the sentences.
+        devices: how many there are.
+
+    Returns:
+        For each device its indices, and their lengths.
+    """
+    source, target = sides
+    longest = np.maximum(source[chosen], target[chosen])
+    ordered = chosen[np.argsort(longest, kind="stable")]
+    dealt = [ordered[device::devices] for device in range(devices)]
+    return [(rows, Lengths(source[rows], target[rows])) for rows in dealt]
+
+
+def _numbers(shapes):
+    return np.array([keras.tree.flatten(shape) for shape in shapes])
+
+
+def _covering(numbers, share):
+    """Numbers that a share of the rows do not exceed, as low as one quantile allows."""
+    for quantile in np.linspace(share, 1, 21):
+        found = np.quantile(numbers, quantile, axis=0, method="higher")
+        if (numbers <= found).all(1).mean() >= share:
+            break
+    return found
+
+
+def _any(text, sizes, layout):
+    """The numbers of a shape that holds any sentences of a text."""
+    rows = sum(sizes)
+    keys = np.sort(text.keys(layout))[-rows:]
+    other = 0 * keys if layout == "sequence" else keys
+    shape = Lengths(keys, other).shape(layout, sizes)
+    source, target = (np.sort(side)[-rows:] for side in (text.source, text.target))
+    own = Lengths(source, target, text.columns).shape(layout, sizes)
+    return _numbers([own._replace(widths=shape.widths)])[0]
+
+
+def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     """Adds to a batch what a model needs to leave out its padding.
 
-    Losses, metrics and gradients are those of the padded batch. For `model.fit` it is
-    one line on a dataset of batches, with sample weights or without:
-
-        model.fit(batches.map(reprt.data.pack))
-
-    A model's `packed_layout` is the one it takes: `"sides"` packs sources and targets
-    apart, and `"sequence"` packs each target behind its source.
+    Losses, metrics and gradients are those of the padded batch. For a whole dataset see
+    `reprt.data.packed`.
 
     Args:
         inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
@@ -30,114 +256,220 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides"):
         sample_weight: weights of sentences, `(batch,)` or `(batch, 1)`, or of labels,
             `(batch, targets)`. None for none.
         layout: one of `reprt.constants.LAYOUTS`. Defaults to `"sides"`.
+        shapes: those that the arrays may have, such as `few_shapes` returns; the first
+            that fits is taken. None for the batch's own.
 
     Returns:
         `(source_ids, target_ids, source_packing, target_packing), labels` or, as a
         sequence, `(source_ids, target_ids, packing, sides), labels`; the labels are
         `(1, packed)`. A little padding fills the last few places, so that `packed` is
         a multiple of 64. With `sample_weight` the weight of each label follows, alike.
+        They are NumPy arrays, or tensors within a `tf.data` pipeline.
 
     Raises:
-        ValueError: for an unknown layout, or weights that do not fit the labels.
+        ValueError: for an unknown layout, weights that do not fit the labels, a batch
+            that none of the shapes fits, or the backend PyTorch, where Keras has no
+            gradient of packed attention.
 
     Example:
 
     >>> import reprt
     >>> source, target, labels = [[5, 6, 3]], [[2, 7, 0]], [[7, 3, 0]]
     >>> inputs, packed = reprt.data.pack((source, target), labels)
-    >>> packed[0, :3].numpy().tolist()
+    >>> packed[0, :3].tolist()
     [7, 3, 0]
     """
     check_choice(LAYOUTS, layout=layout)
-    source, target = map(tf.convert_to_tensor, inputs)
-    labels = tf.convert_to_tensor(labels)
-    source_kept = source != PAD_ID
+    if keras.backend.backend() == "torch":
+        raise ValueError(
+            "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
+            "attention, so give padded batches. Received: KERAS_BACKEND=torch."
+        )
+    given = [*inputs, labels, *([] if sample_weight is None else [sample_weight])]
+    if hasattr(labels, "graph"):  # a tensor of TensorFlow that has no value yet
+        return _in_graph(given, layout, shapes)
+    return lay_out(*map(np.asarray, given), layout=layout, shapes=shapes)
+
+
+def packed(batches, layout="sides"):
+    """Packs all batches of a dataset, as `pack` does each of them.
+
+    It is one line before `model.fit`, on TensorFlow and on JAX:
+
+        model.fit(reprt.data.packed(batches))
+
+    JAX compiles a step for each new shape of arrays. There the dataset is read once,
+    and its batches then have at most four shapes, also if it shuffles anew.
+
+    Args:
+        batches: a finite `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels,
+            sample_weight)`, as `pack` takes them.
+        layout: as in `pack`: a model's `packed_layout`.
+
+    Example:
+
+    >>> import reprt, tensorflow as tf
+    >>> source, target, labels = [[5, 6, 3]], [[2, 7, 0]], [[7, 3, 0]]
+    >>> batches = tf.data.Dataset.from_tensors(((source, target), labels))
+    >>> [(inputs, labels)] = reprt.data.packed(batches)
+    >>> labels[0, :3].numpy().tolist()
+    [7, 3, 0]
+    """
+    shapes = None
+    if shapes_are_dear():
+        sample = [
+            _lengths(*map(np.asarray, (*inputs, labels)))
+            for inputs, labels, *_ in batches
+        ]
+        source, target, columns = zip(*sample)
+        widest = tuple(np.max(columns, axis=0))
+        text = Lengths(np.concatenate(source), np.concatenate(target), widest)
+        shapes = few_shapes([[each] for each in sample], layout, text)
+    return batches.map(lambda *batch: pack(*batch, layout=layout, shapes=shapes))
+
+
+def _in_graph(given, layout, shapes):
+    """By NumPy, in the midst of TensorFlow's graph."""
+    import tensorflow as tf
+
+    labels, *weights = given[2:]
+    for each in weights:
+        check_weights(each.shape, labels.shape)
+    # What a batch of one token gives has the same structure, dtypes and ranks.
+    of_one = [np.ones([1] * len(each.shape), each.dtype.name) for each in given]
+    like = lay_out(*of_one, layout=layout, shapes=None)
+
+    def flat(*arrays):
+        return tf.nest.flatten(lay_out(*arrays, layout=layout, shapes=shapes))
+
+    arrays = tf.nest.flatten(like)
+    tensors = tf.numpy_function(flat, given, [array.dtype for array in arrays])
+    for tensor, array in zip(tensors, arrays, strict=True):
+        tensor.set_shape([None] * array.ndim)
+    return tf.nest.pack_sequence_as(like, tensors)
+
+
+def _lengths(source, target, labels):
     # A label may stand where its input is padding: it is scored all the same.
     target_kept = (target != PAD_ID) | (labels != PAD_ID)
+    columns = source.shape[1], target.shape[1]
+    return Lengths((source != PAD_ID).sum(1), target_kept.sum(1), columns)
+
+
+def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
+    """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
+    if weights is not None:
+        check_weights(weights.shape, labels.shape)
+    lengths, width = _lengths(source, target, labels), labels.shape[1]
+    if shapes is None:
+        shape = lengths.shape(layout)
+    else:
+        shape = fitting([lengths], shapes, layout)
+
+    def filled_up(array, columns):
+        missing = np.subtract((shape.rows, columns), array.shape)
+        return np.pad(array, [(0, rows) for rows in missing])
+
+    (sources, targets), (_, packed, *_) = shape.columns, shape.tokens
+    source = filled_up(source, sources)
+    target, labels = filled_up(target, targets), filled_up(labels, targets)
+    if layout is None:
+        return (source, target), labels
+    source_kept, target_kept = source != PAD_ID, (target != PAD_ID) | (labels != PAD_ID)
     laid_out = _of_sides if layout == "sides" else _of_sequence
-    packings = laid_out(source, target, source_kept, target_kept)
+    packings = laid_out(source, target, source_kept, target_kept, shape)
 
-    def packed(of_labels):
-        return _filled_up(tf.boolean_mask(of_labels, target_kept), 0)[None]
+    def of_labels(array):
+        return _filled_up(array[target_kept], 0, packed, array.dtype)[None]
 
-    batch = (source, target, *packings), packed(labels)
-    if sample_weight is None:
+    batch = (source, target, *packings), of_labels(labels)
+    if weights is None:
         return batch
-    weights = tf.convert_to_tensor(sample_weight)
-    check_weights(weights.shape, labels.shape)
-    if weights.shape.rank == 1:
-        weights = weights[:, None]
-    return *batch, packed(tf.broadcast_to(weights, tf.shape(labels)))
+    weights = weights[:, None] if weights.ndim == 1 else weights
+    weights = np.broadcast_to(weights, (len(weights), width))
+    return *batch, of_labels(filled_up(weights, targets))
 
 
-def _of_sides(source, target, source_kept, target_kept):
-    longest = tf.maximum(_count(source_kept), _count(target_kept))
-    order = tf.argsort(longest, stable=True)
-    return _packing(source, source_kept, order), _packing(target, target_kept, order)
+def _of_sides(source, target, source_kept, target_kept, shape):
+    longest = np.maximum(source_kept.sum(1), target_kept.sum(1))
+    order = np.argsort(longest, kind="stable")
+    return tuple(
+        _packing(ids, kept, _groups(order, shape.sizes), tokens, widths)
+        for ids, kept, tokens, widths in zip(
+            (source, target), (source_kept, target_kept), shape.tokens, shape.widths
+        )
+    )
 
 
-def _of_sequence(source, target, source_kept, target_kept):
-    kept = tf.concat([source_kept, target_kept], 1)
-    order = tf.argsort(_count(kept), stable=True)
-    packing = _packing(tf.concat([source, target], 1), kept, order)
-    sides = tf.concat([tf.zeros_like(source_kept), tf.ones_like(target_kept)], 1)
-    of_target = tf.boolean_mask(sides, kept)
-    return packing, Sides(_places(~of_target), _places(of_target))
+def _of_sequence(source, target, source_kept, target_kept, shape):
+    kept = np.concatenate([source_kept, target_kept], 1)
+    order = np.argsort(kept.sum(1), kind="stable")
+    sources, targets, tokens = shape.tokens
+    ids = np.concatenate([source, target], 1)
+    groups = _groups(order, shape.sizes)
+    packing = _packing(ids, kept, groups, tokens, *shape.widths)
+    sides = np.zeros(kept.shape, bool)
+    sides[:, source.shape[1] :] = True
+    of_target = sides[kept]
+    return packing, Sides(
+        _filled_up(np.flatnonzero(~of_target), -1, sources),
+        _filled_up(np.flatnonzero(of_target), -1, targets),
+    )
 
 
-def _places(chosen):
-    """Where a mask is True, and -1 in the places that are filled up."""
-    return _filled_up(tf.cast(tf.where(chosen)[:, 0], tf.int32), -1)
+def _filled_up(of_tokens, filler, length, dtype="int32"):
+    """One number for each packed token, and the filler up to a length."""
+    filled = np.full(length, filler, dtype)
+    filled[: len(of_tokens)] = of_tokens
+    return filled
 
 
-def _filled_up(of_tokens, filler):
-    missing = -tf.size(of_tokens) % TOKENS_MULTIPLE
-    filler = tf.cast(filler, of_tokens.dtype)
-    return tf.concat([of_tokens, tf.fill([missing], filler)], 0)
+def _equal(rows):
+    """Sizes of groups, as many rows in each but the last."""
+    size = -(-rows // GROUPS)
+    return tuple(int(np.clip(rows - size * group, 0, size)) for group in range(GROUPS))
 
 
-def _count(kept):
-    return tf.math.count_nonzero(kept, axis=1, dtype=tf.int32)
+def _halving(rows):
+    """Sizes of groups: the longest few sentences, which are widest, have their own."""
+    return rows - rows // 2, rows // 2 - rows // 4, rows // 4 - rows // 16, rows // 16
 
 
-def _packing(ids, kept, order):
-    """The packing of one side; groups are runs of `order`, shortest sentences first."""
-    tokens = tf.cast(tf.where(tf.reshape(kept, [-1]))[:, 0], tf.int32)
-    row = tokens // tf.shape(ids)[1]  # of each token
-    real_tokens = tf.gather(tf.reshape(ids, [-1]), tokens) != PAD_ID
-    real_tokens = tf.concat([real_tokens, [False]], 0)  # of a batch that has none
-    lengths = _count(kept)
-    offsets = tf.cumsum(lengths, exclusive=True)  # of each sentence, once packed
-    size = -(-tf.size(order) // GROUPS)
-    slots, real, starts, widths, slot = [], [], [], [], 0
-    for group in range(GROUPS):
-        rows = order[group * size : (group + 1) * size]
-        longest = tf.maximum(tf.reduce_max(tf.gather(lengths, rows)), 0)
-        # One more than the longest at least: the last slot of every row is padding.
-        width = (longest // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE
-        column = tf.range(width)
-        filled = column < tf.gather(lengths, rows)[:, None]
-        token = tf.where(filled, tf.gather(offsets, rows)[:, None] + column, -1)
+def _width(lengths):
+    """That of a group: one more than the longest, as a row's last slot is padding."""
+    return (int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE
+
+
+def _groups(order, sizes):
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def _packing(ids, kept, groups, packed, widths):
+    """The packing of one side, of groups of rows, shortest sentences first."""
+    row, _ = np.nonzero(kept)  # of each token
+    tokens = np.flatnonzero(kept)
+    real_tokens = np.append(ids.ravel()[tokens] != PAD_ID, False)
+    lengths = kept.sum(1)
+    offsets = np.cumsum(lengths) - lengths  # of each sentence, once packed
+    columns = np.arange(len(tokens)) - offsets[row]
+    slots, real, slot = [], [], 0
+    start_of_row, width_of_row = np.zeros((2, len(kept)), int)
+    for rows, width in zip(groups, widths, strict=True):
+        column = np.arange(width)
+        filled = column < lengths[rows, None]
+        token = np.where(filled, offsets[rows, None] + column, -1).astype("int32")
         slots.append(token)
-        real.append(filled & tf.gather(real_tokens, tf.maximum(token, 0)))
-        starts.append(slot + width * tf.range(tf.size(rows)))
-        widths.append(tf.fill([tf.size(rows)], width))
-        slot += tf.size(token)
-
-    place = tf.gather(tf.argsort(order), row)  # that of its row in the groups
-
-    def of_tokens(of_rows):
-        return tf.gather(tf.concat(of_rows, 0), place)
-
-    width = tf.reduce_max(widths[0])
-    columns = tf.range(tf.size(tokens)) - tf.gather(offsets, row)
+        real.append(filled & real_tokens[token])
+        start_of_row[rows] = slot + width * np.arange(len(rows))
+        width_of_row[rows] = width
+        slot += token.size
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # first row. It gives and gets nothing there.
     return Packing(
-        tokens=_filled_up(tokens, 0),
-        starts=_filled_up(of_tokens(starts), 0),
-        widths=_filled_up(of_tokens(widths), width),
-        columns=_filled_up(columns, width - 1),
+        tokens=_filled_up(tokens, 0, packed),
+        starts=_filled_up(start_of_row[row], 0, packed),
+        widths=_filled_up(width_of_row[row], widths[0], packed),
+        columns=_filled_up(columns, widths[0] - 1, packed),
         slots=tuple(slots),
         real=tuple(real),
     )

@@ -37,7 +37,7 @@ class Backend(Protocol):
         Batches are like those of a split.
         """
 
-    def warm_up(self, plan: BatchPlan):
+    def warm_up(self, split: EncodedSplit, plan: BatchPlan):
         """Compiles what can be compiled in advance; `load` undoes its steps."""
 
     def load(self):

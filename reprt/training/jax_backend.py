@@ -1,20 +1,26 @@
-"""Training on JAX: padded batches of a few lengths, on one device or several."""
+"""Training on JAX: packed batches of a few shapes, on one device or several."""
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterator
 
 import jax
 import keras
 import numpy as np
+from jax import lax
 from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from reprt.compilation import keep_compiled, length_with_room
+from reprt.compilation import keep_compiled
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays
 from reprt.data.encoding import EncodedSplit
+from reprt.data.packing import fitting, lay_out, plan_shapes, shares
 from reprt.training.objective import Objective
+
+FEW_BATCHES = 200  # of which the shapes are compiled in advance; others are rare
+DEVICES = "batch"  # the mesh's axis, as Keras names it
 
 
 @functools.cache
@@ -31,8 +37,8 @@ def data_parallel() -> keras.distribution.DataParallel | None:
 class OnJax:
     """Where and how a `Trainer` takes its steps: by functions of all state.
 
-    JAX compiles anew for each shape. So batches are padded to one of a few lengths, the
-    same for both sides, and to few numbers of rows. The losses do not depend on
+    JAX compiles anew for each shape, so batches are packed to a few shapes that are
+    chosen once for a text. Each device packs its own rows. The losses do not depend on
     that, except with `padding_in_statistics=True`, where there is more padding to be
     counted than on TensorFlow.
 
@@ -41,12 +47,13 @@ class OnJax:
 
     def __init__(self):
         self._distribution = data_parallel()
-        self._everywhere = None  # where a step's results are: JAX's own choice
+        self._everywhere = self._apart = None  # where arrays are: JAX's own choice
         if self._distribution is not None:
             # Each time, because Keras forgets it when it clears its session.
             keras.distribution.set_distribution(self._distribution)
             mesh = self._distribution.device_mesh.backend_mesh
             self._everywhere = NamedSharding(mesh, PartitionSpec())
+            self._apart = NamedSharding(mesh, PartitionSpec(DEVICES))
 
     @property
     def devices(self) -> list[str]:
@@ -69,13 +76,11 @@ class OnJax:
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
         self._objective, self._optimizer = objective, optimizer
-        self._model = model = objective.model
-        self._longest = min(model.longest_source, model.longest_target)
+        self._model = objective.model
+        self._plans: dict[tuple[BatchPlan, bool], tuple] = {}
         keep_compiled()
-        self._train = jax.jit(
-            self._step, donate_argnums=0, out_shardings=self._everywhere
-        )
-        self._evaluate = jax.jit(self._validate)
+        self._train = jax.jit(self._on_devices(self._step), donate_argnums=0)
+        self._evaluate = jax.jit(self._on_devices(self._validate))
 
     def load(self):
         # Copies, because a step overwrites its arguments.
@@ -99,34 +104,45 @@ class OnJax:
         epoch: int | None = None,
         skip: int = 0,
     ) -> Iterator[tuple[int, tuple]]:
-        # Rows of padding fill up batches that could have more.
         for chosen in plan.batches(epoch, skip):
-            rows = self._rows(plan, plan.lengths[chosen].max())
-            inputs, labels = arrays(split, chosen, rows, self._length)
-            yield len(chosen), self._shared((*inputs, labels))
+            yield len(chosen), self._packed(split, plan, epoch, chosen)[1]
 
-    def warm_up(self, plan: BatchPlan):
-        lengths = np.unique(plan.lengths)
-        for shape in sorted({(self._rows(plan, n), self._length(n)) for n in lengths}):
-            side = np.zeros(shape, "int32")
-            self.train((0, self._shared((side, side, side))))
+    def warm_up(self, split: EncodedSplit, plan: BatchPlan):
+        seen = set()
+        for chosen in itertools.islice(plan.batches(0), FEW_BATCHES):
+            shape, batch = self._packed(split, plan, 0, chosen)
+            if shape not in seen:
+                seen.add(shape)
+                self.train((0, batch))
 
-    def _length(self, length: int) -> int:
-        return length_with_room(length, self._longest)
-
-    def _rows(self, plan: BatchPlan, longest: int) -> int:
-        """The rows of a batch, as many on each device."""
-        rows = length_with_room(plan.most(longest), plan.size)
-        return -(-rows // jax.device_count()) * jax.device_count()
+    def _packed(self, split, plan, epoch, chosen):
+        """A batch, each device's share after the other, and their common shape."""
+        layout, devices = self._model.packed_layout, jax.device_count()
+        key = plan, epoch is None
+        if key not in self._plans:
+            sides, training = split.tokens, epoch is not None
+            shapes = plan_shapes(plan, sides, layout, devices, training)
+            self._plans[key] = sides, shapes  # the same in all epochs
+        sides, shapes = self._plans[key]
+        rows, lengths = zip(*shares(sides, chosen, devices))
+        shape = fitting(lengths, shapes, layout)
+        of_devices = [
+            lay_out(source, target, labels, layout=layout, shapes=[shape])
+            for (source, target), labels in (arrays(split, each) for each in rows)
+        ]
+        batch = jax.tree.map(lambda *each: np.concatenate(each), *of_devices)
+        if self._apart is not None:
+            batch = jax.device_put(batch, self._apart)
+        return shape, batch
 
     def train(self, batch):
-        rows, sides = batch
-        self._state, sums = self._train(self._state, *sides)
+        rows, batch = batch
+        self._state, sums = self._train(self._state, batch)
         return rows, sums
 
     def evaluate(self, batch):
-        rows, sides = batch
-        return rows, self._evaluate(self._state, *sides)
+        rows, batch = batch
+        return rows, self._evaluate(self._state, batch)
 
     def read(self, sums) -> list[tuple[int, float, int, int]]:
         return [
@@ -144,27 +160,56 @@ class OnJax:
             self._optimizer.variables,
         )
 
-    def _step(self, state, source, target, labels):
+    def _on_devices(self, function):
+        """Each device calls it with all of the state and its share of a batch."""
+        if self._apart is None:
+            return function
+        return jax.shard_map(
+            function,
+            mesh=self._apart.mesh,
+            in_specs=(PartitionSpec(), self._apart.spec),
+            out_specs=PartitionSpec(),
+            check_vma=False,
+        )
+
+    def _summed(self, numbers):
+        return numbers if self._apart is None else lax.psum(numbers, DEVICES)
+
+    def _step(self, state, batch):
         weights, others, of_optimizer = state
+        inputs, labels = batch
 
         def objective(weights):
-            with self._scope((weights, others, of_optimizer)) as scope:
+            state = weights, self._seeded(others), of_optimizer
+            with self._scope(state) as scope:
                 loss, sums = self._objective.loss(
-                    (source, target), labels, self._optimizer.iterations.value
+                    inputs, labels, self._optimizer.iterations.value, self._summed
                 )
                 loss = self._optimizer.scale_loss(loss)
             after = [scope.get_current_value(each) for each in self._variables[1]]
             return loss, (sums, after)
 
-        gradients, (sums, others) = jax.grad(objective, has_aux=True)(weights)
+        gradients, (sums, after) = jax.grad(objective, has_aux=True)(weights)
+        gradients, sums = self._summed((gradients, sums))
         weights, of_optimizer = self._optimizer.stateless_apply(
             of_optimizer, gradients, weights
         )
-        return [weights, others, of_optimizer], sums
+        return [weights, self._seeded(after, -1), of_optimizer], sums
 
-    def _validate(self, state, source, target, labels):
+    def _seeded(self, others, sign=1):
+        """Gives each device a dropout of its own, or takes that back."""
+        if self._apart is None:
+            return others
+        device = sign * lax.axis_index(DEVICES)
+        weights = {id(weight) for weight in self._model.weights}
+        return [
+            value if id(variable) in weights else value.at[0].add(device)
+            for variable, value in zip(self._variables[1], others, strict=True)
+        ]
+
+    def _validate(self, state, batch):
         with self._scope(state):
-            return self._objective.validate((source, target), labels)
+            return self._summed(self._objective.validate(*batch))
 
     def _scope(self, state):
         """Returns the context in which all variables have these values."""
@@ -174,15 +219,4 @@ class OnJax:
                 for variables, values in zip(self._variables, state, strict=True)
                 for pair in zip(variables, values, strict=True)
             ]
-        )
-
-    def _shared(self, batch):
-        """Gives every device its rows."""
-        if self._distribution is None:
-            return batch
-        return tuple(
-            keras.distribution.distribute_tensor(
-                array, self._distribution.get_data_layout(array.shape)
-            )
-            for array in batch
         )

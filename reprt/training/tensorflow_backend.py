@@ -98,7 +98,7 @@ class OnTensorFlow:
                 f"checkpoint. They need one --out and one text. This one has: {what}"
             )
 
-    def warm_up(self, plan: BatchPlan):
+    def warm_up(self, split: EncodedSplit, plan: BatchPlan):
         """Does what has to be done once; here the first step does it."""
 
     @tf.function

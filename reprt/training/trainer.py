@@ -222,7 +222,7 @@ class Trainer:
         """Measures the time of a step, and leaves no trace in the state."""
         variables = list(self._variables.values())
         before = [variable.numpy() for variable in variables]
-        self._backend.warm_up(self._plan)
+        self._backend.warm_up(self.text.train, self._plan)
         few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
         for batch in few:

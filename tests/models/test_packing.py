@@ -1,6 +1,5 @@
 """Packed batches give what padded ones give."""
 
-import functools
 import json
 import pathlib
 import subprocess
@@ -15,8 +14,10 @@ import test_linear_crossentropy as linear
 from keras import ops
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED
 
+import reprt.data
 from reprt.data import pack
-from reprt.data.packing import GROUPS
+from reprt.data.batch_plan import BatchPlan
+from reprt.data.packing import GROUPS, Shape, fitting, plan_shapes, shares
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.training.objective import TranslationAndSource
@@ -113,6 +114,63 @@ def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
         np.testing.assert_allclose(one, other, atol=1e-4 * (1 + np.abs(other).max()))
 
 
+@pytest.mark.parametrize("variant", WHOLE)
+def test_nothing_depends_on_the_shape(variant, tiny):
+    model = tiny(VARIANTS[variant][0], dropout=0.0, **VARIANTS[variant][1])
+    inputs, labels = BATCHES["many"]
+    layout = model.packed_layout
+    widths = ((24, 24, 32, 48), (24, 24, 32, 56))
+    sizes = (20, 11, 8, 2)
+    shape = Shape(sizes, (23, 25), (448, 512), widths)
+    if layout == "sequence":
+        shape = Shape(sizes, (23, 25), (448, 512, 896), ((32, 40, 48, 64),))
+    numbers = []
+    for shapes in (None, [shape]):
+        packed_inputs, packed_labels = pack(
+            inputs, labels, layout=layout, shapes=shapes
+        )
+        assert packed_labels.shape[1] == (448 if shapes is None else 512)
+        loss, gradients = total_and_gradients(model, packed_inputs, packed_labels)
+        numbers.append([loss, *gradients])
+    for one, other in zip(*numbers, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4 * (1 + np.abs(other).max()))
+
+
+# As sentences are: half of them of 10 to 30 tokens, and both sides alike.
+DRAWN = np.random.default_rng(0)
+TOKENS = np.exp(DRAWN.normal(3.1, 0.75, 6000))
+SIDES = np.clip(TOKENS * DRAWN.uniform(0.75, 1.3, (2, 6000)), 3, 128).astype(int)
+PLANS = {  # and at most how many positions there are to a real token
+    "sentences": ({"size": 64}, 1.3),
+    "by length": ({"size": 64, "by_length": True}, 1.55),
+    "tokens": ({"size": 4096, "name": "tokens"}, 1.35),
+}
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("layout", ["sides", "sequence"])
+@pytest.mark.parametrize("name", PLANS)
+def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
+    settings, most = PLANS[name]
+    plan = BatchPlan(SIDES.max(0), **settings)
+    shapes = plan_shapes(plan, SIDES, layout, devices)
+    assert len(shapes) <= 4
+    taken, positions = [], 0
+    for epoch in range(20, 25):
+        for chosen in plan.batches(epoch):
+            _, lengths = zip(*shares(SIDES, chosen, devices))
+            shape = fitting(lengths, shapes, layout)
+            taken.append(shapes.index(shape))
+            positions += devices * shape.packed
+    assert positions < most * 5 * SIDES.sum()
+    if name == "sentences":
+        assert np.mean(np.array(taken) == 0) >= 0.9
+        # Whatever sentences an epoch brings together.
+        longest = np.argsort(SIDES.max(0))[-64:]
+        _, lengths = zip(*shares(SIDES, longest, devices))
+        assert fitting(lengths, shapes, layout) == shapes[-1]
+
+
 @pytest.mark.parametrize("batch", ["two sentences", "many", "a row of padding alone"])
 def test_the_source_is_scored_as_in_the_padded_batch(batch, tiny):
     model = tiny("decoder-only", dropout=0.0)
@@ -137,17 +195,22 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         pack((SOURCE, TARGET), LABELS, layout="x")
 
 
+def test_pytorch_is_refused(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(ValueError, match="give padded batches.*KERAS_BACKEND=torch"):
+        pack((SOURCE, TARGET), LABELS)
+
+
 WEIGHTS = np.array([1.0, 0.0, 0.5, 2.0, 0.0, 0.0, 0.25], dtype="float32")
 OF_TOKENS = np.arange(7 * 9, dtype="float32").reshape(7, 9) % 4
 SAMPLE_WEIGHTS = {"rows": WEIGHTS, "column": WEIGHTS[:, None], "tokens": OF_TOKENS}
 
 
-def weighted(model, batch, packed, **options):
-    """What a model reports of weighted batches of 4 and 3, in training and after."""
-    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(4)
+def weighted(model, batch, packed, size=4, **options):
+    """What a model reports of weighted batches, in training and after."""
+    dataset = tf.data.Dataset.from_tensor_slices(batch).batch(size)
     if packed:
-        layout = model.packed_layout
-        dataset = dataset.map(functools.partial(pack, layout=layout))
+        dataset = reprt.data.packed(dataset, model.packed_layout)
     adam = keras.optimizers.Adam(0.01, epsilon=1e-2)
     metrics = {"metrics": [TokenAccuracy("plain")]}
     metrics["weighted_metrics"] = [TokenAccuracy("weighted")]
@@ -187,7 +250,7 @@ def test_weights_stand_beside_their_labels(weights):
     expected = dict(zip(labels.flat, of_labels.flat))
     real = packed[packed != 0]
     assert found.shape == packed.shape and len(real) == np.count_nonzero(labels)
-    for label, weight in zip(real.numpy(), found[packed != 0].numpy()):
+    for label, weight in zip(real, found[packed != 0]):
         assert weight == expected[label]
 
 
@@ -245,9 +308,9 @@ def test_only_real_tokens_are_packed():
 def test_a_batch_of_padding_alone_is_packed(layout):
     ids = np.zeros((2, 5), "int32")
     (_, _, *packings), labels = pack((ids, ids), ids, layout=layout)
-    assert not labels.numpy().any()
+    assert not labels.any()
     for packing in packings:
-        assert not any(real.numpy().any() for real in getattr(packing, "real", ()))
+        assert not any(real.any() for real in getattr(packing, "real", ()))
 
 
 def test_splitting_and_joining_are_inverse_and_transposed():
@@ -277,7 +340,7 @@ def test_splitting_and_joining_are_inverse_and_transposed():
 
 def fitted(model, batch, packed, **options):
     dataset = tf.data.Dataset.from_tensor_slices(batch).batch(10)
-    dataset = dataset.map(pack) if packed else dataset
+    dataset = reprt.data.packed(dataset) if packed else dataset
     adam = keras.optimizers.Adam(0.01, epsilon=1e-2)
     model.compile(adam, MaskedCrossentropy(), metrics=[TokenAccuracy()], **options)
     history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
@@ -360,6 +423,7 @@ results["weighted"] = weighted(
     set_weights_by_formula(models.build("repe", 11, 10, **sizes)),
     (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"]),
     packed=True,
+    size=7,  # Keras weighs a batch by its rows, empty ones among them
 )
 import jax
 import test_decoder_only
@@ -406,7 +470,7 @@ def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
         assert results[variant] == pytest.approx(expected, abs=1e-4)
     model = tiny("repe", num_blocks=1, dropout=0.0)
     batch_of_7 = (*random_batch(7, 9), SAMPLE_WEIGHTS["rows"])
-    expected = weighted(model, batch_of_7, packed=False, run_eagerly=True)
+    expected = weighted(model, batch_of_7, packed=False, size=7, run_eagerly=True)
     assert results["weighted"] == pytest.approx(expected, abs=1e-4)
     alone = tiny("decoder-only", num_blocks=1, value_dim=4, dropout=0.0)
     expected = fitted(alone, batch, packed=False, run_eagerly=True)

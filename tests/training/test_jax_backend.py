@@ -62,7 +62,7 @@ for name in [name for name in COMPARED if (folder / f"{name}.npz").exists()]:
     one.calibrate()  # leaves no trace
     one.train_epoch()
     results[name] = one.folder.log()[0]
-    results["start"] = one.folder.manifest()["starts"][0]
+    results["start"] = one.folder.manifest().starts[0].model_dump()
     results["shapes"] = one._backend._train._cache_size()
 
 if len(results["start"]["devices"]) == 2:
@@ -108,7 +108,8 @@ tiny_run.write_corpus(folder, train=33, dev=10, test=4)
 asked = ["train", str(recipe), "--text", str(folder / "text"), "--only", "baseline"]
 asked += ["--set", "training.epochs=1", "--out", str(folder / "out")]
 assert main(asked) == 0
-results["metrics"] = RunFolder(folder / "out" / "baseline").metrics()
+results["metrics"] = RunFolder(folder / "out" / "baseline").metrics().model_dump()
+results["epoch"] = RunFolder(folder / "out" / "baseline").log()[0]
 print(json.dumps(results))
 """
 
@@ -182,8 +183,8 @@ def test_the_losses_are_those_of_tensorflow(on_jax, expected):
 
 
 def test_an_epoch_compiles_a_few_shapes(on_jax):
-    # 33 pairs in batches of 16: two of up to 24 tokens, and a single short pair.
-    assert on_jax[1]["shapes"] == 2
+    # 33 pairs in batches of 16: two of up to 24 tokens, and one of a single pair.
+    assert on_jax[1]["shapes"] == 1
 
 
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
@@ -198,5 +199,5 @@ def test_float16_and_dropout_resume_exactly(on_jax):
 def test_the_whole_command_needs_no_tensorflow(on_jax):
     metrics = on_jax[1]["metrics"]
     assert metrics["epochs"] == 1 and metrics["test_bleu"] >= 0
-    loss = metrics["last_epoch"]["val_loss_per_token"]
+    loss = on_jax[1]["epoch"]["val_loss_per_token"]
     assert metrics["val_prefix_loss_per_token"] == pytest.approx(loss, rel=1e-4)
