@@ -15,6 +15,7 @@ from reprt import termination
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.encoding import EncodedCorpus
 from reprt.data.rows import Rows
+from reprt.loading import quietly
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
@@ -116,7 +117,8 @@ class Trainer:
             for split in (text.train, text.dev)
         )
         # Every model starts from its own seed, whatever was built before it.
-        keras.utils.set_random_seed(settings.training.seed)
+        with quietly():  # Keras loads TensorFlow for it, whatever the backend
+            keras.utils.set_random_seed(settings.training.seed)
         with self._backend.scope():
             self.model = make(
                 settings.model,
