@@ -89,6 +89,11 @@ def search(beam: int):
     return lambda function: beams(penalty(longest(function)))
 
 
+def of_split(name: str, told: str):
+    """The option of a split's two files."""
+    return click.option(f"--{name}", nargs=2, metavar="SOURCE TARGET", help=told)
+
+
 @command.command()
 @click.argument("recipe", type=PATH)
 @click.option(
@@ -101,8 +106,11 @@ def search(beam: int):
 @click.option(
     "--text",
     metavar="SOURCE",
-    help="auto, ted, embedded, wmt14, or the path of a folder or archive.",
+    help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
+@of_split("train", "Your own text, two files with a sentence a line.")
+@of_split("dev", "Its validation text; by default a share of the training pairs.")
+@of_split("test", "Its test text; by default another share.")
 @click.option(
     "--set",
     "settings",
@@ -131,7 +139,7 @@ def search(beam: int):
     ),
 )
 @click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")
-def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
+def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """Train a recipe's models, or go on where that was interrupted, and write its page.
 
     RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
@@ -141,7 +149,8 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
     if cpus and not ray:
         raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
     _do("termination:listen")
-    recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text)
+    files = {split: paths for split, paths in files.items() if paths}
+    recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text, files)
     if ray:
         work = "lab.ray_executor:run_on_ray"
         click.echo(_do(work, recipe, only, out, ray, cpus or 1))

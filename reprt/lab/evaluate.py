@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.search import find
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
 from reprt.lab.records import RunFolderError
+from reprt.lab.texts import find_text
 from reprt.progress import Progress
 
 
@@ -71,7 +72,11 @@ def evaluate_run(
 def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     """Returns the text that a run was begun on, from where it is now."""
     settings, manifest = folder.settings().text, folder.manifest()
-    corpus = find(source or settings.source, settings.pair)
+    if source:
+        settings = settings.changed(source=source, train=(), dev=(), test=())
+    elif manifest.text == embedded.NAME:  # which may have stood in for TED
+        settings = settings.changed(source="embedded")
+    corpus = find_text(settings)
     if corpus.digest() != manifest.text_sha256:
         raise RunFolderError(
             f"Expected the text of the run, {manifest.text} with sha256 "

@@ -16,6 +16,8 @@ from reprt.settings import Positive, Settings, Share, Size, by_name
 Rate = Annotated[float, Field(gt=0, le=1)]
 
 
+Names = Annotated[tuple[str, ...], Field(max_length=2, strict=False)]
+
 Preset = Literal[*PRESETS]  # type: ignore[valid-type]
 
 
@@ -25,8 +27,20 @@ class TextSettings(Settings):
     pair: str = "pt_to_en"
     """One of the 14 pairs, by TFDS's name, or another with the same layout."""
     source: str = "auto"
-    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or a
-    path."""
+    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or the path
+    of a folder, an archive or a table."""
+    train: Names = ()
+    """Text of your own instead: two files with a sentence a line, or one table, whose
+    name ends with `.tsv`, `.csv`, `.jsonl` or `.parquet`."""
+    dev: Names = ()
+    """The same for validation; without it `held_out` of the training pairs."""
+    test: Names = ()
+    """The same for the test."""
+    columns: Names = ()
+    """Of tables, those of source and target; by default the pair's languages."""
+    held_out: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    """The share of the pairs for each split that has no file of its own. A hash of the
+    source decides, so a pair stays where it is when others are added."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
     train_tokens: Size | None = None
@@ -326,7 +340,7 @@ class RunSettings(Settings):
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
-        text = self.text.changed(source="")
+        text = self.text.changed(source="", **dict.fromkeys(FILES, ()))
         usual = TrainingSettings()
         training = self.training.changed(**{n: getattr(usual, n) for n in MAY_CHANGE})
         update = {"schedule": schedule, "text": text, "training": training}
@@ -359,12 +373,14 @@ TABLES = (
     "schedule",
     "objective",
 )
+FILES = ("train", "dev", "test")  # places, like the source
 # Settings of the training that may change when a run goes on.
 MAY_CHANGE = ("hours", "checkpoint_minutes", "tensorboard", "bleu")
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",
     "text.source",
+    "text.held_out",
     "training.bleu",
     "training.checkpoint_minutes",
     "training.deterministic",

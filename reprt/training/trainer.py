@@ -412,9 +412,8 @@ class Trainer:
     def _show(self, seconds_elsewhere):
         state, tally = self.state, self.state.tally
         steps_left = self.steps_per_epoch - state.step_in_epoch
-        rate = ""
-        if self._recent:
-            rate = f"{statistics.median(rate for _, rate in self._recent):.0f} tokens/s, "
+        rates = [each for _, each in self._recent]
+        rate = f"{statistics.median(rates):.0f} tokens/s, " if rates else ""
         self._progress.show(
             f"{self.name}: epoch {state.epoch + 1}{self._of_epochs}, "
             f"step {state.step_in_epoch}/{self.steps_per_epoch}, "

@@ -34,13 +34,23 @@ class Split:
 
         Where there is none, it is a `ValueError` that says `where`.
         """
+        if len(source) != len(target):
+            raise ValueError(
+                f"Both sides need the same number of lines. Received: {len(source)} "
+                f"and {len(target)} in {where}. Line i of one translates line i of the "
+                "other, so one of them has lost or gained a line."
+            )
         kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
         if not any(kept):
             raise ValueError(
                 "Expected at least one line with text on both sides. Received: none in "
                 f"{where}."
             )
-        return cls(_chosen(source, kept), _chosen(target, kept))
+        return cls(source, target).only(kept)
+
+    def only(self, kept: list[bool]) -> "Split":
+        """Returns the pairs that are kept."""
+        return Split(_chosen(self.source, kept), _chosen(self.target, kept))
 
     def __len__(self):
         return len(self.source)
