@@ -2,8 +2,10 @@ import gzip
 import io
 import json
 import os
+import pathlib
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -83,6 +85,12 @@ def test_what_has_finished_is_not_done_again_and_its_page_is(finished, capsys):
     assert output.out.strip() == str(page)
     for model in ("baseline", "repe"):
         assert f"{model}: finished before, in " in output.err
+    told = output.err[output.err.index("model ") :].splitlines()
+    assert [line.split()[0] for line in told[1:4]] == ["baseline", "repe", "Try:"]
+    commands = "translate", "audit", "attention"
+    for line, command in zip(told[4:], commands, strict=True):
+        _, named, run, *_ = shlex.split(line)
+        assert named == command and RunFolder(pathlib.Path(run)).metrics()
     assert contents(finished / "out") == before
     page.unlink()
     assert main(["page", str(finished / "out")]) == 0
