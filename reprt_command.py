@@ -231,6 +231,18 @@ def evaluate(run, split, text, **search):
 
 @command.command()
 @run
+@click.argument("source", type=FILE)
+@click.argument("target", type=FILE)
+def score(run, source, target):
+    """Print the log-probability of each line of TARGET, a translation of SOURCE's.
+
+    It is natural, and that of search: each token is predicted from those before it.
+    """
+    click.echo(_do("lab.evaluate:score_files", run, source, target))
+
+
+@command.command()
+@run
 @click.argument("sentence")
 @search(beam=1)
 @out

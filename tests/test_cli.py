@@ -329,6 +329,10 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     last = RunFolder(run).log()[-1]
     assert forced["mean_of_batches"] == pytest.approx(last["val_loss"], rel=1e-4)
     assert result["sentences"] == 5 and result["split"] == "dev"
+    sides = [str(text / "datasets/pt_to_en" / f"{side}.dev") for side in ("pt", "en")]
+    assert main(["score", str(run), *sides]) == 0
+    scores = [float(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(scores) == 5 and sum(scores) == pytest.approx(-prefix["total"], rel=1e-4)
     assert not (run / "evaluation-test.json").exists()
 
 
@@ -506,7 +510,9 @@ def test_an_audit_of_what_is_no_model_has_no_verdict(average, damage, capsys):
     assert "average.keras" in told(capsys)
 
 
-COMMANDS = "attention audit evaluate export freeze page schema train translate".split()
+COMMANDS = (
+    "attention audit evaluate export freeze page schema score train translate".split()
+)
 
 
 def test_every_command_explains_itself(capsys):

@@ -12,6 +12,7 @@ import numpy as np
 
 from reprt.constants import UNKNOWN_ID
 from reprt.data.corpora.corpus import has_a_word
+from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
@@ -20,6 +21,7 @@ from reprt.training.settings import settings_of
 
 SIDES = ("source", "target")
 ROWS = 256  # hypotheses in a batch
+MANY = 4  # pieces of a word that was hardly in the training text
 AHEAD = 1024  # sentences that are read before the first of them is translated
 
 
@@ -198,6 +200,14 @@ class Translator:
             progress(f"translated {done}/{len(source)} sentences")
         return found
 
+    def encode(self, sources: Iterable, targets: Iterable) -> EncodedSplit:
+        """Returns the ids of sentence pairs, cut as in training."""
+        kept = []
+        for kind, side, more in (("source", sources, 0), ("target", targets, 1)):
+            ids = getattr(self, f"{kind}_tokenizer").encode(list(_strings(side)))
+            kept.append([row[: self.max_tokens + more] for row in ids])
+        return EncodedSplit(*kept)
+
     def attention(self, sentence: str) -> AttentionMaps:
         """Translates a sentence and returns what every head attended to.
 
@@ -230,11 +240,24 @@ class Translator:
         notes = []
         if len(ids) > self.max_tokens:
             notes.append(f"the first {self.max_tokens} of {len(ids)} tokens were read")
-        if unknown := int(np.sum(ids == UNKNOWN_ID)):
-            notes.append(f"the vocabulary lacks {unknown} words or signs")
+        words = text.split()
+        if UNKNOWN_ID in ids or len(ids) > len(words) + MANY:
+            notes += filter(None, map(self._on_word, words))
         if not alternatives[0].ended:
             notes.append("the translation did not end within the limit")
+        if not alternatives[0].text:
+            notes.append("the translation is empty; perhaps the model was trained little")
         return Translation(text, alternatives, tuple(notes))
+
+    def _on_word(self, word: str) -> str:
+        """What a reader should know of a word that training can hardly have had."""
+        ids = self.source_tokenizer.encode([word])[0]
+        if UNKNOWN_ID in ids:
+            return f"the vocabulary has no pieces for {word!r}"
+        pieces = len(ids) - 2
+        if pieces >= max(MANY, len(word) / 2):
+            return f"{word!r} is spelt in {pieces} pieces: perhaps a word never seen"
+        return ""
 
     def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
         """The hypotheses of several sentences as text; all at once for speed."""

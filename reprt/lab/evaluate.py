@@ -7,6 +7,7 @@ from typing import Any
 
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.lines import Lines
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
@@ -30,18 +31,13 @@ def evaluate_run(
         RunFolderError: if the run has no model, or the text is not the run's.
     """
     from reprt.analysis.evaluation import evaluate
-    from reprt.data.encoding import EncodedSplit
     from reprt.decoding.translator import Translator
 
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)
-    sentences, longest = getattr(corpus, split), run.text.max_tokens
-    sources = translator.source_tokenizer.encode(sentences.source)
-    targets = translator.target_tokenizer.encode(sentences.target)
-    ids = EncodedSplit(
-        [row[:longest] for row in sources], [row[: longest + 1] for row in targets]
-    )
+    sentences = getattr(corpus, split)
+    ids = translator.encode(sentences.source, sentences.target)
     language_model = run.text.side == "target"
     found = evaluate(
         translator,
@@ -67,6 +63,24 @@ def evaluate_run(
     table = evaluation_table(result)
     folder.write_evaluation(split, result, table)
     return table
+
+
+def score_files(path: Path, source: Path, target: Path) -> str:
+    """Returns log P of each line of a file of translations, a line each."""
+    from reprt.analysis.evaluation import log_probabilities
+    from reprt.decoding.translator import Translator
+
+    sides = Lines.read(source), Lines.read(target)
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError(
+            f"Expected {source} and {target} to have the same number of lines. "
+            f"Received: {len(sides[0])} and {len(sides[1])}."
+        )
+    translator = Translator.load(path)
+    ids = translator.encode(*sides)
+    if RunFolder(path).settings().text.side == "target":
+        ids = ids.of_target()
+    return "\n".join(f"{each:.4f}" for each in log_probabilities(translator, ids))
 
 
 def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
