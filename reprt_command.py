@@ -64,13 +64,13 @@ text_of_run = click.option(
 out = click.option("--out", type=FOLDER, help="Where the files go.")
 
 
-def search(beam: int):
-    """The options of a search, with the default of `--beam`."""
+def search(function):
+    """Gives a command the options of a search."""
     beams = click.option(
         "--beam",
         "beam_size",
         type=click.IntRange(1, 1000),
-        default=beam,
+        default=1,
         show_default=True,
         help="Hypotheses of each sentence; 1 is greedy search.",
     )
@@ -86,7 +86,7 @@ def search(beam: int):
         type=COUNT,
         help="Longest translation; by default the sentence's length plus 50.",
     )
-    return lambda function: beams(penalty(longest(function)))
+    return beams(penalty(longest(function)))
 
 
 def of_split(name: str, told: str):
@@ -191,7 +191,7 @@ def freeze(runs, out):
 @run
 @click.argument("sentences", nargs=-1, metavar="[SENTENCE]...")
 @click.option("--file", type=FILE, help="Translate the lines of a file.")
-@search(beam=4)
+@search
 @click.option(
     "--n-best",
     type=COUNT,
@@ -219,7 +219,7 @@ def translate(run, sentences, file, n_best, json, **search):
 @run
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test")
 @text_of_run
-@search(beam=1)
+@search
 def evaluate(run, split, text, **search):
     """Measure losses, BLEU and chrF of a trained model on a split of its text.
 
@@ -244,7 +244,7 @@ def score(run, source, target):
 @command.command()
 @run
 @click.argument("sentence")
-@search(beam=1)
+@search
 @out
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
@@ -265,7 +265,7 @@ def attention(run, sentence, out, **search):
     default="float32",
     help="With --to ctranslate2, how matrices are kept.",
 )
-@search(beam=1)
+@search
 @out
 def export(run, to, quantization, out, **search):
     """Write a SavedModel from strings to strings, or a model for CTranslate2.

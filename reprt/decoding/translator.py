@@ -226,6 +226,9 @@ class Translator:
         target = as_array([best], tokenizer.start_id, tokenizer.end_id)
         # The last token of the longest translation is not read again.
         target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
+        beams = self.search.beam_size
+        end = tokenizer.vocabulary[tokenizer.end_id] if best.ended else "…"
+        written = [*(tokenizer.vocabulary[index] for index in best.ids), end]
         weights = self.model.attention_weights(ids[None], target)
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
@@ -235,6 +238,8 @@ class Translator:
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
+            written=written[: target.shape[1]],
+            search="greedy" if beams == 1 else f"{beams} beams",
         )
 
     def _translation(self, text, ids, alternatives):

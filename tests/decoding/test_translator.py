@@ -214,6 +214,10 @@ def test_attention_is_that_of_every_head(run):
         translator.source_tokenizer.vocabulary[index] for index in ids
     )
     assert maps.target == ("[START]", *found.tokens)
+    assert maps.written[:-1] == [*found.tokens] and maps.search == "greedy"
+    first, *_, last = maps.tokens("cross")[0]
+    assert first == f"[START] ⇒ {found.tokens[0]}"
+    assert last.endswith("[END]" if found.alternatives[0].ended else "…")
     assert maps.translation == found.text and maps.model == run.name
     sources, targets = len(maps.source), len(maps.target)
     for name, queries, keys in (
