@@ -94,7 +94,10 @@ def of_split(name: str, told: str):
     return click.option(f"--{name}", nargs=2, metavar="SOURCE TARGET", help=told)
 
 
-@command.command()
+RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
+
+
+@command.command(epilog=f"Recipes: {', '.join(path.stem for path in RECIPES)}.")
 @click.argument("recipe", type=PATH)
 @click.option(
     "--pair",

@@ -22,6 +22,7 @@ from reprt.data.corpora import embedded
 from reprt.decoding.translator import Translation, Translator
 from reprt.lab.evaluate import text_of_run
 from reprt.lab.folder import RunFolder
+from reprt.lab.recipe import shipped_recipes
 from reprt.lab.records import RunFolderError
 from reprt.termination import Terminated
 from reprt_command import main
@@ -403,6 +404,11 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     assert "Expected a sentence. Received an empty one." in told(capsys)
 
 
+def test_a_misspelt_run_is_told_the_right_one(runs, capsys):
+    assert main(["translate", str(runs / "basline"), "a"]) == 2
+    assert told(capsys).endswith(f"Did you mean {runs / 'baseline'}?")
+
+
 def test_an_export_is_where_it_is_said_to_be(runs, capsys):
     command = ["export", str(runs / "repe"), *SEARCH]
     assert main(command) == 0
@@ -519,6 +525,8 @@ def test_every_command_explains_itself(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1], re.M) == COMMANDS
+    assert main(["train", "--help"]) == 0
+    assert set(shipped_recipes()) <= {*re.findall(r"\w+", capsys.readouterr().out)}
     for command in COMMANDS:
         assert main([command, "--help"]) == 0
         assert f"Usage: reprt {command}" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """Everything that decides one training, as tables that can grow."""
 
+import difflib
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -399,6 +400,8 @@ def settings_of(folder: Path) -> RunSettings:
     path = folder / "config.toml"
     if path.is_file():
         return RunSettings.read(read_toml(path), str(path))
+    there = [each.parent.name for each in folder.parent.glob("*/config.toml")]
+    near = difflib.get_close_matches(folder.name, there, n=1)
     inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
     received = "no config.toml in it"
     if inside:
@@ -406,4 +409,5 @@ def settings_of(folder: Path) -> RunSettings:
     raise ValueError(
         f"Expected {folder} to be a run folder. `reprt train` makes one for each model."
         f" Received: {received}."
+        + (f" Did you mean {folder.with_name(near[0])}?" if near else "")
     )
