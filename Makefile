@@ -92,6 +92,7 @@ clean:
 
 # One file for each set of extras that has been installed.
 $(VENV)/train: setup.cfg pyproject.toml
+	@echo "Installing TensorFlow and other packages into $(VENV): 2.7 GB, some minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train]'
 	touch $@
