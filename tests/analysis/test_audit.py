@@ -13,6 +13,7 @@ from tiny import TINY
 
 from reprt import models
 from reprt.analysis.lookahead import METHODS, audit
+from reprt.layers import AddPositional, Decoder, TokenAndPositionEmbedding, TokenNorm
 
 VOCAB = 24
 SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
@@ -186,12 +187,11 @@ def test_a_users_functional_model(make, ahead, tmp_path):
     assert first == {(0, 1) if ahead else None}
 
 
-@pytest.mark.parametrize("norm", [None, reprt.layers.TokenNorm])
+@pytest.mark.parametrize("norm", [None, TokenNorm])
 def test_a_language_model_has_one_input(norm):
     ids = keras.Input((None,), dtype="int32")
-    positions = reprt.layers.AddPositional()
-    embed = reprt.layers.TokenAndPositionEmbedding(20, 8, positions, norm and norm())
-    stack = reprt.layers.Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
+    embed = TokenAndPositionEmbedding(20, 8, AddPositional(), norm and norm())
+    stack = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
     model = keras.Model(ids, keras.layers.Dense(20)(stack(embed(ids)[1])))
     found = audit(model)
     assert found.looks_ahead == bool(norm) and found.gradient is not None
