@@ -24,7 +24,7 @@ def check_ids(ids):
 
 
 def padding_mask(ids):
-    """Returns which tokens are real: `(batch, length)`, boolean.
+    """Returns which tokens are real.
 
     Args:
         ids: integer tensor `(batch, length)`, 0 for padding.
@@ -71,21 +71,12 @@ def causal_mask(length):
 def attached_mask(x):
     """Returns the mask that a layer with `call(x, mask=None)` attaches to its output.
 
-    One that Keras attached stays attached. One given as an argument is used, and not
-    attached: a caller who passes masks by hand expects none there.
-
-    Args:
-        x: the layer's input.
+    One that Keras attached to `x` stays attached; one given as an argument is not.
     """
     return getattr(x, "_keras_mask", None)
 
 
 def for_softmax(scores, mask):
-    """Returns scores in float32 at least; they weigh 0 where a mask is False.
-
-    Args:
-        scores: tensor of any dtype.
-        mask: boolean tensor that broadcasts with it, True to attend; or None.
-    """
+    """Returns scores in float32 at least; they weigh 0 where a mask is False."""
     scores = widened(scores)
     return scores if mask is None else ops.where(mask, scores, FORBIDDEN)

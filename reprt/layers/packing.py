@@ -73,25 +73,22 @@ class Sides(NamedTuple):
     """Which packed tokens are of the source, where both sides are one sequence.
 
     Attributes:
-        source: integers, the places of the sources' tokens among the packed ones, and
-            -1 in places that are filled up.
-        target: those of the targets' tokens, alike.
+        source, target: integers, the places of each side's tokens among the packed
+            ones, and -1 in places that are filled up.
     """
 
     source: Any
     target: Any
 
     def split(self, x):
-        """From `(1, packed, …)` of both sides to the pair of each side's.
+        """From `(1, packed, …)` of both sides to the pair; zeros where filled up."""
 
-        Places that are filled up get zeros.
-        """
-        return tuple(self._taken(x, places) for places in self)
+        def taken(places):
+            filled = ops.reshape(places >= 0, (-1, *(1 for _ in x.shape[2:])))
+            rows = ops.take(x[0], ops.maximum(places, 0), axis=0)
+            return ops.expand_dims(ops.where(filled, rows, 0), 0)
 
-    def _taken(self, x, places):
-        filled = ops.reshape(places >= 0, (-1, *(1 for _ in x.shape[2:])))
-        taken = ops.take(x[0], ops.maximum(places, 0), axis=0)
-        return ops.expand_dims(ops.where(filled, taken, 0), 0)
+        return taken(self.source), taken(self.target)
 
 
 @dataclasses.dataclass(frozen=True)

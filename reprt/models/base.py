@@ -11,6 +11,7 @@ from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, token_weights
 from reprt.metrics import TokenAccuracy
+from reprt.settings import Settings
 
 
 class TranslationModel(keras.Model, abc.ABC):
@@ -32,17 +33,35 @@ class TranslationModel(keras.Model, abc.ABC):
     | cost | `multiply_adds` |
     | run folders | `config`, `count_params()`, `looks_ahead` |
 
-    A subclass has the settings' class as its third argument, keeps the arguments under
-    their names and registers itself with Keras, package `"reprt"`.
+    A subclass names the settings' class in `config_class` and registers itself with
+    Keras, package `"reprt"`.
 
     Masking: ids 0 are padding, wherever they stand: `keras.utils.pad_sequences` puts
     them on the left. A model makes its masks from the ids itself.
+
+    Packing: with what `reprt.data.pack` adds to the inputs, work on single tokens skips
+    padding. The logits are then packed, as the labels that it returns.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.
         target_vocab_size: number of target ids, padding (0) included.
         config: the settings, an instance of the family's class or its fields.
         **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`; if the model has a `packed_layout`, also the four
+            that `reprt.data.pack` makes of it.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
+        target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are neither; ids that are not integers of rank 2 or,
+            in eager execution, outside the vocabulary; a shared embedding of
+            vocabularies of different sizes.
 
     Example:
 
@@ -54,7 +73,11 @@ class TranslationModel(keras.Model, abc.ABC):
     (False, 'sides', 2048)
     """
 
+    config_class: type[Settings]
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        if not isinstance(config, self.config_class):
+            config = self.config_class.read(config, "the model's config")
         shared = getattr(config, "shared_embedding", False)
         if shared and source_vocab_size != target_vocab_size:
             raise ValueError(
@@ -68,12 +91,7 @@ class TranslationModel(keras.Model, abc.ABC):
         self.config = config
 
     def quantize(self, mode=None, config=None, **kwargs):
-        """Refuses: logits, and attention of packed tokens, take the weights themselves.
-
-        Raises:
-            ValueError: always. `reprt export --to ctranslate2 --quantization int8`
-                quantises the models that CTranslate2 knows.
-        """
+        """Refuses: logits, and attention of packed tokens, take the weights themselves."""
         raise ValueError(
             f"Expected {self.name!r} to keep its weights as floating-point numbers. "
             f"Received: quantize({mode!r}). For int8 take `reprt export --to "
@@ -81,11 +99,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def fit(self, *args, class_weight=None, **kwargs):
-        """Trains, as Keras does.
-
-        Raises:
-            ValueError: for a `class_weight`; words have sample weights.
-        """
+        """Trains, as Keras does; but words have sample weights, no `class_weight`."""
         _check_class_weight(class_weight)
         return super().fit(*args, **kwargs)
 
@@ -97,14 +111,8 @@ class TranslationModel(keras.Model, abc.ABC):
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Writes the call for programs without this package, as Keras does.
 
-        Without an `input_signature` it takes the pair of `source_ids` and `target_ids`,
-        int32 of any batch and lengths. The model need not have been called.
-
-        Args:
-            filepath: the folder or file to write.
-            *args: those of `keras.Model.export`.
-            input_signature: as there.
-            **kwargs: as there, such as `format`.
+        Arguments are those of `keras.Model.export`. Without an `input_signature` it
+        takes the pair of `source_ids` and `target_ids`, int32 of any batch and lengths.
 
         Example:
 
@@ -162,10 +170,7 @@ class TranslationModel(keras.Model, abc.ABC):
         """Returns what the logits are made of, given the right target.
 
         Args:
-            inputs: the pair `(source_ids, target_ids)`, integers `(batch, sources)`
-                and `(batch, targets)`; if the model has a `packed_layout`, also the
-                four that `reprt.data.pack` makes of it.
-            training: whether dropout is active.
+            inputs, training: as in the call.
 
         Returns:
             Tensor `(batch, targets, width)`; packed, `(1, packed, width)`.
@@ -177,14 +182,8 @@ class TranslationModel(keras.Model, abc.ABC):
         A model has them if its settings have `scores_source`: it scores each token of
         the source given those before it, by the logits of the state before.
 
-        Args:
-            inputs, training: as in `states`.
-
         Returns:
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
-
-        Raises:
-            ValueError: if it scores the target alone.
         """
         raise ValueError(
             f"Expected a model that scores its source. {self.name!r}, a "
@@ -194,11 +193,6 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def source_labels(self, inputs):
         """Returns the token that follows each token of the source.
-
-        A model has them if its settings have `scores_source`.
-
-        Args:
-            inputs: as in `states`.
 
         Returns:
             Integers `(batch, sources)`, or packed as the source's states are; 0 behind
@@ -219,11 +213,7 @@ class TranslationModel(keras.Model, abc.ABC):
         """
 
     def logits(self, states):
-        """Returns the scores of the next token, `(..., target_vocab_size)`.
-
-        Args:
-            states: tensor `(..., width)`.
-        """
+        """Returns the scores of the next token, `(..., target_vocab_size)`."""
         kernel, bias = self.projection()
         scores = ops.matmul(states, kernel)
         return scores if bias is None else scores + bias
@@ -294,14 +284,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def encode(self, source_ids, *, training=None):
-        """Reads the source, once for all steps of a search.
+        """Returns what `start` takes of a source, read once for all steps of a search.
 
         Args:
             source_ids: integer tensor `(sentences, sources)`, 0 for padding.
             training: whether dropout is active.
-
-        Returns:
-            What `start` takes, of tensors and tuples of them.
         """
 
     @abc.abstractmethod
@@ -353,18 +340,11 @@ class TranslationModel(keras.Model, abc.ABC):
     def attention_weights(self, source_ids, target_ids):
         """Returns what every head attends to, without dropout.
 
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
-
         Returns:
             A dictionary of some of the kinds `"encoder"` and `"decoder"`
             (self-attention), `"cross"` and `"sequence"` (attention within source and
             target as one sequence): tensors `(blocks, batch, heads, queries, keys)`,
             whose rows sum to 1.
-
-        Raises:
-            ValueError: if the family has no such weights.
         """
         raise ValueError(
             f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
@@ -372,14 +352,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def encoder_decoder(self):
-        """Returns the parts of a Transformer that other engines know.
-
-        Returns:
-            An `EncoderDecoder` of `reprt.models`.
-
-        Raises:
-            ValueError: if it is another model, naming what differs.
-        """
+        """Returns the parts that other engines know, a `reprt.models.EncoderDecoder`."""
         raise ValueError(
             "Expected an encoder-decoder Transformer as other engines know it. "
             f"Received {self.name!r}, a {type(self).__name__}."

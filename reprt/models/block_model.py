@@ -1,5 +1,6 @@
 """What the models made of Transformer blocks share."""
 
+from reprt.constants import IN_ATTENTION
 from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
@@ -35,11 +36,11 @@ class BlockModel(TranslationModel):
 
     def _stack(self, kind, embedding, final_norm):
         """The blocks that follow an embedding."""
-        config, position = self.config, embedding.positional
+        config = self.config
         return kind(
             config.num_blocks,
             final_norm,
-            position if position.in_attention else None,
+            embedding.positional if config.position in IN_ATTENTION else None,
             **dict(config.of_blocks),
             dtype=self.dtype_policy,
             name=kind.__name__.lower(),

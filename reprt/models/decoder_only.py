@@ -42,29 +42,9 @@ class DecoderOnly(BlockModel):
     token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
     tokens do not depend on padding, wherever it stands.
 
-    Packing: with what `reprt.data.pack(…, layout="sequence")` adds to the inputs, work
-    on single tokens skips padding. The logits and the labels that it returns are
-    then packed too.
-
-    Args:
-        source_vocab_size: number of ids, padding (0) included.
-        target_vocab_size: the same number, since there is one vocabulary.
-        config: a `DecoderOnlyConfig`, or its fields as a dictionary.
-        **kwargs: passed to `keras.Model`.
-
-    Call arguments:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
-        training: whether dropout is active.
-
-    Returns:
-        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-        target_vocab_size)`.
-
-    Raises:
-        ValueError: for vocabularies of different sizes, inputs that are no pair, ids
-            that are not integers of rank 2, more than `max_length` of them on a side
-            or, in eager execution, ids outside the vocabulary.
+    Arguments, results and errors are those of every `TranslationModel`, with the
+    settings of a `DecoderOnlyConfig`; there is one vocabulary, and a side has at most
+    `max_length` tokens.
 
     Example:
 
@@ -78,10 +58,11 @@ class DecoderOnly(BlockModel):
     Reference: Wang et al. 2021, "Language models are good translators".
     """
 
+    config_class = DecoderOnlyConfig
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        if not isinstance(config, DecoderOnlyConfig):
-            config = DecoderOnlyConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        config = self.config
         self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
         self.decoder = self._stack(
             Decoder, self.embedding, config.norm_place == "before"

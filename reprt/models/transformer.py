@@ -31,17 +31,9 @@ class Memory(NamedTuple):
 class EncoderDecoder(NamedTuple):
     """The parts of a Transformer that other engines know, for export.
 
-    Attention weighs states, and positions are such as other engines know. At most one
-    of the last two parts is not None. Without `output_dense` the target's embeddings
-    multiply the states; `output_projection` comes before that.
-
-    Attributes:
-        source_embedding: the source's `TokenAndPositionEmbedding`.
-        target_embedding: the target's.
-        encoder: the `Encoder`.
-        decoder: the `Decoder`.
-        output_dense: the output layer, a `keras.layers.Dense`, or None.
-        output_projection: a `keras.layers.Dense` without a bias, or None.
+    At most one of the last two parts, `keras.layers.Dense`, is not None. Without
+    `output_dense` the target's embeddings multiply the states; `output_projection`, of
+    no bias, comes before that.
     """
 
     source_embedding: TokenAndPositionEmbedding
@@ -75,29 +67,8 @@ class Transformer(BlockModel):
     arguments. Logits on real tokens do not depend on padding, wherever it stands,
     except with `padding_in_statistics=True`.
 
-    Packing: with the packings that `reprt.data.pack` adds to the inputs, work on single
-    tokens skips padding. The logits and the labels that `reprt.data.pack`
-    returns are then packed too.
-
-    Args:
-        source_vocab_size: number of source ids, padding (0) included.
-        target_vocab_size: number of target ids, padding (0) included.
-        config: a `TransformerConfig`, or its fields as a dictionary.
-        **kwargs: passed to `keras.Model`.
-
-    Call arguments:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
-        training: whether dropout is active.
-
-    Returns:
-        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-        target_vocab_size)`.
-
-    Raises:
-        ValueError: for inputs that are neither, ids that are not integers of rank 2
-            or, in eager execution, ids outside the vocabulary; for a shared embedding
-            of vocabularies of different sizes.
+    Arguments, results and errors are those of every `TranslationModel`, with the
+    settings of a `TransformerConfig`.
 
     Example:
 
@@ -110,10 +81,11 @@ class Transformer(BlockModel):
     Reference: section 2 (RePE) and appendix A (baseline) of the paper.
     """
 
+    config_class = TransformerConfig
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        if not isinstance(config, TransformerConfig):
-            config = TransformerConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        config = self.config
         policy = {"dtype": self.dtype_policy}
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
@@ -206,16 +178,7 @@ class Transformer(BlockModel):
         )
 
     def encode(self, source_ids, packing: Packing | None = None, training=None):
-        """Encodes the source once, for any number of decodings.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            packing: the source's packing, for a packed memory.
-            training: whether dropout is active.
-
-        Returns:
-            The `Memory` that `decode` takes.
-        """
+        """Returns the `Memory` of the source, packed by its packing if there is one."""
         tokens, states, mask, heads = self._embedded(
             self.source_embedding, source_ids, packing, training
         )
@@ -231,18 +194,7 @@ class Transformer(BlockModel):
     def decode(
         self, target_ids, memory: Memory, packing: Packing | None = None, training=None
     ):
-        """Scores the token after each target token, given the source.
-
-        Args:
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
-            memory: what `encode` returned.
-            packing: the target's packing, if the memory is packed.
-            training: whether dropout is active.
-
-        Returns:
-            Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-            target_vocab_size)`.
-        """
+        """Returns the logits of the call, given what `encode` returned."""
         return self.logits(self._decoded(target_ids, memory, packing, training))
 
     @property
@@ -296,8 +248,6 @@ class Transformer(BlockModel):
         of width v, attention of a queries to b keys takes
 
             p (a (w r + q w) + b (w r + v q) + a b (r + q))
-
-        Arguments and result are those of every `TranslationModel`.
 
         Example:
 

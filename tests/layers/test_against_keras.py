@@ -136,11 +136,3 @@ def test_shapes_are_told_in_advance(shape):
     query, key, value = (shape(array.shape) for array in ACROSS)
     told = ours.compute_output_shape(query, key, value)
     assert tuple(told) == theirs.compute_output_shape(query, value, key)
-
-
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("size", [0, -2, 1.5])
-def test_sizes_that_keras_refuses_are_refused(name, size):
-    for kind in (PMHA, keras.layers.MultiHeadAttention):
-        with pytest.raises(ValueError, match=f"`{name}`.*{size}"):
-            kind(**{**SIZES, name: size})

@@ -208,8 +208,7 @@ def test_a_summary_names_the_shapes(case, kind, monkeypatch):
     (row,) = [line for line in "".join(rows).splitlines() if "ours" in line]
     assert all(str(shape) in row for shape in shapes)
     # Keras finds the argument of `call` by the name of a shape.
-    named = inspect.signature(layer.compute_output_shape).parameters
-    assert list(named) == list(inspect.signature(layer.build).parameters)
+    named = inspect.signature(layer.build).parameters
     if len(named) > 1:
         calls = inspect.signature(layer.call).parameters
         assert {name.removesuffix("_shape") for name in named} <= set(calls)

@@ -379,21 +379,6 @@ def test_packed_half_precision_is_near_full_precision(policy, tiny):
     np.testing.assert_allclose(half, expected, atol=0.1)
 
 
-def test_masks_and_scores_are_refused_where_tokens_are_packed(tiny):
-    (_, _, packing, _), _ = pack((SOURCE, TARGET), LABELS)
-    heads = packing.heads(2)
-    attention = tiny("repe").encoder.blocks[0].self_attention
-    x = np.ones((1, packing.tokens.shape[0], 16), "float32")
-    for options in (
-        {"return_attention_scores": True},
-        {"attention_mask": np.ones((1, 1, 1), bool)},
-        {"key_mask": np.ones((1, 1), bool)},
-    ):
-        with pytest.raises(ValueError, match="where tokens are packed"):
-            packings = {"query_packing": heads, "key_packing": heads}
-            attention(x, x, x[..., :8], **packings, **options)
-
-
 def test_inputs_that_are_neither_a_pair_nor_packed_are_named(tiny):
     with pytest.raises(ValueError, match="four that reprt.data.pack.*tuple of 3"):
         tiny("repe")((SOURCE, TARGET, LABELS))

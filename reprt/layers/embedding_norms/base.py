@@ -52,13 +52,7 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
 
     @classmethod
     def of_model(cls, config, side, **kwargs):
-        """Makes a model's norm.
-
-        Args:
-            config: the model's settings, a `TransformerConfig`.
-            side: `"encoder"` or `"decoder"`.
-            **kwargs: passed to `keras.layers.Layer`.
-        """
+        """Returns the norm of a model's side, `"encoder"` or `"decoder"`."""
         return cls(**kwargs)
 
     @property
@@ -80,12 +74,7 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
         self.built = True
 
     def start(self, batch, features):
-        """Returns what `step` needs to know before the first token.
-
-        Args:
-            batch: number of sequences.
-            features: width of the embedding.
-        """
+        """Returns what `step` needs to know before the first token of sequences."""
         return ()
 
     def step(self, x, position, state):

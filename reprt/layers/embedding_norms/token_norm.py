@@ -34,10 +34,9 @@ class TokenNorm(EmbeddingNorm):
         TN(X)[:, j] = (X[:, j] - mean(X[:, j])) / sqrt(var(X[:, j]) + epsilon)
 
     where mean and variance (the population's, divided by `n`) run over the tokens of
-    one sequence. The layer has no weights. The paper has no `epsilon`; without one a
-    single token would divide 0 by 0. With it, **a single token is mapped to 0**, and
-    the result does not depend on the scale of `X` as long as its variance is well
-    above `epsilon`.
+    one sequence. The paper has no `epsilon`; without one a single token would divide 0
+    by 0. With it, **a single token is mapped to 0**, and the result does not depend on
+    the scale of `X` as long as its variance is well above `epsilon`.
 
     With `statistics="sequence"`, as published, each output depends on every token of
     the sequence, **later ones included**: in a decoder this lets position t see the
@@ -49,7 +48,8 @@ class TokenNorm(EmbeddingNorm):
 
     Masking: with a mask, padding takes no part in the statistics and its rows are
     zeros in the output. Without one, every row counts as a token. A Keras mask
-    attached to the input is used when no mask is given, and stays attached.
+    attached to the input is used when no mask is given, and stays attached. Call
+    arguments, result: as `EmbeddingNorm`.
 
     Args:
         statistics: `"sequence"` or `"prefix"`: the tokens that a position is
@@ -58,13 +58,6 @@ class TokenNorm(EmbeddingNorm):
             embeddings start with a variance near 1e-3, which Keras' usual 1e-3 would
             visibly shrink.
         **kwargs: passed to `keras.layers.Layer`.
-
-    Call arguments:
-        x: tensor `(batch, tokens, features)`.
-        mask: boolean tensor `(batch, tokens)`, True on real tokens.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     Raises:
         ValueError: for unknown statistics, an epsilon that is not positive, an input
@@ -123,12 +116,7 @@ class TokenNorm(EmbeddingNorm):
         return RunningStatistics(*[zeros] * len(RunningStatistics._fields))
 
     def step(self, x, position, state):
-        """Normalises one further token of each sequence, by its prefix's statistics.
-
-        Raises:
-            ValueError: with `statistics="sequence"`, where each further token changes
-                all the tokens before it.
-        """
+        """Normalises one further token of each sequence, by its prefix's statistics."""
         if not self.causal:
             raise ValueError(
                 "Expected a TokenNorm over prefixes, statistics='prefix'. Received: "

@@ -23,9 +23,6 @@ class RotaryPositional(Positional):
 
     Masking, arguments: as `Positional`; tokens enter as they are.
 
-    Raises:
-        ValueError: for heads of an odd width.
-
     Example:
 
     >>> import keras, reprt
