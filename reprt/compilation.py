@@ -10,8 +10,6 @@ from keras import ops
 from reprt.files import cache
 
 SHORTEST = 16
-
-
 IDS = ((None, None), "int32")  # the signature of ids
 
 
@@ -99,14 +97,10 @@ def streams() -> int:
 
 
 def length_with_room(length: int, most: int) -> int:
-    """Returns the length that a sequence is best padded to.
+    """Returns the length that a sequence is best padded to, at most the longest known.
 
     On JAX it is one of a few: the next power of two, or the middle between two of them.
     Elsewhere it stays.
-
-    Args:
-        length: the sequence's own.
-        most: the longest that a model can read.
     """
     if not shapes_are_dear():
         return length

@@ -64,8 +64,7 @@ class MaskedCrossentropy(keras.losses.Loss):
             raise ValueError(
                 "Expected labels of shape (batch, length), ids and not one-hot, and "
                 "logits of shape (batch, length, vocab_size). Received: "
-                f"{tuple(y_true.shape)} and "
-                f"{tuple(y_pred.shape)}."
+                f"{tuple(y_true.shape)} and {tuple(y_pred.shape)}."
             )
         labels = ops.expand_dims(ops.cast(y_true, "int32"), -1)
         return _crossentropy(labels, ops.cast(y_pred, "float32"))
@@ -74,10 +73,6 @@ class MaskedCrossentropy(keras.losses.Loss):
         """Returns the total loss and the number of real tokens, two scalars.
 
         Add these over batches or replicas, and divide once.
-
-        Args:
-            y_true: integer labels `(batch, length)`, 0 for padding.
-            y_pred: logits `(batch, length, vocab_size)`.
         """
         weight = real_tokens(y_true)
         return ops.sum(self.call(y_true, y_pred) * weight), ops.sum(weight)
@@ -116,16 +111,7 @@ def softmax_and_normalizer(logits):
     """Returns `p = softmax(logits)` and the log of its divisor, `(…, 1)`.
 
     `log p = logits − normalizer`, in fewer passes than `log_softmax` and `exp` take.
-
-    Args:
-        logits: float32 tensor `(…, vocab_size)`.
-
-    Example:
-
-    >>> import keras, reprt
-    >>> _, normalizer = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
-    >>> round(float(normalizer[0, 0]), 4)  # ln 4
-    1.3863
+    Logits are float32, `(…, vocab_size)`.
     """
     p = ops.softmax(logits)
     # The likeliest one's probability is its share of the sum of exponentials. Where
@@ -144,8 +130,7 @@ def token_weights(y_true, sample_weight=None):
             `(batch,)` or `(batch, 1)`. None for 1.
 
     Raises:
-        ValueError: for weights that fit neither. Where shapes are known only in the
-            graph, its own error stops it.
+        ValueError: for weights that fit neither.
 
     Example:
 
@@ -166,16 +151,9 @@ def token_weights(y_true, sample_weight=None):
 
 
 def check_weights(weights, labels):
-    """Raises a `ValueError` if sample weights fit neither rows of labels nor labels.
+    """Raises a `ValueError` if shapes of weights fit neither rows of labels nor labels.
 
-    Args:
-        weights: shape of the weights; sizes that are not known yet are None.
-        labels: shape of the labels.
-
-    Example:
-
-    >>> import reprt
-    >>> reprt.losses.check_weights((2,), labels=(2, 5))
+    Sizes that are not known yet are None.
     """
     weights, labels = tuple(weights), tuple(labels)
     rows, tokens = (*weights, 1, 1)[:2]
@@ -194,15 +172,5 @@ def check_weights(weights, labels):
 
 
 def real_tokens(y_true):
-    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
-
-    Args:
-        y_true: integer labels of any shape, 0 for padding.
-
-    Example:
-
-    >>> import keras, reprt
-    >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()
-    [[1.0, 1.0, 0.0]]
-    """
+    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32."""
     return ops.cast(ops.not_equal(y_true, PAD_ID), "float32")

@@ -115,8 +115,9 @@ class DecoderOnly(BlockModel):
         source_ids, target_ids, *packed = self._parts(inputs)
         if packed:
             packing, sides = packed
-            return sides.split(self._decoded(source_ids, target_ids, packing, training))
-        states = self._decoded(source_ids, target_ids, training=training)
+            states, _ = self._decoded(source_ids, target_ids, packing, training)
+            return sides.split(states)
+        states, _ = self._decoded(source_ids, target_ids, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
 
@@ -130,14 +131,7 @@ class DecoderOnly(BlockModel):
         return sides.split(packing.pack(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
-        tokens, states, mask = self._embedded(source_ids, target_ids)
-        _, pairs = self.decoder(
-            states,
-            value=self._value(tokens),
-            padding_mask=mask,
-            return_attention_scores=True,
-            training=False,
-        )
+        _, pairs = self._decoded(source_ids, target_ids)
         return {"sequence": ops.stack([own for own, _ in pairs])}
 
     @property
@@ -176,7 +170,7 @@ class DecoderOnly(BlockModel):
         if self._recomputes:
             prefixes = prefixes.written(ids, position)
             (source_ids,) = prefixes.memory
-            states = self._decoded(source_ids, prefixes.ids)
+            states, _ = self._decoded(source_ids, prefixes.ids)
             here = ops.shape(source_ids)[1] + position
             return self.logits(ops.take(states, here, axis=1)), prefixes
         read = prefixes.embedding
@@ -196,26 +190,32 @@ class DecoderOnly(BlockModel):
         return self.logits(states), prefixes._replace(blocks=blocks)
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
-        """States of both sides, one after the other, ready for the logits."""
+        """States of both sides, ready for the logits, and the attention's weights."""
         tokens, states, mask = self._embedded(source_ids, target_ids, packing, training)
         if packing is not None:
             mask, packing = None, packing.heads(self.config.num_heads)
-        states = self.decoder(
+        states, weights = self.decoder(
             states,
             value=self._value(tokens),
             padding_mask=mask,
             packing=packing,
+            return_attention_scores=True,
             training=training,
         )
-        return self._projected(states)
+        return self._projected(states), weights
 
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
         """Tokens, states and mask of the source, and of the target if it is given."""
         ids, start = source_ids, 0
-        self._check_length(source_ids)
+        for side in (source_ids, target_ids):
+            length = None if side is None else side.shape[1]
+            if isinstance(length, int) and length > self.config.max_length:
+                raise ValueError(
+                    f"Expected at most {self.config.max_length} tokens a side, the "
+                    f"model's max_length. Received: {length}."
+                )
         mask = padding_mask(source_ids)
         if target_ids is not None:
-            self._check_length(target_ids)
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
                 read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
@@ -228,11 +228,3 @@ class DecoderOnly(BlockModel):
             ids, statistics_mask=mask, packing=packing, start=start, training=training
         )
         return tokens, states, mask
-
-    def _check_length(self, ids):
-        length, most = ids.shape[1], self.config.max_length
-        if isinstance(length, int) and length > most:
-            raise ValueError(
-                f"Expected at most {most} tokens a side, the model's max_length. "
-                f"Received: {length}."
-            )

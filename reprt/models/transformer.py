@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers import Decoder, Encoder, TokenAndPositionEmbedding, padding_mask
-from reprt.layers.packing import PackedHeads, Packing
+from reprt.layers.packing import PackedHeads
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 from reprt.settings import TransformerConfig
@@ -57,7 +57,7 @@ KNOWN: dict[str, tuple] = {
 class Transformer(BlockModel):
     """Encoder and decoder with teacher forcing: ids of both sides to logits.
 
-        logits = decode(target_ids, encode(source_ids))
+        logits = decoder(target, encoder(source)) W + b
 
     The logits at position t score the token after target token t (section 2.5, eq. 24
     before its softmax). `reprt.models.build` makes one from the names of the paper's
@@ -129,30 +129,12 @@ class Transformer(BlockModel):
     def states(self, inputs, training=None):
         source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
-        memory = self.encode(source_ids, source_packing, training)
-        return self._decoded(target_ids, memory, target_packing, training)
+        memory, _ = self._encoded(source_ids, source_packing, training)
+        return self._decoded(target_ids, memory, target_packing, training)[0]
 
     def attention_weights(self, source_ids, target_ids):
-        tokens, states, mask, _ = self._embedded(self.source_embedding, source_ids)
-        states, encoder = self.encoder(
-            states,
-            self._value(tokens),
-            padding_mask=mask,
-            return_attention_scores=True,
-            training=False,
-        )
-        memory = Memory(states, tokens, mask)
-        tokens, states, mask, _ = self._embedded(self.target_embedding, target_ids)
-        _, pairs = self.decoder(
-            states,
-            memory.states,
-            self._value(tokens),
-            self._value(memory.tokens),
-            padding_mask=mask,
-            memory_padding_mask=memory.mask,
-            return_attention_scores=True,
-            training=False,
-        )
+        memory, encoder = self._encoded(source_ids, training=False)
+        _, pairs = self._decoded(target_ids, memory)
         decoder, cross = zip(*pairs, strict=True)
         return {
             "encoder": ops.stack(encoder),
@@ -177,25 +159,8 @@ class Transformer(BlockModel):
             self.output_projection,
         )
 
-    def encode(self, source_ids, packing: Packing | None = None, training=None):
-        """Returns the `Memory` of the source, packed by its packing if there is one."""
-        tokens, states, mask, heads = self._embedded(
-            self.source_embedding, source_ids, packing, training
-        )
-        states = self.encoder(
-            states,
-            self._value(tokens),
-            padding_mask=mask,
-            packing=heads,
-            training=training,
-        )
-        return Memory(states, tokens, mask, heads)
-
-    def decode(
-        self, target_ids, memory: Memory, packing: Packing | None = None, training=None
-    ):
-        """Returns the logits of the call, given what `encode` returned."""
-        return self.logits(self._decoded(target_ids, memory, packing, training))
+    def encode(self, source_ids, *, training=None):
+        return self._encoded(source_ids, training=training)[0]
 
     @property
     def looks_ahead(self) -> bool:
@@ -226,7 +191,7 @@ class Transformer(BlockModel):
     def step(self, ids, position, prefixes):
         if self.looks_ahead:
             prefixes = prefixes.written(ids, position)
-            states = self._decoded(
+            states, _ = self._decoded(
                 prefixes.ids, Memory(*prefixes.memory), count_padding=False
             )
             states = ops.take(states, position, axis=1)
@@ -277,13 +242,29 @@ class Transformer(BlockModel):
             return blocks + targets * c.embedding_dim * (width + output)
         return blocks + targets * width * output
 
+    def _encoded(self, source_ids, packing=None, training=None):
+        """The `Memory` of the source, and the attention's weights."""
+        tokens, states, mask, heads = self._embedded(
+            self.source_embedding, source_ids, packing, training
+        )
+        states, weights = self.encoder(
+            states,
+            self._value(tokens),
+            padding_mask=mask,
+            packing=heads,
+            return_attention_scores=True,
+            training=training,
+        )
+        return Memory(states, tokens, mask, heads), weights
+
     def _decoded(
         self, target_ids, memory, packing=None, training=False, count_padding=None
     ):
+        """The target's states, ready for the logits, and the attentions' weights."""
         tokens, states, mask, heads = self._embedded(
             self.target_embedding, target_ids, packing, training, count_padding
         )
-        states = self.decoder(
+        states, weights = self.decoder(
             states,
             memory.states,
             self._value(tokens),
@@ -292,9 +273,10 @@ class Transformer(BlockModel):
             memory_padding_mask=memory.mask,
             packing=heads,
             memory_packing=memory.packing,
+            return_attention_scores=True,
             training=training,
         )
-        return self._projected(states)
+        return self._projected(states), weights
 
     def _embedded(
         self, embedding, ids, packing=None, training=False, count_padding=None

@@ -1,7 +1,5 @@
 """The loss, the metric and the schedule."""
 
-import math
-
 import keras
 import numpy as np
 import pytest
@@ -136,11 +134,3 @@ def test_schedule_is_equation_25(dim):
     adam = keras.optimizers.Adam(schedule)
     adam.iterations.assign(4000)
     assert float(adam.learning_rate) == pytest.approx((dim * 4000) ** -0.5, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    "arguments", [(0,), (64, 0), (-64,), (64, math.inf), (None, 9, math.inf)]
-)
-def test_schedule_refuses_what_is_not_positive(arguments):
-    with pytest.raises(ValueError, match="positive"):
-        WarmupSchedule(*arguments)
