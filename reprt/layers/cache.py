@@ -41,7 +41,7 @@ class BlockCache(NamedTuple):
         return cls(past, (zeros(capacity, key), zeros(capacity, value)))
 
     def written(self, keys, values, position):
-        """Returns the same with a token, by `PMHA.token`, at a position after the past."""
+        """Returns the same with what `PMHA.token` made, at a place after the past."""
         here = ops.arange(_tokens(self.recent)) == position - _tokens(self.past)
         return self._replace(
             recent=tuple(

@@ -91,7 +91,7 @@ class TranslationModel(keras.Model, abc.ABC):
         self.config = config
 
     def quantize(self, mode=None, config=None, **kwargs):
-        """Refuses: logits, and attention of packed tokens, take the weights themselves."""
+        """Refuses: logits and packed attention take the weights themselves."""
         raise ValueError(
             f"Expected {self.name!r} to keep its weights as floating-point numbers. "
             f"Received: quantize({mode!r}). For int8 take `reprt export --to "
@@ -352,7 +352,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def encoder_decoder(self):
-        """Returns the parts that other engines know, a `reprt.models.EncoderDecoder`."""
+        """Returns the `EncoderDecoder` that other engines know."""
         raise ValueError(
             "Expected an encoder-decoder Transformer as other engines know it. "
             f"Received {self.name!r}, a {type(self).__name__}."

@@ -60,16 +60,6 @@ def test_a_decoder_without_a_memory_steps_as_it_is_called(place):
             )
 
 
-def test_a_step_needs_no_mask_of_the_memory():
-    decoder = of_formula(Decoder(2, **SIZES), STATES.shape, MEMORY.shape)
-    expected = decoder(STATES, MEMORY)
-    caches = decoder.start(len(STATES), STATES.shape[1], MEMORY)
-    for position in range(STATES.shape[1]):
-        token = STATES[:, position : position + 1]
-        found, caches = decoder.step(token, None, caches, position)
-        np.testing.assert_allclose(found[:, 0], expected[:, position], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "call, message",
     [

@@ -59,6 +59,14 @@ def test_summaries_name_parts_and_parameters(name, tiny, ids, monkeypatch):
     assert f" {name} ({type(model).__name__}) " in summary(Users(model), monkeypatch)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_dropout_acts_in_training_only(name, tiny, ids):
+    model = tiny(name, dropout=0.5)
+    usual, dropped = model.states(ids), model.states(ids, training=True)
+    np.testing.assert_array_equal(model.states(ids), usual)
+    assert np.abs(dropped - usual).max() > 0.01
+
+
 @pytest.mark.parametrize("name", ["repe", "decoder-only", "recurrent"])
 def test_users_models_around_ours_come_back(name, tiny, ids, tmp_path, monkeypatch):
     inner = tiny(name, **({} if name == "recurrent" else {"num_blocks": 1}))

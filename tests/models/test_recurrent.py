@@ -1,6 +1,5 @@
 """The recurrent model against its equations, and what every model here promises."""
 
-import keras
 import numpy as np
 import pytest
 from formula import set_weights_by_formula
@@ -144,16 +143,6 @@ def test_each_step_is_its_prefix_read_alone(model, read):
             sources, words = sources[staying], words[chosen]
 
 
-def test_it_comes_back_from_its_file(model, read, ids, tmp_path):
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.config == model.config
-    for this, that in zip(again.weights, model.weights, strict=True):
-        assert this.path == that.path
-        np.testing.assert_array_equal(this, that)
-    np.testing.assert_allclose(again(ids), read(*ids), atol=1e-6)
-
-
 def test_a_resumed_training_goes_on_exactly(trainer, eagerly, variables, assert_same):
     settings = ("run", "recurrent", {"num_layers": 1})
     whole = trainer(*settings)
@@ -167,26 +156,6 @@ def test_a_resumed_training_goes_on_exactly(trainer, eagerly, variables, assert_
     assert_same(variables(whole), variables(again))
     assert losses(again.folder) == log
     assert log[1]["train_loss"] < log[0]["train_loss"]
-
-
-def test_half_precision_is_near_full_precision(ids):
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        half = build()
-    finally:
-        keras.config.set_dtype_policy("float32")
-    states = half.states(ids)
-    assert states.dtype == "bfloat16"
-    np.testing.assert_allclose(
-        np.array(states, "float32"), build().states(ids), atol=0.05
-    )
-
-
-def test_dropout_acts_in_training_alone(ids):
-    model = build(dropout=0.5)
-    expected = build().states(ids)
-    np.testing.assert_array_equal(model.states(ids), expected)
-    assert np.abs(model.states(ids, training=True) - expected).max() > 0.01
 
 
 def test_the_preset_is_as_large_as_the_transformers_outside_the_tables():
@@ -208,27 +177,3 @@ def test_multiply_adds_are_those_of_the_products():
     assert build().multiply_adds(sources, targets) == total
     luong = build(attention="multiplicative")
     assert luong.multiply_adds(sources, targets) == total - targets * n * n
-
-
-@pytest.mark.parametrize(
-    "overrides, message",
-    [
-        ({"attention": "dot"}, "'attention'.*'multiplicative'.*'dot'"),
-        ({"output_tying": "projected"}, "'output_tying'.*'none' or 'tied'"),
-        ({"hidden_dim": 0}, "'hidden_dim' .* equal to 1. Received: 0"),
-        ({"dropout": 1.0}, "'dropout' .* Received: 1.0"),
-        ({"shared_embedding": True}, "one vocabulary.*target_vocab_size=9"),
-        ({"num_heads": 2}, "Unknown key 'num_heads'"),
-    ],
-)
-def test_impossible_models_are_refused_with_the_reason(overrides, message):
-    with pytest.raises(ValueError, match=message):
-        models.build("recurrent", 10, 9, **{**RECURRENT, **overrides})
-
-
-def test_inputs_that_are_no_pair_are_refused():
-    model = build()
-    with pytest.raises(ValueError, match="the pair .source_ids, target_ids., or"):
-        model((row([2]), row([2]), row([2])))
-    with pytest.raises(ValueError, match="from 0 to 9.*from 11 to 11"):
-        model((row([11]), row([2])))
