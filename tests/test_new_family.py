@@ -116,10 +116,3 @@ def test_other_families_go_through_all(
     assert_whole(run, tmp_path / "exported", capsys)
     assert main(["attention", str(run), "a casa"]) == 0
     assert f'"{weights}":[[[' in (run / "attention.html").read_text()
-
-
-def test_settings_of_no_family_are_refused():
-    from reprt.models.registry import make
-
-    with pytest.raises(ValueError, match="one of the classes TransformerConfig"):
-        make(toy_family.BagSettings(), 9, 9)

@@ -37,9 +37,10 @@ class Shape(NamedTuple):
     widths: tuple
 
     @property
-    def packed(self) -> int:
-        """How many packed tokens there are to work on."""
-        return sum(self.tokens[2:] or self.tokens)
+    def cost(self) -> float:
+        """That of a batch: packed tokens, and the slots of attention."""
+        slots = sum(np.dot(self.sizes, widths) for widths in self.widths)
+        return sum(self.tokens[2:] or self.tokens) + slots
 
 
 class Lengths(NamedTuple):
@@ -139,12 +140,7 @@ def few_shapes(
         return list(dict.fromkeys(found))
 
     def cost(shapes):
-        """Packed tokens, and the slots of attention."""
-        taken = [fitting(batch, shapes, layout) for batch in sample]
-        return sum(
-            each.packed + sum(np.dot(each.sizes, widths) for widths in each.widths)
-            for each in taken
-        )
+        return sum(fitting(batch, shapes, layout).cost for batch in sample)
 
     sizes, like = halving(batches), batches[0][0].shape(layout)
     last = [] if text is None else [_of_any(text, sizes, layout)]
@@ -154,11 +150,11 @@ def few_shapes(
         [max(share.keys(layout).max(initial=1) for share in batch) for batch in batches]
     )
     halvings = np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
-    ranges = [
-        [batch for batch, own in zip(batches, halvings) if own == number]
+    of_range = [
+        list(itertools.compress(batches, halvings == number))
         for number in np.unique(halvings)[::-1]
     ]
-    by_length = [largest(each, halving(each)) for each in ranges]
+    by_length = [largest(each, halving(each)) for each in of_range]
     sample = batches[:: len(batches) // 200 + 1]
     return min((shapes(alike), shapes(by_length)), key=cost)
 
@@ -223,8 +219,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     Losses, metrics and gradients are those of the padded batch.
 
     Args:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, 0 for padding.
+        inputs: the pair `(source_ids, target_ids)`, 0 for padding.
         labels: integer tensor `(batch, targets)`, 0 where nothing is scored.
         sample_weight: weights of sentences, `(batch,)` or `(batch, 1)`, or of labels,
             `(batch, targets)`. None for none.

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from reprt.layers.masks import causal_mask, for_softmax
+from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import counted
 from reprt.layers.precision import widened
 from reprt.layers.sharing import held, serialized
@@ -305,8 +305,8 @@ class PMHA(keras.layers.Layer):
 
     def _combined(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
-        _check_mask(self, "attention_mask", attention_mask, 3)
-        _check_mask(self, "key_mask", key_mask, 2)
+        check_mask(self, "attention_mask", attention_mask, "batch, targets, sources")
+        check_mask(self, "key_mask", key_mask, "batch, sources")
         if key_mask is None:
             return attention_mask
         key_mask = key_mask[:, None, :]
@@ -387,20 +387,6 @@ def _apart(x):
     """The inverse of `_together`."""
     x = ops.transpose(x, HEADS_FIRST)
     return ops.reshape(x, (-1, x.shape[2], 1, ops.shape(x)[3]))
-
-
-def _check_mask(layer, name, mask, rank):
-    if mask is None:
-        return
-    dtype = keras.backend.standardize_dtype(mask.dtype)
-    if len(mask.shape) != rank or dtype != "bool":
-        shape = "(batch, targets, sources)" if rank == 3 else "(batch, sources)"
-        raise ValueError(
-            f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
-            f"broadcasts to {shape}, True where attention is allowed; one that all "
-            "sentences share needs a first axis, mask[None]. Received: "
-            f"shape={tuple(mask.shape)}, dtype={dtype}."
-        )
 
 
 @keras.saving.register_keras_serializable(package="reprt")

@@ -57,13 +57,11 @@ class BlockCache(NamedTuple):
         return (*self.past, None), (_swapped(keys), values, seen[None, None])
 
     def of_hypotheses(self, chosen):
-        """Returns these hypotheses alone, of the same sentences."""
         return self._replace(
             past=_taken(self.past, chosen), recent=_taken(self.recent, chosen)
         )
 
     def of_sentences(self, sentences, hypotheses):
-        """Returns these sentences alone, and their hypotheses."""
         return self.of_hypotheses(hypotheses)._replace(
             memory=_taken(self.memory, sentences)
         )

@@ -196,10 +196,6 @@ class BlockStack(SizedLayer):
 
     def __init__(self, num_blocks, final_norm=False, position=None, **kwargs):
         super().__init__(position, **kwargs)
-        if num_blocks < 1:
-            raise ValueError(
-                f"Expected `num_blocks` to be at least 1. Received: {num_blocks}."
-            )
         self.num_blocks = num_blocks
         self.blocks = [
             self.block_class(

@@ -68,6 +68,24 @@ def causal_mask(length):
     return ops.greater_equal(position[:, None], position[None, :])[None]
 
 
+def check_mask(layer, name, mask, shape):
+    """Raises a `ValueError` unless a mask is boolean and has as many axes as it should.
+
+    The shape is in words, such as `"batch, tokens"`.
+    """
+    if mask is None:
+        return
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    if len(mask.shape) != len(shape.split()) or dtype != "bool":
+        raise ValueError(
+            f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
+            f"broadcasts to ({shape}), True on what counts, such as "
+            "reprt.layers.padding_mask(ids); one that all sentences share needs a "
+            f"first axis, mask[None]. Received: shape={tuple(mask.shape)}, "
+            f"dtype={dtype}."
+        )
+
+
 def attached_mask(x):
     """Returns the mask that a layer with `call(x, mask=None)` attaches to its output.
 

@@ -36,8 +36,8 @@ class TranslationModel(keras.Model, abc.ABC):
     A subclass names the settings' class in `config_class` and registers itself with
     Keras, package `"reprt"`.
 
-    Masking: ids 0 are padding, wherever they stand: `keras.utils.pad_sequences` puts
-    them on the left. A model makes its masks from the ids itself.
+    Masking: ids 0 are padding, wherever they stand. A model makes its masks from the
+    ids itself; logits on real tokens do not depend on padding.
 
     Packing: with what `reprt.data.pack` adds to the inputs, work on single tokens skips
     padding. The logits are then packed, as the labels that it returns.
@@ -208,8 +208,7 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Returns:
             The pair of `(width, target_vocab_size)` and `(target_vocab_size,)`, in the
-            dtype that the model computes in; None instead of a bias that it does not
-            have.
+            dtype that the model computes in; None for a bias that it does not have.
         """
 
     def logits(self, states):
@@ -273,8 +272,8 @@ class TranslationModel(keras.Model, abc.ABC):
     def make_train_function(self, force=False):
         """Prepares `fit`; Keras calls it.
 
-        Weights and the optimizer's variables are made first. Otherwise the first step
-        makes them, and TensorFlow then traces the whole step twice.
+        Weights and the optimizer's variables are made first, since TensorFlow traces a
+        step that makes them twice.
         """
         if not self.built:
             self.build()
@@ -326,15 +325,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
         A product of `(a, b)` and `(b, c)` counts a·b·c. Attention counts every query
         times every key, also where a mask hides the key. The output layer counts for
-        target tokens alone. Biases, norms, activations and look-ups do not count.
+        target tokens only. Biases, norms, activations and look-ups do not count.
 
         Args:
-            sources: how many source tokens a pair has, a number or an array `(pairs,)`
-                of numbers; padding is left out. Integers take 64 bits.
-            targets: how many target inputs it has, alike.
-
-        Returns:
-            The multiply-adds of each pair, of the shape of the arguments.
+            sources, targets: how many tokens each side of a pair has without padding,
+                numbers or arrays `(pairs,)` of numbers. Integers take 64 bits.
         """
 
     def attention_weights(self, source_ids, target_ids):

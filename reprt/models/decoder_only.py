@@ -37,10 +37,8 @@ class DecoderOnly(BlockModel):
     tells the model that the target begins: give the two sides different first tokens,
     such as tags of their languages.
 
-    Masking: padding masks are made here from the ids. Padding is masked, and takes up
-    no position: those of the target go on from the source's last real
-    token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
-    tokens do not depend on padding, wherever it stands.
+    Masking: padding takes up no position: those of the target go on from the source's
+    last real token (`target_positions="continue"`) or begin at 0 (`"restart"`).
 
     Arguments, results and errors are those of every `TranslationModel`, with the
     settings of a `DecoderOnlyConfig`; there is one vocabulary, and a side has at most

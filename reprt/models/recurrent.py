@@ -48,11 +48,9 @@ class RecurrentPrefixes(NamedTuple):
     memory: RecurrentMemory
 
     def of_hypotheses(self, chosen):
-        """Returns these hypotheses alone, of the same sentences."""
         return self._replace(states=ops.take(self.states, chosen, axis=0))
 
     def of_sentences(self, sentences, hypotheses):
-        """Returns these sentences alone, and their hypotheses."""
         memory = (ops.take(each, sentences, axis=0) for each in self.memory)
         return self.of_hypotheses(hypotheses)._replace(memory=RecurrentMemory(*memory))
 
@@ -86,9 +84,7 @@ class Recurrent(TranslationModel):
 
     Dropout acts on the embeddings, on what one layer gives the next, and on o_t.
 
-    Masking: masks are made here from the ids. No attention goes to padding, and states
-    stay as they are on it. Logits on real tokens do not depend on padding, wherever it
-    stands, or on later target tokens.
+    Masking: no attention goes to padding, and states stay as they are on it.
 
     Arguments, results and errors are those of every `TranslationModel`, with the
     settings of a `RecurrentConfig`. On packed inputs everything but the recurrences

@@ -63,9 +63,7 @@ class Transformer(BlockModel):
     before its softmax). `reprt.models.build` makes one from the names of the paper's
     models.
 
-    Masking: padding masks are made here from the ids, once, and passed down as
-    arguments. Logits on real tokens do not depend on padding, wherever it stands,
-    except with `padding_in_statistics=True`.
+    Masking: padding changes logits with `padding_in_statistics=True` only.
 
     Arguments, results and errors are those of every `TranslationModel`, with the
     settings of a `TransformerConfig`.

@@ -71,7 +71,6 @@ def test_a_decoder_without_a_memory_steps_as_it_is_called(place):
             lambda: EncoderBlock(**SIZES, dropout_places=["ffn"]),
             "'dropout_places.0' in EncoderBlock.*'ffn'",
         ),
-        (lambda: Decoder(0, **SIZES), "num_blocks"),
         (
             lambda: of_formula(DecoderBlock(**SIZES), STATES.shape)(STATES, MEMORY),
             "built without a memory. Received a memory",

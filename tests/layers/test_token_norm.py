@@ -92,11 +92,10 @@ def test_an_attached_mask_is_used_and_stays_attached():
     "call, message",
     [
         (lambda: TokenNorm("causal"), r"one of \('sequence', 'prefix'\).*'causal'"),
-        (lambda: TokenNorm(epsilon=0), "positive.*epsilon=0"),
         (lambda: TokenNorm()(X[0]), r"\(batch, tokens, features\).*\(7, 5\)"),
         (
             lambda: TokenNorm()(X, mask=MASK.astype("float32")),
-            "boolean mask.*dtype=float32",
+            "`mask`.*boolean.*dtype=float32",
         ),
         (lambda: TokenNorm()(X, mask=MASK[..., None]), r"shape=\(3, 7, 1\)"),
     ],

@@ -29,10 +29,6 @@ class RMSNorm(EmbeddingNorm):
             embeddings start with a mean square near 1e-3, before their scale.
         **kwargs: passed to `keras.layers.Layer`.
 
-    Raises:
-        ValueError: for an epsilon that is not positive, or an input whose rank is
-            not 3 or whose features are not known.
-
     Example:
 
     >>> import keras, reprt
@@ -46,10 +42,6 @@ class RMSNorm(EmbeddingNorm):
 
     def __init__(self, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        if not epsilon > 0:
-            raise ValueError(
-                f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
-            )
         self.epsilon = epsilon
 
     @classmethod
@@ -62,11 +54,6 @@ class RMSNorm(EmbeddingNorm):
 
     def build(self, input_shape):
         super().build(input_shape)
-        if input_shape[-1] is None:
-            raise ValueError(
-                "RMSNorm has a gain for each feature, and expects their number to be "
-                f"known. Received: shape={tuple(input_shape)}."
-            )
         self.gain = self.add_weight(
             shape=input_shape[-1:], initializer="ones", name="gain", autocast=False
         )

@@ -7,6 +7,7 @@ from keras import ops
 
 from reprt.constants import STATISTICS
 from reprt.layers.embedding_norms.base import EmbeddingNorm
+from reprt.layers.masks import check_mask
 from reprt.layers.precision import widened
 from reprt.schema import check_choice
 
@@ -60,8 +61,8 @@ class TokenNorm(EmbeddingNorm):
         **kwargs: passed to `keras.layers.Layer`.
 
     Raises:
-        ValueError: for unknown statistics, an epsilon that is not positive, an input
-            whose rank is not 3, or a mask that is not boolean of rank 2.
+        ValueError: for unknown statistics, an input whose rank is not 3, or a mask that
+            is not boolean of rank 2.
 
     Example:
 
@@ -78,10 +79,6 @@ class TokenNorm(EmbeddingNorm):
     def __init__(self, statistics="sequence", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         check_choice(STATISTICS, statistics=statistics)
-        if not epsilon > 0:
-            raise ValueError(
-                f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
-            )
         self.statistics = statistics
         self.epsilon = epsilon
 
@@ -98,7 +95,7 @@ class TokenNorm(EmbeddingNorm):
         if mask is None:
             real = ops.ones_like(tokens[..., :1])
         else:
-            _check_mask(mask)
+            check_mask(self, "mask", mask, "batch, tokens")
             # Where, not times: padding may hold infinities, and 0 times them is NaN.
             tokens = ops.where(mask[..., None], tokens, 0.0)
             real = ops.cast(mask[..., None], tokens.dtype)
@@ -139,16 +136,6 @@ class TokenNorm(EmbeddingNorm):
             "statistics": self.statistics,
             "epsilon": self.epsilon,
         }
-
-
-def _check_mask(mask):
-    dtype = keras.backend.standardize_dtype(mask.dtype)
-    if len(mask.shape) != 2 or dtype != "bool":
-        raise ValueError(
-            "TokenNorm expects a boolean mask of shape (batch, tokens), True on real "
-            "tokens, such as reprt.layers.padding_mask(ids). Received: "
-            f"shape={tuple(mask.shape)}, dtype={dtype}."
-        )
 
 
 def _over_sequence(tokens, real):
