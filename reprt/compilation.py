@@ -23,9 +23,8 @@ def compiled(function: Callable, model, signature=None, often: bool = True) -> C
     Args:
         function: takes and returns tensors, or tuples of them.
         model: the model that it calls.
-        signature: shape and dtype of each argument, such as `[IDS]`, if no more than
-            that is known of all calls; None if shapes and structures are found out by
-            calling. It saves TensorFlow extra graphs and warnings.
+        signature: shape and dtype of each argument, such as `[IDS]`, if no more is
+            known of all calls. It saves TensorFlow extra graphs and warnings.
         often: False for what a short command calls once. A graph takes TensorFlow
             longer to make than a call without one, so the second call makes it.
     """

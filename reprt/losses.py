@@ -38,8 +38,7 @@ class MaskedCrossentropy(keras.losses.Loss):
         Scalar, nats per token.
 
     Raises:
-        ValueError: for labels and logits whose shapes do not match, or weights that
-            fit neither rows nor labels.
+        ValueError: for shapes of labels, logits or weights that do not match.
 
     Example:
 

@@ -28,9 +28,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Example:
 
     >>> import reprt
-    >>> schedule = reprt.schedules.WarmupSchedule(embedding_dim=64)
-    >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
-    [0.0, 0.001976, 0.000988]
     >>> schedule = reprt.schedules.WarmupSchedule(peak=6e-4)
     >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
     [0.0, 0.0006, 0.0003]

@@ -219,11 +219,9 @@ class PMHA(keras.layers.Layer):
         Args:
             query: tensor `(hypotheses, 1, width)`, a token of each; the hypotheses of
                 a sentence follow one another, as many of each.
-            parts: for each sequence the triple of keys and values, as `heads` returns
-                them, and of a boolean mask that broadcasts to `(hypotheses, 1,
-                sources)`, True where to attend, or None.
-            memory: such a triple of the sentences, before the others; their hypotheses
-                share it.
+            parts: for each sequence the triple of keys and values, by `heads`, and of a
+                boolean mask that broadcasts to `(hypotheses, 1, sources)`, or None.
+            memory: such a triple of the sentences, which their hypotheses share.
             first: place of the first token after the memory, a scalar or integers
                 `(hypotheses, 1)`.
             position: the query's place after that, a scalar.

@@ -25,18 +25,13 @@ class DecoderBlock(Block):
     attached, as in `PMHA`; the self-attention is always causal as well.
 
     Call arguments:
-        states: tensor `(batch, targets, width)`.
+        states, value, padding_mask, packing, return_attention_scores, training: as in
+            `EncoderBlock`, of the target.
         memory: the encoder's output, tensor `(batch, sources, width)`; None in a block
             without cross attention.
-        value: tensor `(batch, targets, value_width)` that the self-attention weighs:
-            RePE's target tokens. None means the states themselves.
         memory_value: tensor `(batch, sources, value_width)` that the cross attention
             weighs: RePE's source tokens. None means the memory itself.
-        padding_mask: boolean tensor `(batch, targets)`, True on real target tokens.
-        memory_padding_mask: boolean tensor `(batch, sources)`, True on real source
-            tokens.
-        packing, memory_packing: `PackedHeads` of packed tokens, instead of masks.
-        return_attention_scores, training: as in `EncoderBlock`.
+        memory_padding_mask, memory_packing: of the source, as those of the target.
 
     Returns:
         Tensor `(batch, targets, width)`, and with `return_attention_scores` the pair
@@ -137,9 +132,6 @@ class DecoderBlock(Block):
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.
 
-        Args:
-            states, value, padding_mask, training: as in the call.
-
         Returns:
             The states that the call returns, and what later tokens attend to: the
             `memory` of a `BlockCache`.
@@ -155,7 +147,7 @@ class DecoderBlock(Block):
         Args:
             hypotheses: how many there are, as many of each sentence.
             capacity: how many tokens there is room for.
-            memory, memory_value: as in the call, of the sentences.
+            memory, memory_value: as in the call.
         """
         self._check_memory(memory)
         cache = BlockCache.empty(self.self_attention, hypotheses, capacity)
@@ -255,11 +247,7 @@ class Decoder(BlockStack):
         )
 
     def begin(self, states, value=None, padding_mask=None, training=None):
-        """Takes all blocks through the beginning of a sequence.
-
-        Returns:
-            For each block what `DecoderBlock.begin` returns beside the states.
-        """
+        """Returns of each block what `DecoderBlock.begin` does beside the states."""
         memories = []
         for block in self.blocks:
             states, memory = block.begin(states, value, padding_mask, training)

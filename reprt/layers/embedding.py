@@ -161,13 +161,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     def step(self, ids, position, state):
         """Embeds one further token of each sequence, if the norm is causal.
 
-        Args:
-            ids: integer tensor `(batch, 1)`, the tokens at `position`.
-            position: scalar or integers `(batch, 1)`, counted from 0.
-            state: what `start` or the step before returned.
-
-        Returns:
-            Tokens and states as the call returns them, and the new state.
+        It takes ids `(batch, 1)` at a position, a scalar or integers `(batch, 1)`, and
+        returns tokens and states as the call, and the new state.
         """
         tokens = self._scaled(ids)
         if self.token_norm is not None:

@@ -121,10 +121,9 @@ class PackedHeads:
     # which takes several times as long.
 
     def split(self, x):
-        """From `(1, packed, heads, width)` to groups.
+        """From `(1, packed, heads, width)` to `(sentences, heads, length, width)`.
 
-        A group is `(sentences, heads, length, width)`. Its slots of padding hold some
-        token or other, which must not be attended to.
+        Slots of padding hold some token or other, which must not be attended to.
         """
         heads, width = x.shape[2:]
 
@@ -137,10 +136,7 @@ class PackedHeads:
         return split(ops.reshape(x, (-1, width)))
 
     def join(self, groups):
-        """From groups to `(1, packed, heads, width)`: the inverse of `split`.
-
-        What stands in slots of padding is left behind.
-        """
+        """From groups to `(1, packed, heads, width)`: the inverse of `split`."""
         heads, width = groups[0].shape[1], groups[0].shape[3]
 
         @ops.custom_gradient

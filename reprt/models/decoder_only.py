@@ -32,10 +32,9 @@ class DecoderOnly(BlockModel):
 
     One table E embeds both sides and makes the logits. Where positions beside the
     tokens make states wider, a matrix takes them to the table's width first. Attention
-    is causal from the first source token on. So every token is scored given those
-    before it, also the tokens of the source (`both_states`). The target's first token
-    tells the model that the target begins: give the two sides different first tokens,
-    such as tags of their languages.
+    is causal from the first source token on, so that the source is scored as well
+    (`both_states`). The target's first token tells the model that the target begins:
+    give the two sides different first tokens, such as tags of their languages.
 
     Masking: padding takes up no position: those of the target go on from the source's
     last real token (`target_positions="continue"`) or begin at 0 (`"restart"`).

@@ -137,8 +137,7 @@ class Recurrent(TranslationModel):
             self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
 
     def _embedding(self, side, vocab_size):
-        config, policy = self.config, {"dtype": self.dtype_policy}
-        table = None
+        config, table = self.config, None
         if side == "target" and config.shared_embedding:
             table = self.source_embedding.embedding
         return TokenAndPositionEmbedding(
@@ -147,8 +146,8 @@ class Recurrent(TranslationModel):
             positional=None,  # a recurrence knows the order by itself
             scale="none",
             embedding=table,
+            dtype=self.dtype_policy,
             name=f"{side}_embedding",
-            **policy,
         )
 
     def _gru(self, name):

@@ -78,15 +78,10 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
         return ()
 
     def step(self, x, position, state):
-        """Normalises one further token of each sequence.
+        """Normalises one further token `(batch, 1, features)` of each sequence.
 
-        Args:
-            x: tensor `(batch, 1, features)`, the tokens at `position`.
-            position: scalar, counted from 0.
-            state: what `start` or the step before returned.
-
-        Returns:
-            The pair of what the call would return at this position, and the new state.
+        The position counts from 0; the state is what `start` or the step before
+        returned. Returns what the call would at this position, and the new state.
         """
         return self(x), state
 
