@@ -111,6 +111,11 @@ def softmax_and_normalizer(logits):
 
     `log p = logits − normalizer`, in fewer passes than `log_softmax` and `exp` take.
     Logits are float32, `(…, vocab_size)`.
+
+    >>> import keras, reprt
+    >>> _, normalizer = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
+    >>> round(float(normalizer[0, 0]), 4)  # ln 4
+    1.3863
     """
     p = ops.softmax(logits)
     # The likeliest one's probability is its share of the sum of exponentials. Where
@@ -153,6 +158,9 @@ def check_weights(weights, labels):
     """Raises a `ValueError` if shapes of weights fit neither rows of labels nor labels.
 
     Sizes that are not known yet are None.
+
+    >>> import reprt
+    >>> reprt.losses.check_weights((2,), labels=(2, 5))
     """
     weights, labels = tuple(weights), tuple(labels)
     rows, tokens = (*weights, 1, 1)[:2]
@@ -171,5 +179,10 @@ def check_weights(weights, labels):
 
 
 def real_tokens(y_true):
-    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32."""
+    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
+
+    >>> import keras, reprt
+    >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
     return ops.cast(ops.not_equal(y_true, PAD_ID), "float32")

@@ -7,7 +7,6 @@ from tiny import RECURRENT, SOURCE, TARGET
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX
 
 from reprt.data import pack
-from reprt.layers import AddPositional, ConcatPositional
 
 LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 VARIANTS = {
@@ -83,21 +82,3 @@ def test_steps_are_those_of_padding_on_the_right(variant, place, build):
             logits.append(np.asarray(last))
     near = 4e-6 * np.abs(logits).max()
     np.testing.assert_allclose(logits[3:], logits[:3], rtol=0, atol=near)
-
-
-@pytest.mark.parametrize("table", ["tutorial", "learned"])
-@pytest.mark.parametrize("kind", [AddPositional, ConcatPositional])
-def test_positions_count_the_real_tokens(kind, table):
-    layer, x = kind(table, 16), np.zeros((2, 4, 2), "float32")
-    layer.build(x.shape)
-    encoding = np.asarray(layer.encoding)
-    mask = np.array([[False, True, False, True], [True, True, True, False]])
-    for start, first in ((0, [0, 0]), (3, [3, 3]), (np.array([[2], [5]]), [2, 5])):
-        found = np.asarray(layer(x, start=start, mask=mask))[..., -2:]
-        for row, begin in enumerate(first):
-            real = mask[row]
-            expected = encoding[begin : begin + real.sum()]
-            np.testing.assert_array_equal(found[row, real], expected)
-    assert getattr(layer(x, mask=mask), "_keras_mask", None) is None
-    # Without a mask every row is a token.
-    np.testing.assert_array_equal(layer(x)[0, :, -2:], encoding[:4])

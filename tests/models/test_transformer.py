@@ -157,18 +157,6 @@ def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
     np.testing.assert_allclose(memory.states, expected, atol=1e-6)
 
 
-def test_tying_and_sharing_leave_out_what_they_say(tiny):
-    usual, projected = (
-        tiny("repe", output_tying=tying).count_params()
-        for tying in ("none", "projected")
-    )
-    # States are 16 wide, embeddings 8; there are 10 words, and a bias for each.
-    assert usual - projected == 16 * 10 + 10 - 16 * 8
-    shared = tiny("baseline", output_tying="tied", shared_embedding=True)
-    tables = [w for w in shared.weights if "embedding" in w.path]
-    assert [tuple(table.shape) for table in tables] == [(11, 8)]
-
-
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize(
     "variant", ["repe", "baseline", "tied, one table", "repe, causal"]
