@@ -94,16 +94,12 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, steps, warmup_steps=2000, peak=6e-4, floor=6e-5):
         super().__init__()
-        if steps is None:
+        if steps is None or not 0 < warmup_steps < steps < math.inf:
             raise ValueError(
-                "Expected the length of a cosine schedule, which ends with a run. "
-                "Received: steps=None. Outside of a run, give `steps`."
-            )
-        if not 0 < warmup_steps < steps < math.inf:
-            raise ValueError(
-                "Expected a cosine schedule to be longer than its warm-up, of at least "
-                f"one step. Received: warmup_steps={warmup_steps}, steps={steps}. Set "
-                "fewer warmup_steps, or train longer."
+                "Expected the length of a cosine schedule to be longer than its warm-up"
+                f", of at least one step. Received: warmup_steps={warmup_steps}, steps="
+                f"{steps}. Set fewer warmup_steps, or train longer. Outside of a run, "
+                "give `steps`."
             )
         self.steps = steps
         self.warmup_steps = warmup_steps

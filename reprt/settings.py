@@ -194,12 +194,6 @@ class TransformerSettings(BlockSettings):
     """Longest sequence of either side, in tokens."""
 
     @property
-    def of_blocks(self) -> BlockSettings:
-        """Those of each block."""
-        names = BlockSettings.model_fields
-        return BlockSettings(**{name: getattr(self, name) for name in names})
-
-    @property
     def longest_sequence(self) -> int:
         """The most tokens that positions count."""
         return self.max_length

@@ -74,9 +74,9 @@ class Lengths(NamedTuple):
             for each in (self.keys(layout), self.source, self.target)
         )
         groups = _groups(keys, sizes)
-        tokens, sides = [int(source.sum()), int(target.sum())], (source, target)
+        tokens, sides = [int(source.sum()), int(target.sum())], [source, target]
         if layout == "sequence":
-            tokens, sides = [*tokens, sum(tokens)], (source + target,)
+            tokens, sides = [*tokens, sum(tokens)], [source + target]
         longest = tuple(int(each.max(initial=0)) for each in (source, target))
         return Shape(
             sizes,

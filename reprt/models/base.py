@@ -113,17 +113,6 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Arguments are those of `keras.Model.export`. Without an `input_signature` it
         takes the pair of `source_ids` and `target_ids`, int32 of any batch and lengths.
-
-        Example:
-
-        >>> import tempfile, keras, reprt
-        >>> model = reprt.models.build("repe", 30, 20)
-        >>> folder = tempfile.mkdtemp()
-        >>> model.export(folder, verbose=False)
-        >>> again = keras.layers.TFSMLayer(folder, call_endpoint="serve")
-        >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])
-        >>> tuple(again((source, target)).shape)
-        (1, 2, 20)
         """
         if not self.built:
             self.build()

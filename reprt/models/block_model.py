@@ -5,6 +5,7 @@ from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
 from reprt.models.base import TranslationModel
+from reprt.settings import BlockSettings
 
 
 class BlockModel(TranslationModel):
@@ -41,7 +42,7 @@ class BlockModel(TranslationModel):
             config.num_blocks,
             final_norm,
             embedding.positional if config.position in IN_ATTENTION else None,
-            **dict(config.of_blocks),
+            **{name: getattr(config, name) for name in BlockSettings.model_fields},
             dtype=self.dtype_policy,
             name=kind.__name__.lower(),
         )

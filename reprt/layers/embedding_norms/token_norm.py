@@ -114,12 +114,6 @@ class TokenNorm(EmbeddingNorm):
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics."""
-        if not self.causal:
-            raise ValueError(
-                "Expected a TokenNorm over prefixes, statistics='prefix'. Received: "
-                f"statistics={self.statistics!r}, in which each token changes all the "
-                "tokens before it."
-            )
         tokens = widened(x)
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
