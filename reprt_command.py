@@ -222,7 +222,8 @@ def evaluate(run, split, text, **search):
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
 
-    The page attention.html and the picture attention.png go into the run's folder.
+    Page and picture of the weights, heads.csv, which says what heads do, and a picture
+    of the positions go into the run's folder.
     """
     _do("lab.translate:draw_attention", run, sentence, out, search)
 

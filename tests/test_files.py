@@ -1,7 +1,10 @@
 """Locks; text files as other programs write them."""
 
 import errno
+import queue
+import sys
 import threading
+import types
 
 from reprt.files import file_lock
 from reprt.lab.folder import RunFolder
@@ -17,21 +20,21 @@ def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):
         assert mine and path.read_text() == "a note"
 
 
-def test_a_lock_is_waited_for(tmp_path, capsys):
-    held, freed = threading.Event(), []
+def test_a_lock_is_waited_for(tmp_path, monkeypatch):
+    held, said = threading.Event(), queue.Queue()
+    words = types.SimpleNamespace(write=said.put, flush=lambda: None)
+    monkeypatch.setattr(sys, "stderr", words)
 
     def hold():
         with file_lock(tmp_path / "a"):
             held.set()
-            while "Waiting" not in (said := capsys.readouterr().err):
-                pass
-            freed.append(said)
+            said.put(said.get(timeout=30))
 
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
     with file_lock(tmp_path / "a") as mine:
-        assert mine and str(tmp_path / "a") in freed[0]
+        assert mine and "a." in "".join(said.queue)
     thread.join()
 
 

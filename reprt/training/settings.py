@@ -16,7 +16,19 @@ from reprt.settings import Positive, Settings, Share, Size, by_name
 Rate = Annotated[float, Field(gt=0, le=1)]
 
 
-Preset = Literal[*PRESETS]  # type: ignore[valid-type]
+def _is_preset(name: str) -> str:
+    if name not in PRESETS:  # read now: a family that is tried out adds its own
+        raise ValueError(
+            f"Expected a model named one of {', '.join(PRESETS)}. Received: {name!r}."
+        )
+    return name
+
+
+Preset = Annotated[
+    str,
+    pydantic.AfterValidator(_is_preset),
+    pydantic.WithJsonSchema({"type": "string", "enum": list(PRESETS)}),
+]
 
 
 class TextSettings(Settings):
