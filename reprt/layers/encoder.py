@@ -96,11 +96,11 @@ class Block(SizedLayer):
         )
 
     def _before(self, norm, states):
-        """What a sublayer takes."""
+        """What a sublayer takes of the states."""
         return norm(states) if self.settings.norm_place == "before" else states
 
     def _after(self, norm, output, states):
-        """The states that a sublayer's output has joined."""
+        """The states that follow a sublayer, whose output joins those before it."""
         states = output + states
         return norm(states) if self.settings.norm_place == "after" else states
 

@@ -31,9 +31,9 @@ class Memory(NamedTuple):
 class EncoderDecoder(NamedTuple):
     """The parts of a Transformer that other engines know, for export.
 
-    At most one of the last two parts, `keras.layers.Dense`, is not None. Without
-    `output_dense` the target's embeddings multiply the states; `output_projection`, of
-    no bias, comes before that.
+    At most one of the last two, each a `keras.layers.Dense`, is not None. Without
+    `output_dense` the target's embeddings multiply the states; `output_projection`,
+    which has no bias, comes before that.
     """
 
     source_embedding: TokenAndPositionEmbedding

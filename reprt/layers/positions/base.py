@@ -61,7 +61,7 @@ class Positional(keras.layers.Layer):
         return x
 
     def turn(self, heads, places):
-        """Returns queries or keys, `(batch, tokens, heads, key_dim)`, in their places.
+        """Returns queries or keys, `(batch, tokens, heads, key_dim)`, by their places.
 
         Places are integers that broadcast to `(batch, tokens)`, counted from 0.
         """
