@@ -25,8 +25,8 @@ PAIR ?= pt_to_en
 TEXT ?= auto
 VENV := .venv
 export REPRT_TED
-# Without this TensorFlow prints pages of notes.
-export TF_CPP_MIN_LOG_LEVEL ?= 2
+# `reprt` sets it itself; here it is for the site.
+docs linkcheck: export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 
@@ -65,8 +65,8 @@ notebooks: $(EXECUTED)
 
 try-notebooks: $(EXECUTED)
 
-# Python's own kernel, which leaves TensorFlow's notes on the terminal. Times and versions,
-# which differ between machines, are not kept.
+# Python's own kernel, in which TensorFlow prints no notes. Times and versions, which differ
+# between machines, are not kept.
 build/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)/docs $(shell find reprt -name '*.py')
 	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupyter nbconvert --log-level WARN \
 		--to notebook --execute --output-dir build/notebooks \
@@ -95,6 +95,7 @@ clean:
 
 # One file for each set of extras that has been installed.
 $(VENV)/train: setup.cfg pyproject.toml
+	@echo "Installing TensorFlow and other packages into $(VENV): 2.7 GB, some minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train]'
 	touch $@

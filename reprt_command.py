@@ -5,6 +5,7 @@ mistyped option are answered at once.
 """
 
 import io
+import os
 import pkgutil
 import sys
 from pathlib import Path
@@ -21,9 +22,14 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
 
+GPUS = "nvidia*", "nvhost*", "dxg", "kfd"  # what Linux names their devices
+
 
 def _do(work: str, *arguments: Any, **options: Any):
     """Calls `"module:function"` of the package, which is loaded only now."""
+    # TensorFlow prints notes, and errors where it finds no GPU.
+    gpu = sys.platform != "linux" or any(any(Path("/dev").glob(n)) for n in GPUS)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if gpu else "3")
     return pkgutil.resolve_name(f"reprt.{work}")(*arguments, **options)
 
 
@@ -58,13 +64,13 @@ text_of_run = click.option(
 out = click.option("--out", type=FOLDER, help="Where the files go.")
 
 
-def search(beam: int):
-    """The options of a search, with the default of `--beam`."""
+def search(function):
+    """Gives a command the options of a search."""
     beams = click.option(
         "--beam",
         "beam_size",
         type=click.IntRange(1, 1000),
-        default=beam,
+        default=1,
         show_default=True,
         help="Hypotheses of each sentence; 1 is greedy search.",
     )
@@ -80,10 +86,18 @@ def search(beam: int):
         type=COUNT,
         help="Longest translation; by default the sentence's length plus 50.",
     )
-    return lambda function: beams(penalty(longest(function)))
+    return beams(penalty(longest(function)))
 
 
-@command.command()
+def of_split(name: str, told: str):
+    """The option of a split's two files."""
+    return click.option(f"--{name}", nargs=2, metavar="SOURCE TARGET", help=told)
+
+
+RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
+
+
+@command.command(epilog=f"Recipes: {', '.join(path.stem for path in RECIPES)}.")
 @click.argument("recipe", type=PATH)
 @click.option(
     "--pair",
@@ -95,8 +109,11 @@ def search(beam: int):
 @click.option(
     "--text",
     metavar="SOURCE",
-    help="auto, ted, embedded, wmt14, or the path of a folder or archive.",
+    help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
+@of_split("train", "Your own text, two files with a sentence a line.")
+@of_split("dev", "Its validation text; by default a share of the training pairs.")
+@of_split("test", "Its test text; by default another share.")
 @click.option(
     "--set",
     "settings",
@@ -125,7 +142,7 @@ def search(beam: int):
     ),
 )
 @click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")
-def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
+def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """Train a recipe's models, or go on where that was interrupted, and write its page.
 
     RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
@@ -135,7 +152,8 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus):
     if cpus and not ray:
         raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
     _do("termination:listen")
-    recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text)
+    files = {split: paths for split, paths in files.items() if paths}
+    recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text, files)
     if ray:
         work = "lab.ray_executor:run_on_ray"
         click.echo(_do(work, recipe, only, out, ray, cpus or 1))
@@ -176,7 +194,7 @@ def freeze(runs, out):
 @run
 @click.argument("sentences", nargs=-1, metavar="[SENTENCE]...")
 @click.option("--file", type=FILE, help="Translate the lines of a file.")
-@search(beam=4)
+@search
 @click.option(
     "--n-best",
     type=COUNT,
@@ -204,7 +222,7 @@ def translate(run, sentences, file, n_best, json, **search):
 @run
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test")
 @text_of_run
-@search(beam=1)
+@search
 def evaluate(run, split, text, **search):
     """Measure losses, BLEU and chrF of a trained model on a split of its text.
 
@@ -216,8 +234,20 @@ def evaluate(run, split, text, **search):
 
 @command.command()
 @run
+@click.argument("source", type=FILE)
+@click.argument("target", type=FILE)
+def score(run, source, target):
+    """Print the log-probability of each line of TARGET, a translation of SOURCE's.
+
+    It is natural, and that of search: each token is predicted from those before it.
+    """
+    click.echo(_do("lab.evaluate:score_files", run, source, target))
+
+
+@command.command()
+@run
 @click.argument("sentence")
-@search(beam=1)
+@search
 @out
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
@@ -239,7 +269,7 @@ def attention(run, sentence, out, **search):
     default="float32",
     help="With --to ctranslate2, how matrices are kept.",
 )
-@search(beam=1)
+@search
 @out
 def export(run, to, quantization, out, **search):
     """Write a SavedModel from strings to strings, or a model for CTranslate2.

@@ -29,12 +29,15 @@ extensions = [
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"reprt {version}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+toc_object_entries = False  # or the index of the API lists every method
 default_role = "code"  # docstrings write `name`, as Markdown does
 
 # Notebooks come with their outputs, and show as they are.
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # which has tables
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 

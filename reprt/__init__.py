@@ -7,6 +7,8 @@ training, the laboratory) is imported where it is used.
 
 import importlib
 
+from reprt.loading import quietly
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -30,5 +32,6 @@ def __getattr__(name):
     return importlib.import_module(f"reprt.{name}")
 
 
-for _name in ("layers", "losses", "metrics", "models", "schedules"):
-    importlib.import_module(f"reprt.{_name}")
+with quietly():
+    for _name in ("layers", "losses", "metrics", "models", "schedules"):
+        importlib.import_module(f"reprt.{_name}")

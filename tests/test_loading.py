@@ -1,7 +1,13 @@
 """What an import leaves behind."""
 
+import os
 import subprocess
 import sys
+
+import pytest
+from tiny_run import lively
+
+import reprt
 
 
 def test_the_import_registers_the_classes_with_keras():
@@ -14,3 +20,33 @@ def test_the_import_registers_the_classes_with_keras():
         "assert not heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def told(*command, **variables):
+    """The status of a process and what stands on its standard error."""
+    kept = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run(
+        [sys.executable, *command], env=kept | variables, stderr=-1, stdout=-1
+    )
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_a_command_prints_nothing_of_tensorflow(tmp_path_factory, backend):
+    run = lively(tmp_path_factory.getbasetemp(), "baseline")
+    command = "-m", "reprt_command", "translate", str(run), "o homem sabe"
+    assert told(*command, KERAS_BACKEND=backend) == (0, "")
+
+
+@pytest.mark.parametrize("end, seen", [("", ""), ("; raise OSError", "a note\n")])
+def test_notes_are_shown_if_loading_fails(end, seen):
+    script = (
+        "import os, sys, types\n"
+        "sys.modules['reprt'] = types.ModuleType('reprt')\n"  # whose import loads all
+        "sys.modules['reprt'].__path__ = [sys.argv[1]]\n"
+        "from reprt.loading import quietly\n"
+        f"with quietly(): os.write(2, b'a note\\n'){end}\n"
+    )
+    place = os.path.dirname(reprt.__file__)
+    status, text = told("-c", script, place, TF_CPP_MIN_LOG_LEVEL="2")
+    assert text.startswith(seen) and bool(text) == bool(status) == bool(seen)

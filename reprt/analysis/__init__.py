@@ -8,6 +8,7 @@ _HOMES = {
     "Evaluation": "evaluation",
     "audit": "lookahead",
     "evaluate": "evaluation",
+    "log_probabilities": "evaluation",
     "prefix_loss": "evaluation",
     "teacher_forced_loss": "evaluation",
     "translation_scores": "evaluation",

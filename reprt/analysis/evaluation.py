@@ -106,6 +106,38 @@ def prefix_loss(
         batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
         progress: called with how far the work is.
     """
+    losses, counts = _of_sentences(model, split, batch_size, progress)
+    parts = np.arange(0, len(split), batch_size)
+    sizes = np.diff([*parts, len(split)])
+    means = np.add.reduceat(losses, parts) / np.add.reduceat(counts, parts)
+    mean = float(np.average(means, weights=sizes))
+    return Loss(float(losses.sum()), int(counts.sum()), mean)
+
+
+def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray:
+    """Returns log P(Y | X) of each sentence pair, the end included.
+
+        log P(Y | X) = Σ_t log P(y_t | x, y_1 … y_{t−1})
+
+    Each factor is that of search, as in `prefix_loss`.
+
+    Args:
+        translator: the model with its vocabularies.
+        split: the ids of the pairs, such as `translator.encode` returns.
+
+    Example:
+
+    >>> import reprt
+    >>> translator = reprt.Translator.load("runs/mine")  # doctest: +SKIP
+    >>> pairs = translator.encode(["uma casa"], ["a house"])  # doctest: +SKIP
+    >>> log_probabilities(translator, pairs)  # doctest: +SKIP
+    array([-0.31])
+    """
+    return -_of_sentences(translator.model, split)[0]
+
+
+def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
+    """Returns the sum of each sentence's losses, and how many they are."""
     crossentropy = MaskedCrossentropy()
 
     @functools.partial(compiled, model=model)
@@ -141,11 +173,7 @@ def prefix_loss(
             counts[chosen] += labels != 0
         done += len(chosen)
         progress(f"prefix loss of {done}/{len(split)} sentences")
-    parts = np.arange(0, len(split), batch_size)
-    sizes = np.diff([*parts, len(split)])
-    means = np.add.reduceat(losses, parts) / np.add.reduceat(counts, parts)
-    mean = float(np.average(means, weights=sizes))
-    return Loss(float(losses.sum()), int(counts.sum()), mean)
+    return losses, counts
 
 
 def translation_scores(

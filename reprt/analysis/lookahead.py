@@ -150,7 +150,8 @@ def audit(
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,
             sources)` and `(batch, targets)`, that returns logits `(batch, targets,
-            vocabulary)`. One that is built for fixed lengths is given those.
+            vocabulary)`. One that is built for fixed lengths is given those, and
+            one with a single `keras.Input`, a language model, the targets only.
         source_vocab_size: number of source ids, padding (0) included. Defaults to the
             model's attribute of that name.
         target_vocab_size: the same for the target. Defaults to the model's attribute
@@ -183,6 +184,8 @@ def audit(
     sources, targets = _lengths(model, length)
     source_vocab_size = source_vocab_size or getattr(model, "source_vocab_size", None)
     target_vocab_size = target_vocab_size or getattr(model, "target_vocab_size", None)
+    if _one_input(model):
+        source_vocab_size = source_vocab_size or RESERVED_IDS  # nobody reads them
     if not source_vocab_size:
         raise ValueError(
             "Expected `source_vocab_size`, as the model has no attribute of that name. "
@@ -277,16 +280,18 @@ def _in_short(error):
     return f"{type(error).__name__}: {first}"
 
 
+def _one_input(model):
+    return len(getattr(model, "inputs", None) or ()) == 1
+
+
 def _call(model, sources, targets):
     """Calls the model, and explains a failure."""
     try:
         with warnings.catch_warnings():
             # Keras warns of attention over one token, the shortest truncation.
             warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
-            logits = model(
-                (ops.convert_to_tensor(sources), ops.convert_to_tensor(targets)),
-                training=False,
-            )
+            given = tuple(map(ops.convert_to_tensor, (sources, targets)))
+            logits = model(given[-1] if _one_input(model) else given, training=False)
     except Exception as error:  # whatever a model of the user's may raise
         raise ValueError(
             "Expected a model called on (source_ids, target_ids). Received "

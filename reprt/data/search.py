@@ -9,10 +9,11 @@ import functools
 import hashlib
 import os
 import sys
+import tarfile
 import textwrap
 from pathlib import Path
 
-from reprt.data.corpora import embedded, ted, wmt14
+from reprt.data.corpora import embedded, own, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
 from reprt.files import cache
@@ -107,6 +108,12 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
     try:
         if not place.exists():
             raise FileNotFoundError("there is no such folder or archive.")
+        if place.is_file() and not tarfile.is_tarfile(place):
+            raise ValueError(
+                "expected a folder or a tar archive laid out as TED-HRLR's, or a table "
+                f"whose name ends with {', '.join(own.TABLES)}. Two files are named by "
+                "--train SOURCE TARGET."
+            )
         return read(place, pair)
     except (OSError, ValueError) as error:
         raise TextUnavailable(

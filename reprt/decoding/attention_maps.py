@@ -20,7 +20,7 @@ from reprt.files import whole_file, write_text
 SIDES = {
     "encoder": ("source", "source"),
     "decoder": ("target", "target"),
-    "cross": ("target", "source"),
+    "cross": ("steps", "source"),
     "sequence": ("both", "both"),
 }
 TITLES = {
@@ -32,7 +32,7 @@ TITLES = {
 
 
 # Arrays have no single truth value, as equality and a hash would need.
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class AttentionMaps:
     """The attention weights with which a model made one translation.
 
@@ -51,6 +51,8 @@ class AttentionMaps:
         cross: those of the decoder's attention to the encoder, `(N, H, T, S)`.
         sequence: those within source and target as one sequence, `(N, H, S + T,
             S + T)`.
+        written: the token that the model wrote after each of `target`, or nothing.
+        search: how the translation was found, such as `"greedy"`.
 
     Raises:
         ValueError: if an array does not have its shape.
@@ -81,6 +83,8 @@ class AttentionMaps:
     decoder: np.ndarray | None = None
     cross: np.ndarray | None = None
     sequence: np.ndarray | None = None
+    written: Sequence[str] = ()
+    search: str = ""
 
     def __post_init__(self):
         for kind in self.kinds:
@@ -104,6 +108,17 @@ class AttentionMaps:
     def both(self) -> Sequence[str]:
         """The tokens of source and target, one after the other."""
         return (*self.source, *self.target)
+
+    @property
+    def steps(self) -> Sequence[str]:
+        """What was read and the token that this led to, such as `"the ⇒ tall"`."""
+        pairs = zip(self.target, self.written)
+        return [f"{read} ⇒ {wrote}" for read, wrote in pairs] or self.target
+
+    def __repr__(self):
+        shapes = {kind: getattr(self, kind).shape for kind in self.kinds}
+        found = f"{self.sentence!r} → {self.translation!r}"
+        return f"AttentionMaps({self.model}, {found}, {shapes})"
 
     def tokens(self, kind: str) -> tuple[Sequence[str], Sequence[str]]:
         """The queries and the keys of one of the kinds."""
@@ -167,7 +182,7 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     ...     write_page(maps, f"{folder}/attention.html").name
     'attention.html'
     """
-    data = dict(vars(maps))
+    data = {**vars(maps), "steps": maps.steps}
     for kind in maps.kinds:
         data[kind] = data[kind].astype("float64").round(4).tolist()
     # A browser looks for an end of the script, or a comment, in strings too.
@@ -213,7 +228,9 @@ def draw(
         axes.set_yticks([])
     row[0].set_yticks(range(len(queries)), queries, **text)
     figure.colorbar(image, ax=list(row), label="weight")
-    title = f"{TITLES[kind]}, {maps.model}: {maps.sentence} → {maps.translation}"
+    search = f" ({maps.search})" if maps.search else ""
+    found = f"{maps.sentence} → {maps.translation}{search}"
+    title = f"{TITLES[kind]}, {maps.model}: {found}"
     title = textwrap.fill(title, int(13 * figure.get_figwidth()))
     figure.suptitle(title, fontsize=10, parse_math=False)
     with whole_file(Path(path)) as file, warnings.catch_warnings():

@@ -31,7 +31,9 @@ class ExportedTranslator(tf.Module):
         # Kept, and so saved: their tables and models.
         self._graphs = [self._source.graph, self._target.graph]
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "sentences")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, "sentences")], autograph=False
+    )
     def __call__(self, sentences):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
         # Bytes that are not UTF-8 become a sign that no vocabulary knows.

@@ -12,6 +12,7 @@ import numpy as np
 
 from reprt.constants import UNKNOWN_ID
 from reprt.data.corpora.corpus import has_a_word
+from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
@@ -20,6 +21,8 @@ from reprt.training.settings import settings_of
 
 SIDES = ("source", "target")
 ROWS = 256  # hypotheses in a batch
+MANY = 4  # pieces of a word that was hardly in the training text
+LONG = 12  # letters, on average, of what is no word
 AHEAD = 1024  # sentences that are read before the first of them is translated
 
 
@@ -198,6 +201,14 @@ class Translator:
             progress(f"translated {done}/{len(source)} sentences")
         return found
 
+    def encode(self, sources: Iterable, targets: Iterable) -> EncodedSplit:
+        """Returns the ids of sentence pairs, cut as in training."""
+        kept = []
+        for kind, side, more in (("source", sources, 0), ("target", targets, 1)):
+            ids = getattr(self, f"{kind}_tokenizer").encode(list(_strings(side)))
+            kept.append([row[: self.max_tokens + more] for row in ids])
+        return EncodedSplit(*kept)
+
     def attention(self, sentence: str) -> AttentionMaps:
         """Translates a sentence and returns what every head attended to.
 
@@ -215,6 +226,9 @@ class Translator:
         target = as_array([best], tokenizer.start_id, tokenizer.end_id)
         # The last token of the longest translation is not read again.
         target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
+        beams = self.search.beam_size
+        end = tokenizer.vocabulary[tokenizer.end_id] if best.ended else "…"
+        written = [*(tokenizer.vocabulary[index] for index in best.ids), end]
         weights = self.model.attention_weights(ids[None], target)
         pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
@@ -224,17 +238,39 @@ class Translator:
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
+            written=written[: target.shape[1]],
+            search="greedy" if beams == 1 else f"{beams} beams",
         )
 
     def _translation(self, text, ids, alternatives):
         notes = []
         if len(ids) > self.max_tokens:
             notes.append(f"the first {self.max_tokens} of {len(ids)} tokens were read")
-        if unknown := int(np.sum(ids == UNKNOWN_ID)):
-            notes.append(f"the vocabulary lacks {unknown} words or signs")
+        notes += self._on_words(text, ids)
         if not alternatives[0].ended:
             notes.append("the translation did not end within the limit")
+        if not alternatives[0].text:
+            notes.append("the translation is empty: was the model trained enough?")
         return Translation(text, alternatives, tuple(notes))
+
+    def _on_words(self, text: str, ids) -> Iterator[str]:
+        """Yields which words training can hardly have had."""
+        words = list(dict.fromkeys(text.split()))
+        if UNKNOWN_ID not in ids and len(ids) < len(words) + MANY:
+            return
+        pieces = self.source_tokenizer.encode(words)
+        lacking = [w for w, of_one in zip(words, pieces) if UNKNOWN_ID in of_one]
+        if lacking:
+            yield f"the vocabulary lacks {', '.join(lacking)}"
+        if len(text) > LONG * len(words):  # a script without spaces between words
+            return
+        spelt = [
+            word
+            for word, of_one in zip(words, pieces)
+            if word not in lacking and len(of_one) - 2 >= max(MANY, len(word) / 2)
+        ]
+        if spelt:
+            yield f"spelt in many pieces, as words never seen: {', '.join(spelt)}"
 
     def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
         """The hypotheses of several sentences as text; all at once for speed."""

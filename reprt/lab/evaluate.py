@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.search import find
+from reprt.data.corpora.lines import Lines
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
 from reprt.lab.records import RunFolderError
+from reprt.lab.texts import find_text
 from reprt.progress import Progress
 
 
@@ -29,18 +31,13 @@ def evaluate_run(
         RunFolderError: if the run has no model, or the text is not the run's.
     """
     from reprt.analysis.evaluation import evaluate
-    from reprt.data.encoding import EncodedSplit
     from reprt.decoding.translator import Translator
 
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)
-    sentences, longest = getattr(corpus, split), run.text.max_tokens
-    sources = translator.source_tokenizer.encode(sentences.source)
-    targets = translator.target_tokenizer.encode(sentences.target)
-    ids = EncodedSplit(
-        [row[:longest] for row in sources], [row[: longest + 1] for row in targets]
-    )
+    sentences = getattr(corpus, split)
+    ids = translator.encode(sentences.source, sentences.target)
     language_model = run.text.side == "target"
     found = evaluate(
         translator,
@@ -68,11 +65,32 @@ def evaluate_run(
     return table
 
 
+def score_files(path: Path, source: Path, target: Path) -> str:
+    """Returns log P of each line of a file of translations, a line each."""
+    from reprt.analysis.evaluation import log_probabilities
+    from reprt.decoding.translator import Translator
+
+    sides = Lines.read(source), Lines.read(target)
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError(
+            f"Expected {source} and {target} to have the same number of lines. "
+            f"Received: {len(sides[0])} and {len(sides[1])}."
+        )
+    translator = Translator.load(path)
+    ids = translator.encode(*sides)
+    if RunFolder(path).settings().text.side == "target":
+        ids = ids.of_target()
+    return "\n".join(f"{each:.4f}" for each in log_probabilities(translator, ids))
+
+
 def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     """Returns the text that a run was begun on, from where it is now."""
     settings, manifest = folder.settings().text, folder.manifest()
-    corpus = find(source or settings.source, settings.pair)
-    corpus = corpus.validated_on(settings.held_out)
+    if source:
+        settings = settings.changed(source=source, train=(), dev=(), test=())
+    elif manifest.text == embedded.NAME:  # which may have stood in for TED
+        settings = settings.changed(source="embedded")
+    corpus = find_text(settings)
     if corpus.digest() != manifest.text_sha256:
         raise RunFolderError(
             f"Expected the text of the run, {manifest.text} with sha256 "

@@ -4,17 +4,20 @@ import contextlib
 import dataclasses
 import functools
 import operator
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import tomli_w
+from tabulate import tabulate
 
 from reprt.files import write_text
+from reprt.lab.folder import RunFolder
 from reprt.lab.pages import ON_TEXTS, SETTINGS, write_page
 from reprt.lab.plan import make_plan
 from reprt.lab.processes import in_own_process
 from reprt.lab.recipe import Recipe
-from reprt.lab.texts import find_runs
+from reprt.lab.texts import CorpusRuns, find_runs
 from reprt.lab.train import train_runs
 from reprt.progress import Progress
 from reprt.training.workers import is_chief, several_workers
@@ -74,9 +77,38 @@ def run_job(
                 write = functools.partial(write_pages, recipe, each.folder)
                 errors += call(train_runs, part, write)
     page = write_pages(recipe, work[-1].folder)
+    if not large and (told := _ending(work[-1])):
+        progress.say(told)
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
     return page
+
+
+def _ending(work: CorpusRuns) -> str:
+    """What came out, a line a model, and what to try next."""
+    folders = [RunFolder(work.folder / run.name) for run in work.runs]
+    done = {each: metrics for each in folders if (metrics := each.metrics())}
+    found = {each: m for each, m in done.items() if m.val_prefix_loss is not None}
+    if not found:
+        return ""
+    rows = [
+        [each.path.name, metrics.val_prefix_loss_per_token, metrics.test_bleu]
+        for each, metrics in found.items()
+    ]
+    head = ["model", "prefix loss, validation", "BLEU, test"]
+    table = tabulate(rows, head, "plain", floatfmt=("", ".3f", ".1f"), missingval="–")
+    best = max(found, key=lambda each: found[each].test_bleu or 0)
+    leaking = [each for each in found if each.manifest().looks_ahead]
+    tries = [["audit", (leaking or [best])[0].path]]
+    for example in found[best].examples[:1]:
+        sentence = example["source"]
+        tries = [
+            ["translate", best.path, sentence],
+            *tries,
+            ["attention", best.path, sentence],
+        ]
+    lines = [shlex.join(["reprt", *map(str, each)]) for each in tries]
+    return "\n".join([table, "Try:", *(f"  {line}" for line in lines)])
 
 
 def write_pages(recipe: Recipe, folder: Path) -> Path:

@@ -11,6 +11,7 @@ from reprt.lab.pages.cost import COUNTS, counts
 from reprt.lab.texts import CorpusRuns
 from reprt.progress import Progress
 
+USUAL = 5e10  # operations a second of two cores, by the tables of docs/cost.md
 HEAD = ["pair", "run", "state", "steps left", *COUNTS]
 
 
@@ -18,7 +19,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
     """Returns a table of runs: their state, and the cost of all their epochs."""
     from reprt.models.registry import make
 
-    rows, together = [], 0
+    rows, together, seconds = [], 0, 0.0
     for work in texts:
         text = work.encoded(Progress())
         sizes = len(text.source_tokenizer), len(text.target_tokenizer)
@@ -34,10 +35,14 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             if key not in costs:
                 model = make(run.model, *sizes)
                 costs[key] = training_cost(model, text.train, steps / plan.steps)
+            seconds += left / steps * costs[key].train_flops / USUAL
             of = "" if training.steps else f" of {training.epochs}"
             begun = f"{done}{of} epochs" if done else "to do"
             state = "finished" if finished else begun
             cells = counts(costs[key])
             rows.append([work.corpus.pair, run.name, state, f"{left:,}", *cells])
     table = tabulate(rows, HEAD, "plain", disable_numparse=True)
-    return f"{table}\nTogether {together:,} steps."
+    return (
+        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.0f} minutes of "
+        f"training, at {USUAL:.0e} operations a second, as on two cores."
+    )

@@ -3,7 +3,7 @@
 import itertools
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from reprt.settings import (
     check_known,
 )
 from reprt.training.settings import (
+    FILES,
     Batching,
     Objective,
     Optimizer,
@@ -252,6 +253,7 @@ def load_recipe(
     overrides: Sequence[str] = (),
     pairs: Sequence[str] = (),
     source: str | None = None,
+    files: Mapping[str, Sequence[str]] = {},
 ) -> Recipe:
     """Reads a recipe.
 
@@ -260,6 +262,7 @@ def load_recipe(
         overrides: settings over those of the file, such as `"training.epochs=2"`.
         pairs: pairs of languages instead of those of the file; empty for these.
         source: where the text comes from instead; None for what the file says.
+        files: the text's files instead, by split.
 
     Raises:
         ValueError: in one line, for any mistake in these.
@@ -283,14 +286,22 @@ def load_recipe(
         (table, *_), _ = keys = _key_and_value(override)
         _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
     said = dict(RecipeFile.read(tables, str(path)))
-    if source:
-        said["text"] = said["text"].changed(source=source)
+    text = said["text"].changed(**files, **({"source": source} if source else {}))
+    said["text"] = text.changed(
+        source=_from_here(text.source),
+        **{name: [*map(_from_here, getattr(text, name))] for name in FILES},
+    )
     if pairs:
         said["trials"] = said["trials"].changed(pairs=list(pairs))
     made = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
     recipe = Recipe.read(said | made, str(path))
     recipe.runs()  # a mistake anywhere in the file is reported before any work is done
     return recipe
+
+
+def _from_here(place: str) -> str:
+    """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
+    return str(Path(place).absolute()) if Path(place).exists() else place
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:

@@ -5,13 +5,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache
 from reprt.lab.pages import ON_TEXTS
 from reprt.lab.recipe import Recipe, load_recipe
 from reprt.progress import Progress
-from reprt.training.settings import RunSettings
+from reprt.training.settings import RunSettings, TextSettings
 
 # Overrides that the fallback, which has a text of its own, does not take.
 WHICH_TEXT = ("text.pair", "text.source", "trials.pairs")
@@ -38,6 +39,25 @@ class CorpusRuns:
         return found.trained_to(text.train_tokens) if text.train_tokens else found
 
 
+def find_text(text: TextSettings) -> Corpus:
+    """Finds the text that settings name; TED is not replaced by another."""
+    table = (text.source,) if own.is_table(text.source) else ()
+    if train := text.train or table:
+        try:
+            return own.load(
+                text.pair,
+                train,
+                text.dev,
+                text.test,
+                text.columns,
+                text.held_out or 0.05,
+            )
+        except OSError as error:
+            raise ValueError(f"Cannot read the text: {error}") from error
+    corpus = find("ted" if text.source == "auto" else text.source, text.pair)
+    return corpus.validated_on(text.held_out)
+
+
 def find_runs(
     recipe: Recipe, only: Sequence[str], out: Path | None, progress: Progress
 ) -> list[CorpusRuns]:
@@ -56,8 +76,7 @@ def find_runs(
     work: list[CorpusRuns] = []
     for pair in recipe.pairs:
         try:
-            corpus = find("ted" if source == "auto" else source, pair)
-            corpus = corpus.validated_on(recipe.text.held_out)
+            corpus = find_text(recipe.text.changed(pair=pair))
         except TextUnavailable as error:
             missing.append(error)
             if recipe.pairs[1:]:

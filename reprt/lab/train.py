@@ -109,8 +109,10 @@ def _train(runs, text, progress, after_epoch):
         trainers.append(trainer)
     if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
         seconds = sum(trainer.seconds_left for trainer in trainers)
+        scores = any(trainer.settings.training.bleu for trainer in trainers)
         progress.say(
-            f"Training {' and '.join(unfinished)} will take about {duration(seconds)}; "
+            f"Training {' and '.join(unfinished)} will take about {duration(seconds)}"
+            f"{', then they are scored' * scores}; "
             f"the results go to {trainers[0].folder.path.parent}"
         )
     errors = train_side_by_side(trainers, after_epoch)

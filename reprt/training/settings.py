@@ -1,5 +1,6 @@
 """Everything that decides one training, as tables that can grow."""
 
+import difflib
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +15,9 @@ from reprt.reading import read_toml
 from reprt.settings import Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]
+
+
+Names = Annotated[tuple[str, ...], Field(max_length=2, strict=False)]
 
 
 def _is_preset(name: str) -> str:
@@ -37,16 +41,26 @@ class TextSettings(Settings):
     pair: str = "pt_to_en"
     """One of the 14 pairs, by TFDS's name, or another with the same layout."""
     source: str = "auto"
-    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or a
-    path."""
+    """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or the path
+    of a folder, an archive or a table."""
+    train: Names = ()
+    """Text of your own instead: two files with a sentence a line, or one table, whose
+    name ends with `.tsv`, `.csv`, `.jsonl` or `.parquet`."""
+    dev: Names = ()
+    """The same for validation; without it `held_out` of the training pairs."""
+    test: Names = ()
+    """The same for the test."""
+    columns: Names = ()
+    """Of tables, those of source and target; by default the pair's languages."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
     train_tokens: Size | None = None
     """Pairs with a longer input are left out of training and validation; the test split
     keeps them, and is told by length."""
     held_out: Share = 0.0
-    """The share of the training pairs that validate instead of the text's own split,
-    chosen by a hash of the source sentence; 0 for that split."""
+    """The share of the training pairs that validate instead of the text's own split;
+    of your own files, that of each split without a file, 0.05 by default. A hash of the
+    source decides, so a pair stays where it is when others are added."""
     side: Literal["both", "target"] = "both"
     """`"target"` leaves the source out, for a language model."""
 
@@ -347,7 +361,7 @@ class RunSettings(Settings):
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
-        text = self.text.changed(source="")
+        text = self.text.changed(source="", **dict.fromkeys(FILES, ()))
         usual = TrainingSettings()
         training = self.training.changed(**{n: getattr(usual, n) for n in MAY_CHANGE})
         update = {"schedule": schedule, "text": text, "training": training}
@@ -380,6 +394,7 @@ TABLES = (
     "schedule",
     "objective",
 )
+FILES = ("train", "dev", "test")  # places, like the source
 # Settings of the training that may change when a run goes on.
 MAY_CHANGE = (
     "hours",
@@ -413,6 +428,8 @@ def settings_of(folder: Path) -> RunSettings:
     path = folder / "config.toml"
     if path.is_file():
         return RunSettings.read(read_toml(path), str(path))
+    there = [each.parent.name for each in folder.parent.glob("*/config.toml")]
+    near = difflib.get_close_matches(folder.name, there, n=1)
     inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
     received = "no config.toml in it"
     if inside:
@@ -420,4 +437,5 @@ def settings_of(folder: Path) -> RunSettings:
     raise ValueError(
         f"Expected {folder} to be a run folder. `reprt train` makes one for each model."
         f" Received: {received}."
+        + (f" Did you mean {folder.with_name(near[0])}?" if near else "")
     )

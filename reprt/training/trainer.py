@@ -4,7 +4,9 @@ import dataclasses
 import gc
 import itertools
 import math
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from reprt import termination
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.encoding import EncodedCorpus
 from reprt.data.rows import Rows
+from reprt.loading import quietly
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
@@ -31,6 +34,7 @@ CALIBRATION_STEPS = 3
 # The device computes ahead: its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
+RECENT = 20  # readings that rates and forecasts are of
 
 
 class TrainingDiverged(ArithmeticError):
@@ -121,7 +125,8 @@ class Trainer:
             for split in (text.train, text.dev)
         )
         # Every model starts from its own seed, whatever was built before it.
-        keras.utils.set_random_seed(settings.training.seed)
+        with quietly():  # Keras loads TensorFlow for it, whatever the backend
+            keras.utils.set_random_seed(settings.training.seed)
         with self._backend.scope():
             self.model = make(
                 settings.model,
@@ -158,7 +163,9 @@ class Trainer:
         )
         self._backend.compile(objective, self._optimizer, text.dev)
         self._backend.load()
-        self._seconds_per_step, self._steps_timed = 0.0, 0  # a running mean
+        # Of the last readings: seconds a step, tokens a second.
+        self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
+        self._calibrated, self._compiled = 0.0, False
         self._checkpoint_time = time.monotonic()
 
     @property
@@ -233,8 +240,7 @@ class Trainer:
             variable.assign(value)
         self._backend.load()
         timed = seconds[1:] or seconds  # the first includes the tracing
-        self._seconds_per_step = self._backend.agreed(sum(timed) / len(timed))
-        self._steps_timed = len(timed)
+        self._calibrated = self._backend.agreed(sum(timed) / len(timed))
 
     def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
         """Trains to the end of the present epoch, or of the time.
@@ -309,6 +315,7 @@ class Trainer:
     def _read(self, sums, begun):
         """Waits for the last steps, and adds them up."""
         state, steps = self.state, len(sums)
+        before = state.tally.tokens
         for step, (rows, loss, tokens, correct) in enumerate(self._backend.read(sums)):
             number = state.step_in_epoch - steps + step + 1
             where = f"in epoch {state.epoch + 1}, step {number}"
@@ -317,10 +324,16 @@ class Trainer:
                 tally.add(rows, loss, tokens, correct)
         seconds = self._backend.agreed(time.monotonic() - begun)
         state.seconds_in_epoch += seconds
-        # A running mean, so that one slow step does not upset the estimates.
-        self._steps_timed = min(self._steps_timed + steps, max(50, steps))
-        change = seconds / steps - self._seconds_per_step
-        self._seconds_per_step += change * steps / self._steps_timed
+        if self._compiled:
+            rate = (state.tally.tokens - before) / seconds
+            self._recent.append((seconds / steps, rate))
+        self._compiled = True  # by the first steps, which do not count
+
+    @property
+    def _seconds_per_step(self) -> float:
+        """The median of the last readings, which forgets a stall."""
+        seconds = [each for each, _ in self._recent]
+        return statistics.median(seconds) if seconds else self._calibrated
 
     def _check_finite(self, what, loss):
         if not math.isfinite(loss):
@@ -426,12 +439,13 @@ class Trainer:
     def _show(self, seconds_elsewhere):
         state, tally = self.state, self.state.tally
         steps_left = self.steps_per_epoch - state.step_in_epoch
+        rates = [each for _, each in self._recent]
+        rate = f"{statistics.median(rates):.0f} tokens/s, " if rates else ""
         self._progress.show(
             f"{self.name}: epoch {state.epoch + 1}{self._of_epochs}, "
             f"step {state.step_in_epoch}/{self.steps_per_epoch}, "
-            f"loss {tally.means('train')['train_loss']:.3f}, "
-            f"{tally.tokens / state.seconds_in_epoch:.0f} tokens/s, epoch ends in "
-            f"{duration(steps_left * self._seconds_per_step)}, all in "
+            f"loss {tally.means('train')['train_loss']:.3f}, {rate}epoch ends in "
+            f"{duration(steps_left * self._seconds_per_step)}, training in "
             f"{duration(self.seconds_left + seconds_elsewhere)}"
         )
 

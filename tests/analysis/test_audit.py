@@ -13,6 +13,7 @@ from tiny import TINY
 
 from reprt import models
 from reprt.analysis.lookahead import METHODS, audit
+from reprt.layers import AddPositional, Decoder, TokenAndPositionEmbedding, TokenNorm
 
 VOCAB = 24
 SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
@@ -184,6 +185,16 @@ def test_a_users_functional_model(make, ahead, tmp_path):
     assert not found.unavailable and found.looks_ahead == ahead
     first = {pairs[0] if pairs else None for pairs in found.first_offending.values()}
     assert first == {(0, 1) if ahead else None}
+
+
+@pytest.mark.parametrize("norm", [None, TokenNorm])
+def test_a_language_model_has_one_input(norm):
+    ids = keras.Input((None,), dtype="int32")
+    embed = TokenAndPositionEmbedding(20, 8, AddPositional(), norm and norm())
+    stack = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
+    model = keras.Model(ids, keras.layers.Dense(20)(stack(embed(ids)[1])))
+    found = audit(model)
+    assert found.looks_ahead == bool(norm) and found.gradient is not None
 
 
 @pytest.mark.parametrize("weight", [1e-3, 1e-1])

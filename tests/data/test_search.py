@@ -154,7 +154,7 @@ def test_an_archive_by_its_path_is_read_as_its_folder_is(tmp_path, home, monkeyp
         ("nowhere", "gl_to_en", "there is no such folder or archive"),
         ("mine", "be_to_en", "datasets/be_to_en in .*are there: gl_to_en"),
         ("mine.tgz", "be_to_en", "datasets/be_to_en in .*are there: gl_to_en"),
-        ("mine.txt", "gl_to_en", "whole tar archive"),
+        ("mine.txt", "gl_to_en", "tar archive laid .* by --train SOURCE TARGET"),
     ],
 )
 def test_a_wrong_explicit_path_is_an_error(

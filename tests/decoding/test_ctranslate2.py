@@ -198,7 +198,7 @@ def test_a_run_is_exported_with_its_vocabularies(run, briefly, tmp_path, capsys)
         exported = ExportedTranslator(ours)(tf.constant(OF_RUN)).numpy()
         assert [text.decode() for text in exported] == [one.text for one in expected]
     assert any("the first 9 of" in str(one.notes) for one in found)
-    assert "the vocabulary lacks 1 words or signs" in found[4].notes
+    assert any("the vocabulary lacks " in note for note in found[4].notes)
     attended = ours.attention(OF_RUN[0])
     assert (attended.source[0], attended.target[0]) == ("<pt>", "<en>")
 

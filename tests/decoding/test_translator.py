@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import shutil
 
@@ -142,22 +143,32 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
 @pytest.mark.parametrize(
     "sentence, unknown",
     [
-        ("a casa 😀", 1),
-        ("שלום עולם", 2),
-        ("漢字 a casa", 2),
-        ("a\u200bcasa", 0),  # a space of no width is none
-        ("a\x00casa \ufffd", 1),
-        ("A CASA", 0),
+        ("a casa 😀", "😀"),
+        ("שלום a עולם", "שלום, עולם"),
+        ("漢字 a casa", "漢字"),
+        ("a\u200bcasa", ""),  # a space of no width is none
+        ("a\x00casa \ufffd", "\ufffd"),
+        ("A CASA", ""),
     ],
 )
 def test_what_the_vocabulary_does_not_know_is_said(translator, sentence, unknown):
     found = translator(sentence)
     assert found.source == sentence and found.alternatives
     notes = [note for note in found.notes if "lacks" in note]
-    said = f"the vocabulary lacks {unknown} words or signs"
+    said = f"the vocabulary lacks {unknown}"
     assert notes == ([said] if unknown else [])
     (ids,) = translator.source_tokenizer.encode([sentence])
-    assert np.sum(ids == UNKNOWN_ID) == unknown
+    assert (UNKNOWN_ID in ids) == bool(unknown)
+
+
+def test_words_that_training_hardly_had_and_empty_answers_are_said(translator):
+    spelt = "spelt in many pieces, as words never seen: quinquilharia"
+    assert spelt in translator("a quinquilharia a a a").notes
+    assert not [note for note in translator("漢字かなカナ" * 9).notes if "spelt" in note]
+    hypothesis = translator.search_all([np.array([2, 5, 3])])[0][0]
+    (empty,) = translator._alternatives([[dataclasses.replace(hypothesis, ids=[])]])
+    notes = translator._translation("a", np.array([2, 5, 3]), empty).notes
+    assert any("the translation is empty" in note for note in notes)
 
 
 def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(repe):
@@ -203,6 +214,10 @@ def test_attention_is_that_of_every_head(run):
         translator.source_tokenizer.vocabulary[index] for index in ids
     )
     assert maps.target == ("[START]", *found.tokens)
+    assert maps.written[:-1] == [*found.tokens] and maps.search == "greedy"
+    first, *_, last = maps.tokens("cross")[0]
+    assert first == f"[START] ⇒ {found.tokens[0]}"
+    assert last.endswith("[END]" if found.alternatives[0].ended else "…")
     assert maps.translation == found.text and maps.model == run.name
     sources, targets = len(maps.source), len(maps.target)
     for name, queries, keys in (

@@ -86,7 +86,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
         "de_to_en repe": ("to do", "5"),
     }
     assert planned(told) == to_do
-    assert "Together 16 steps." in told
+    assert "Together 16 steps: about 0 minutes" in told
     assert re.search("gl_to_en: not run, its text is missing. .*cannot be used", told)
     assert not (place / "out").exists()  # a plan leaves nothing behind
 
@@ -179,7 +179,7 @@ def test_what_is_under_way_is_planned_by_its_own_steps(
         expected = "1 epochs", f"{50 - epoch}"
     plan = make_plan(work)
     assert planned(plan) == {"pt_to_en repe": expected}
-    assert plan.endswith(f"Together {expected[1]} steps.")
+    assert f"Together {expected[1]} steps: about" in plan
 
 
 @pytest.mark.parametrize(

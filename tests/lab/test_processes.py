@@ -146,7 +146,7 @@ def test_a_training_that_is_to_end_saves_its_next_step(
         return step(batch)
 
     monkeypatch.setattr(ours._backend, "train", train)
-    ours._seconds_per_step = 1e-3  # no reading would be due
+    ours._calibrated = 1e-3  # no reading would be due
     with pytest.raises(termination.Terminated):
         train_side_by_side([ours])
     (file,) = ours.folder.checkpoints.iterdir()

@@ -188,7 +188,10 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert len(progress.shown) == 3
     assert progress.shown[1].startswith("repe: epoch 1/2, step 2/3, loss ")
     assert "tokens/s, epoch ends in 0:" in progress.shown[1]
-    assert ", all in 0:" in progress.shown[1]
+    assert ", training in 0:" in progress.shown[1]
+    assert "tokens/s" not in progress.shown[0]  # a first step compiles, too
+    ours._recent.extend([(2.0, 50.0), (2.0, 50.0), (900.0, 0.1)])  # after a stall
+    assert ours._seconds_per_step == 2.0
     assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
 
     (events,) = (ours.folder.path / "tensorboard").iterdir()

@@ -37,6 +37,12 @@ class Split:
 
         Where there is none, it is a `ValueError` that says `where`.
         """
+        if len(source) != len(target):
+            raise ValueError(
+                f"Both sides need the same number of lines. Received: {len(source)} "
+                f"and {len(target)} in {where}. Line i of one translates line i of the "
+                "other, so one of them has lost or gained a line."
+            )
         kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
         if not any(kept):
             raise ValueError(

@@ -226,12 +226,6 @@ def _splits(pair: Pair, lines: Callable[[str], Lines], place: Path) -> list[Spli
                     "pt.train and en.train."
                 ) from None
         (source, here), (target, there) = sides.items()
-        if len(here) != len(there):
-            raise ValueError(
-                f"Both sides need the same number of lines. Received: {len(here)} in "
-                f"{source} and {len(there)} in {target}. Line i of one translates line "
-                "i of the other, so one of them has lost or gained a line."
-            )
         splits.append(Split.of(here, there, f"{source} and {target}"))
     return splits
 

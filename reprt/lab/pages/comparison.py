@@ -11,7 +11,7 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
-from reprt.lab.pages.runs import notes, read_runs
+from reprt.lab.pages.runs import read_runs, titled
 from reprt.lab.pages.tables import markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
@@ -40,12 +40,13 @@ def write_comparison(folder: Path, settings: PageSettings, out: Path) -> Path:
     write_text(out / "comparison.csv", _csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
+    title, said = titled(folder, f"# What the gain is made of: {name}")
     return write_filled(
         out / "comparison.md",
-        text=name,
+        title=title,
         foreign="" if manifest.official_text else name,
         count=len(table),
-        notes=notes(folder),
+        notes=said,
         sections="\n\n".join(_section(*section) for section in _sections(groups)),
         out_of_time=out_of_time(table["run"]),
         unfinished=left_out("Not finished", (r for r in runs if r not in finished)),

@@ -11,7 +11,7 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
-from reprt.lab.pages.runs import Run, notes, read_texts
+from reprt.lab.pages.runs import Run, read_texts, titled
 from reprt.lab.pages.tables import fill, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
@@ -28,16 +28,11 @@ HEAD = (
 
 
 def write_families(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `families.md` and `families.png` from trials on one text or several.
-
-    A heading in the first line of `notes.md` becomes the page's title.
-    """
+    """Writes `families.md` and `families.png` from trials on one text or several."""
     texts = read_texts(folder)
     tables = [runs_table(filter(measured, runs)) for runs in texts]
     chosen = [choose(table) for table in tables]
-    title, said = "# Systems of several families, at equal size", notes(folder)
-    if said.startswith("# "):
-        title, _, said = said.partition("\n\n")
+    title, said = titled(folder, "# Systems of several families, at equal size")
     sections = [
         _section(runs, table, groups, settings.reference)
         for runs, table, groups in zip(texts, tables, chosen)
@@ -180,5 +175,5 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
         pictures.finish_axis(translations, "BLEU: higher is better", PRODUCTS)
         pictures.finish_axis(losses, "Prefix loss: lower is better", PRODUCTS)
     labels = {run.label: shown[run.model] for run in runs if run.model in shown}
-    pictures.add_legend(figure, labels)
+    pictures.add_legend(figure, labels, 12)  # pages show the picture small
     pictures.save_figure(figure, path)

@@ -42,10 +42,10 @@ def finish_axis(axis, title: str, below: str):
     axis.grid(alpha=0.3, which="both")
 
 
-def add_legend(figure, labels: Mapping[str, str]):
+def add_legend(figure, labels: Mapping[str, str], fontsize: int = 9):
     """Says below all axes which label has which colour."""
     lines = [Line2D([], [], color=colour, linewidth=3) for colour in labels.values()]
-    figure.legend(lines, labels, loc="outside lower center", ncols=3, fontsize=9)
+    figure.legend(lines, labels, loc="outside lower center", ncols=3, fontsize=fontsize)
 
 
 def save_figure(figure, path: Path):

@@ -15,11 +15,11 @@ from reprt.lab.pages.tables import epochs_table, markdown, plain, write_filled
 from reprt.lab.recipe import PageSettings
 
 HEAD = (
-    "model |  | parameters | epochs | training loss | validation loss | seconds an "
-    "epoch | baseline's seconds ÷ its | BLEU, test"
+    "model |  | parameters | epochs | training loss | validation loss | prefix loss, "
+    "validation | seconds an epoch | baseline's seconds ÷ its | BLEU, test"
 ).split(" | ")
 LOSSES = {"train_loss": "training", "val_loss": "validation"}
-PER_TOKEN, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
+PER_TOKEN, PREFIX = "val_loss_per_token", "val_prefix_loss"
 
 
 def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
@@ -27,7 +27,6 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
     runs = read_runs(folder)
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
-    measured = [run for run in runs if PREFIX in run.numbers]
     averaged = {
         plain(run.label): len(run.metrics.averaged_models)
         for run in runs
@@ -50,14 +49,13 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
         steps="steps.png" if stepped else "",
         averaged=", ".join(f"{each} (of {n})" for each, n in averaged.items() if n),
         leaking=", ".join(plain(run.label) for run in runs if run.looks_ahead),
-        prefix=_prefix(measured) if measured else "",
         cost=cost_section({run.label: runs_table([run]) for run in runs}),
         notes=notes(folder),
         epochs=_epochs(runs),
         text=name,
         tokens="; ".join(
             f"{plain(run.label)} {run.log[-1]['train_loss_per_token']:.3f} / "
-            f"{run.log[-1][PER_TOKEN]:.3f}"
+            f"{run.log[-1][PER_TOKEN]:.3f} / {_number(run, f'{PREFIX}_per_token', 3)}"
             for run in runs
             if run.log
         )
@@ -85,6 +83,7 @@ def _results(runs: Sequence[Run]) -> str:
                 f"{paper.PARAMETERS[preset]:,} (on pt_to_en)",
                 f"{result.epochs}",
                 *(f"{getattr(result, loss):.2f}" for loss in LOSSES),
+                "–",
                 f"{result.seconds_an_epoch:,.0f}",
                 f"{baselines / result.seconds_an_epoch:.2f}",
             ]
@@ -93,7 +92,7 @@ def _results(runs: Sequence[Run]) -> str:
         if result and official and run.metrics and run.log:
             gaps = [run.numbers[loss] - getattr(result, loss) for loss in LOSSES]
             gaps = [f"{gap:+.2f}" for gap in gaps]
-            rows.append([label, "ours − paper", "", "", *gaps, "", "", ""])
+            rows.append([label, "ours − paper", "", "", *gaps, *[""] * 4])
     return markdown(HEAD, rows, "ll")
 
 
@@ -104,34 +103,27 @@ def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
         f"{len(run.log)}{state}",
     ]
     if not run.log:
-        return [*first, *["not run"] * 3, "–", "not run"]
+        return [*first, *["not run"] * 4, "–", "not run"]
     seconds, times = numbers["seconds_an_epoch"], sorted(_seconds(run))
     between = f" ({times[0]:.1f} to {times[-1]:.1f})" if times[1:] else ""
     ratios = [each.numbers["seconds_an_epoch"] / seconds for each in baseline]
     return [
         *first,
         *(f"{numbers[loss]:.3f}" for loss in LOSSES),
+        _number(run, PREFIX, 3),
         f"{seconds:.1f}{between}",
         f"{ratios[0]:.2f}" if ratios else "–",
-        f"{numbers['test_bleu']:.1f}" if "test_bleu" in numbers else "not run",
+        _number(run, "test_bleu", 1),
     ]
+
+
+def _number(run: Run, name: str, digits: int) -> str:
+    found = run.numbers.get(name)
+    return "not run" if found is None else f"{found:.{digits}f}"
 
 
 def _seconds(run: Run) -> list[float]:
     return [row["train_seconds"] for row in run.log]
-
-
-def _prefix(runs: Sequence[Run]) -> str:
-    head = [
-        "validation loss, nats per token",
-        "teacher-forced",
-        "prefix: given only the words before, as in a translation",
-    ]
-    rows = []
-    for run in runs:
-        losses = [run.numbers[name] for name in (PER_TOKEN, PREFIX)]
-        rows.append([plain(run.label), *(f"{loss:.3f}" for loss in losses)])
-    return markdown(head, rows)
 
 
 def _epochs(runs: Sequence[Run]) -> str:
@@ -196,10 +188,16 @@ def _draw(runs: Sequence[Run], path: Path):
     manifest, pair, shown = runs[0].manifest, runs[0].pair, pictures.colours(runs)
     begun = [run for run in runs if run.log and run.model in shown]
     figure, (curves, bars) = pictures.new_figure(1, 2, (9, 4), width_ratios=(3, 2))
-    title = "Teacher-forced losses: validation, and training dashed"
+    title = (
+        "Losses, teacher-forced: validation, and training dashed;\n"
+        "star, prefix: what counts in a translation"
+    )
     for run in begun:
         for loss, style in (("train_loss", ".--"), ("val_loss", ".-")):
             pictures.draw_log(curves, run, loss, style, color=shown[run.model])
+        if PREFIX in run.numbers:
+            last = len(run.log), run.numbers[PREFIX]
+            curves.plot(*last, "*", color=shown[run.model], markersize=12)
     if manifest.official_text and pair in paper.TABLE_1:
         title += ";\nhollow, the paper's: validation square, training round"
         for model, result in paper.TABLE_1[pair].items():

@@ -1,0 +1,97 @@
+"""A text of the user's own: two files with a sentence a line, or a table of pairs."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.corpora.lines import Lines
+from reprt.loading import load_extra
+
+TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
+
+
+def is_table(path: str) -> bool:
+    """Whether it is the name of a table that `load` reads."""
+    return Path(path).suffix in TABLES
+
+
+def load(
+    pair: str,
+    train: Sequence[str],
+    dev: Sequence[str] = (),
+    test: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    held_out: float = 0.05,
+) -> Corpus:
+    """Reads a parallel text.
+
+    Args:
+        pair: its languages, such as `"de_to_en"`.
+        train: two files, of which line i of one translates line i of the other; or one
+            table, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
+        dev, test: the same; where there is none, `held_out` of `train`.
+        columns: of tables, the source's and the target's; by default the languages.
+        held_out: that share. A hash of the source decides where a pair goes, so it
+            stays there when others are added.
+
+    Raises:
+        ValueError: for files that are not aligned, or a table without these columns.
+        OSError: for a file that cannot be read.
+    """
+    columns = columns or pair.split("_to_")
+    given = {"train": train, "dev": dev, "test": test}
+    splits = {name: _read(paths, columns) for name, paths in given.items() if paths}
+    missing = [name for name in given if name not in splits]
+    if missing:
+        whole, where = splits["train"], " and ".join(train)
+        places = [_place(sentence, missing, held_out) for sentence in whole.source]
+        for name in ("train", *missing):
+            splits[name] = whole.chosen([place == name for place in places])
+            if not len(splits[name]):
+                raise ValueError(
+                    f"Expected enough pairs in {where} for {', '.join(missing)}, "
+                    f"{held_out:.0%} each. Received: {len(whole)}, none of which falls "
+                    f"to {name}. Name files of its own by --dev and --test."
+                )
+    origin = " and ".join(str(Path(path).absolute()) for path in train)
+    name = f"{pair} from {Path(train[0]).name}"
+    return Corpus(name, pair, False, origin, **splits)
+
+
+def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
+    where = " and ".join(map(str, paths))
+    if len(paths) == 2:
+        source, target = (Lines.read(Path(path)) for path in paths)
+        return Split.of(source, target, where)
+    if not is_table(paths[0]):
+        raise ValueError(
+            f"Expected two files with a sentence a line, or a table whose name ends "
+            f"with {', '.join(TABLES)}. Received: {where}."
+        )
+    pandas = load_extra("pandas", "Tables need pandas: pip install '.[train]'.")
+    path, as_text = Path(paths[0]), {"dtype": str, "keep_default_na": False}
+    match path.suffix:
+        case ".tsv":  # quotes are signs of the sentences
+            table = pandas.read_csv(path, sep="\t", quoting=3, **as_text)
+        case ".csv":
+            table = pandas.read_csv(path, **as_text)
+        case ".jsonl":
+            table = pandas.read_json(path, lines=True, dtype=False)
+        case ".parquet":
+            table = pandas.read_parquet(path)
+    if missing := [each for each in columns if each not in table.columns]:
+        raise ValueError(
+            f"Expected {path} to have the columns {' and '.join(columns)}. Received: "
+            f"{', '.join(map(str, table.columns))}, without {missing[0]}. Name them by "
+            '--set text.columns=["SOURCE","TARGET"], or the languages by --pair.'
+        )
+    source, target = (table[each].fillna("").tolist() for each in columns)
+    return Split.of(source, target, where)
+
+
+def _place(sentence: str, missing: Sequence[str], held_out: float) -> str:
+    """The split of a pair, by the hash of its source."""
+    sha = hashlib.sha256(sentence.encode()).digest()
+    place = int.from_bytes(sha[:8], "big") / 2**64 / held_out
+    return missing[int(place)] if place < len(missing) else "train"

@@ -1,0 +1,66 @@
+"""Texts of the user's own: two files, or a table."""
+
+import pandas as pd
+import pytest
+
+from reprt.data.corpora import own
+
+PAIRS = {f"satz {number} .": f"sentence {number} ." for number in range(200)}
+
+
+def write(folder, ending, pairs=PAIRS):
+    """The paths of a text in one of the forms that `load` takes."""
+    table = pd.DataFrame({"en": [*pairs.values()], "de": [*pairs]})
+    path = folder / f"text{ending}"
+    if not ending:
+        for language in table:
+            (folder / language).write_text("\n".join(table[language]) + "\n")
+        return [str(folder / "de"), str(folder / "en")]
+    if ending == ".jsonl":
+        table.to_json(path, lines=True, orient="records")
+    elif ending == ".parquet":
+        table.to_parquet(path)
+    else:
+        table.to_csv(path, index=False, sep="\t" if ending == ".tsv" else ",")
+    return [str(path)]
+
+
+@pytest.mark.parametrize("ending", ["", *own.TABLES])
+def test_every_form_gives_the_same_splits(tmp_path, ending):
+    paths = write(tmp_path, ending, {**PAIRS, "": "a line without a source"})
+    corpus = own.load("de_to_en", paths, held_out=0.1)
+    splits = corpus.train, corpus.dev, corpus.test
+    found = [pair for split in splits for pair in zip(split.source, split.target)]
+    assert dict(found) == PAIRS and len(found) == len(PAIRS)
+    assert 8 < len(corpus.dev) < 32 and 8 < len(corpus.test) < 32
+    assert not corpus.official and corpus.target_language == "en"
+    assert corpus.origin == " and ".join(paths)
+
+
+def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):
+    few = dict([*PAIRS.items()][::2])
+    before = own.load("de_to_en", write(tmp_path, ".csv", few), held_out=0.1)
+    after = own.load("de_to_en", write(tmp_path, ".csv"), held_out=0.1)
+    for split in ("train", "dev", "test"):
+        there = {*getattr(after, split).source}
+        assert {*getattr(before, split).source} == there & {*few}
+
+
+def test_files_of_splits_are_not_split(tmp_path):
+    train = write(tmp_path, "")
+    corpus = own.load("de_to_en", train, dev=train, columns=["x", "y"])
+    assert len(corpus.dev) == len(PAIRS) == len(corpus.train) + len(corpus.test)
+
+
+@pytest.mark.parametrize(
+    "ending, pair, count, message",
+    [
+        (".csv", "fr_to_en", 9, "columns fr and en. Received: en, de, without fr"),
+        (".jsonl", "de_to_en", 1, "1, none of which falls to .*by --dev and --test"),
+        (".zip", "de_to_en", 9, "two files with a sentence a line, or a table whose"),
+    ],
+)
+def test_a_mistake_is_told(tmp_path, ending, pair, count, message):
+    paths = write(tmp_path, ending, dict([*PAIRS.items()][:count]))
+    with pytest.raises(ValueError, match=message):
+        own.load(pair, paths)
