@@ -10,8 +10,6 @@ from keras import ops
 from reprt.files import cache
 
 SHORTEST = 16
-
-
 IDS = ((None, None), "int32")  # the signature of ids
 
 
@@ -25,9 +23,8 @@ def compiled(function: Callable, model, signature=None, often: bool = True) -> C
     Args:
         function: takes and returns tensors, or tuples of them.
         model: the model that it calls.
-        signature: shape and dtype of each argument, such as `[IDS]`, if no more than
-            that is known of all calls; None if shapes and structures are found out by
-            calling. It saves TensorFlow extra graphs and warnings.
+        signature: shape and dtype of each argument, such as `[IDS]`, if no more is
+            known of all calls. It saves TensorFlow extra graphs and warnings.
         often: False for what a short command calls once. A graph takes TensorFlow
             longer to make than a call without one, so the second call makes it.
     """
@@ -99,14 +96,10 @@ def streams() -> int:
 
 
 def length_with_room(length: int, most: int) -> int:
-    """Returns the length that a sequence is best padded to.
+    """Returns the length that a sequence is best padded to, at most the longest known.
 
     On JAX it is one of a few: the next power of two, or the middle between two of them.
     Elsewhere it stays.
-
-    Args:
-        length: the sequence's own.
-        most: the longest that a model can read.
     """
     if not shapes_are_dear():
         return length

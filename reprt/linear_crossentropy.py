@@ -13,8 +13,7 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
     The numbers are those of `MaskedCrossentropy` on the logits, and of their `argmax`.
     Logits are by far the largest tensors of a training step, so the tokens are taken in
     a few chunks. Each chunk's logits give its loss and its gradients at once, and are
-    gone before the next chunk's are made. This costs no more arithmetic than a loss and
-    its gradients; without gradients, use the logits.
+    gone before the next chunk's are made. Without gradients, use the logits.
 
         loss = Σ −w q · log p,  p = softmax(h W + b),  q = (1 − ε) onehot(y) + ε / V
         dh = w (p − q) Wᵀ,  dW = hᵀ w (p − q),  db = Σ w (p − q)

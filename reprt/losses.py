@@ -38,8 +38,7 @@ class MaskedCrossentropy(keras.losses.Loss):
         Scalar, nats per token.
 
     Raises:
-        ValueError: for labels and logits whose shapes do not match, or weights that
-            fit neither rows nor labels.
+        ValueError: for shapes of labels, logits or weights that do not match.
 
     Example:
 
@@ -64,8 +63,7 @@ class MaskedCrossentropy(keras.losses.Loss):
             raise ValueError(
                 "Expected labels of shape (batch, length), ids and not one-hot, and "
                 "logits of shape (batch, length, vocab_size). Received: "
-                f"{tuple(y_true.shape)} and "
-                f"{tuple(y_pred.shape)}."
+                f"{tuple(y_true.shape)} and {tuple(y_pred.shape)}."
             )
         labels = ops.expand_dims(ops.cast(y_true, "int32"), -1)
         return _crossentropy(labels, ops.cast(y_pred, "float32"))
@@ -74,10 +72,6 @@ class MaskedCrossentropy(keras.losses.Loss):
         """Returns the total loss and the number of real tokens, two scalars.
 
         Add these over batches or replicas, and divide once.
-
-        Args:
-            y_true: integer labels `(batch, length)`, 0 for padding.
-            y_pred: logits `(batch, length, vocab_size)`.
         """
         weight = real_tokens(y_true)
         return ops.sum(self.call(y_true, y_pred) * weight), ops.sum(weight)
@@ -116,11 +110,7 @@ def softmax_and_normalizer(logits):
     """Returns `p = softmax(logits)` and the log of its divisor, `(…, 1)`.
 
     `log p = logits − normalizer`, in fewer passes than `log_softmax` and `exp` take.
-
-    Args:
-        logits: float32 tensor `(…, vocab_size)`.
-
-    Example:
+    Logits are float32, `(…, vocab_size)`.
 
     >>> import keras, reprt
     >>> _, normalizer = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
@@ -144,8 +134,7 @@ def token_weights(y_true, sample_weight=None):
             `(batch,)` or `(batch, 1)`. None for 1.
 
     Raises:
-        ValueError: for weights that fit neither. Where shapes are known only in the
-            graph, its own error stops it.
+        ValueError: for weights that fit neither.
 
     Example:
 
@@ -166,13 +155,9 @@ def token_weights(y_true, sample_weight=None):
 
 
 def check_weights(weights, labels):
-    """Raises a `ValueError` if sample weights fit neither rows of labels nor labels.
+    """Raises a `ValueError` if shapes of weights fit neither rows of labels nor labels.
 
-    Args:
-        weights: shape of the weights; sizes that are not known yet are None.
-        labels: shape of the labels.
-
-    Example:
+    Sizes that are not known yet are None.
 
     >>> import reprt
     >>> reprt.losses.check_weights((2,), labels=(2, 5))
@@ -195,11 +180,6 @@ def check_weights(weights, labels):
 
 def real_tokens(y_true):
     """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
-
-    Args:
-        y_true: integer labels of any shape, 0 for padding.
-
-    Example:
 
     >>> import keras, reprt
     >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()

@@ -16,8 +16,7 @@ class TokenAccuracy(keras.metrics.Metric):
     Masking: labels 0 are padding.
 
     Args:
-        name: name of the metric.
-        **kwargs: passed to `keras.metrics.Metric`.
+        name, **kwargs: passed to `keras.metrics.Metric`.
 
     Example:
 
@@ -49,8 +48,6 @@ def correct_tokens(y_true, y_pred):
     Args:
         y_true: integer labels; padding is compared like any other.
         y_pred: logits with an axis more, or the likeliest ids, of the labels' shape.
-
-    Example:
 
     >>> import keras, reprt
     >>> logits = keras.ops.one_hot([[3, 2]], 4)

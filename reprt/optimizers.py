@@ -36,16 +36,10 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
     """Returns an optimizer with its learning rate.
 
     Args:
-        optimizer: settings such as `reprt.training.settings.AdamSettings`, whose `name`
-            is one of `OPTIMIZERS`.
-        schedule: settings such as `reprt.training.settings.InverseSqrtSettings`, whose
-            `name` is one of `SCHEDULES`.
+        optimizer: settings whose `name` is one of `OPTIMIZERS`.
+        schedule: settings whose `name` is one of `SCHEDULES`.
         model_dim: the width of the model's embedding.
         steps: of the whole run, where a schedule ends with it.
-
-    Raises:
-        ValueError: for a cosine schedule without a length, or one that is no longer
-            than its warm-up.
 
     Example:
 
@@ -54,17 +48,12 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
     >>> adam.beta_2
     0.98
     """
-    rate = SCHEDULES[schedule.name](model_dim, steps, **_constants(schedule))
-    constants = _constants(optimizer)
+    of_schedule, constants = dict(schedule), dict(optimizer)
+    schedule_name, name = of_schedule.pop("name"), constants.pop("name")
     loss_scaling = constants.pop("loss_scaling")
+    rate = SCHEDULES[schedule_name](model_dim, steps, **of_schedule)
     # One name in every process, by which a checkpoint finds its variables.
-    made = OPTIMIZERS[optimizer.name](rate, name="optimizer", **constants)
+    made = OPTIMIZERS[name](rate, name="optimizer", **constants)
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")
     return made
-
-
-def _constants(settings) -> dict:
-    constants = dict(settings)
-    del constants["name"]
-    return constants

@@ -3,11 +3,7 @@
 from typing import Any
 
 from reprt.constants import OF_STATES
-from reprt.settings import (
-    DecoderOnlyConfig,
-    RecurrentConfig,
-    TransformerConfig,
-)
+from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # Section 3 and table 3 of "Attention is all you need". Biases in attention are not in
 # its count of parameters. The epsilon is that of its authors' code.
@@ -150,9 +146,6 @@ def preset(name: str, /, **overrides):
     Args:
         name: one of `PRESETS`, such as `"repe"` or `"baseline"`.
         **overrides: fields of the settings, such as those of `TransformerConfig`.
-
-    Raises:
-        ValueError: for an unknown name, or as the class of the settings.
 
     Example:
 

@@ -20,19 +20,14 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             for the baseline, which gives RePE a rate sqrt(2) times higher. None
             where `peak` is given.
         warmup_steps: N_w, the step of the highest rate. Defaults to 4000.
-        peak: the highest rate, in place of the one that follows from m,
-            (m · N_w)^-0.5. Defaults to None.
+        peak: the highest rate, instead of (m · N_w)^-0.5. Defaults to None.
 
     Raises:
-        ValueError: for an argument that is not positive and finite, or unless one of
-            `embedding_dim` and `peak` is given.
+        ValueError: unless one of `embedding_dim` and `peak` is given.
 
     Example:
 
     >>> import reprt
-    >>> schedule = reprt.schedules.WarmupSchedule(embedding_dim=64)
-    >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
-    [0.0, 0.001976, 0.000988]
     >>> schedule = reprt.schedules.WarmupSchedule(peak=6e-4)
     >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
     [0.0, 0.0006, 0.0003]
@@ -46,13 +41,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             raise ValueError(
                 "Expected one of embedding_dim and peak. Received: "
                 f"embedding_dim={embedding_dim}, peak={peak}."
-            )
-        highest = embedding_dim if peak is None else peak
-        if not (0 < highest < math.inf and 0 < warmup_steps < math.inf):
-            raise ValueError(
-                "Expected embedding_dim or peak, and warmup_steps, to be positive and "
-                f"finite. Received: embedding_dim={embedding_dim}, peak={peak}, "
-                f"warmup_steps={warmup_steps}."
             )
         self.embedding_dim = embedding_dim
         self.warmup_steps = warmup_steps
@@ -84,7 +72,7 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         share = (step − warmup_steps) / (steps − warmup_steps), at most 1
 
     Keras counts steps from 0, as for `WarmupSchedule`: the first update has a rate of
-    0, and the last one, of step `steps − 1`, nearly the lowest rate.
+    0, and the last one nearly the lowest rate.
 
     Args:
         steps: the length of the whole schedule. `reprt train` takes the run's own.
@@ -94,8 +82,7 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
             Defaults to 6e-5.
 
     Raises:
-        ValueError: without `steps`, unless there are more of them than of the warm-up,
-            which has at least one, or for rates other than `0 <= floor <= peak`.
+        ValueError: unless there are more `steps` than of the warm-up.
 
     Example:
 
@@ -107,21 +94,12 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, steps, warmup_steps=2000, peak=6e-4, floor=6e-5):
         super().__init__()
-        if steps is None:
+        if steps is None or not 0 < warmup_steps < steps < math.inf:
             raise ValueError(
-                "Expected the length of a cosine schedule, which ends with a run. "
-                "Received: steps=None. Outside of a run, give `steps`."
-            )
-        if not 0 < warmup_steps < steps < math.inf:
-            raise ValueError(
-                "Expected a cosine schedule to be longer than its warm-up, of at least "
-                f"one step. Received: warmup_steps={warmup_steps}, steps={steps}. Set "
-                "fewer warmup_steps, or train longer."
-            )
-        if not 0 <= floor <= peak < math.inf:
-            raise ValueError(
-                "Expected the rates of a cosine schedule to be finite, and 0 <= floor "
-                f"<= peak. Received: floor={floor}, peak={peak}."
+                "Expected the length of a cosine schedule to be longer than its warm-up"
+                f", of at least one step. Received: warmup_steps={warmup_steps}, steps="
+                f"{steps}. Set fewer warmup_steps, or train longer. Outside of a run, "
+                "give `steps`."
             )
         self.steps = steps
         self.warmup_steps = warmup_steps

@@ -54,12 +54,8 @@ class Settings(pydantic.BaseModel):
     def read(cls, values: Mapping[str, Any], where: str) -> Self:
         """Makes settings of what a file or a user has given.
 
-        Args:
-            values: the settings by name.
-            where: what messages call them, such as `"[training]"`.
-
-        Raises:
-            ValueError: in one line that names the key, what was expected and received.
+        Messages, in one line, call them by `where`, such as `"[training]"`, and name
+        the key, what was expected and received.
         """
         try:
             return cls.model_validate(values)
@@ -99,11 +95,7 @@ def in_one_line(error: pydantic.ValidationError, where: str) -> str:
 
 
 def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
-    """Lets the `name` of a table choose among classes; the first is the default.
-
-    Args:
-        *members: classes whose `name` has a default of its own.
-    """
+    """Lets the `name` of a table choose among classes; the first is the default."""
     known = {each.model_fields["name"].default: each for each in members}
 
     def choose(values):
@@ -200,12 +192,6 @@ class TransformerSettings(BlockSettings):
     that are `"learned"`."""
     max_length: Size = 2048
     """Longest sequence of either side, in tokens."""
-
-    @property
-    def of_blocks(self) -> BlockSettings:
-        """Those of each block."""
-        names = BlockSettings.model_fields
-        return BlockSettings(**{name: getattr(self, name) for name in names})
 
     @property
     def longest_sequence(self) -> int:

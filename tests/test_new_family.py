@@ -1,6 +1,6 @@
 """A family that the package does not know goes through all that it offers.
 
-So does the recurrent one.
+So do the recurrent one, and a decoder alone with one vocabulary and its tags.
 """
 
 import json
@@ -11,6 +11,7 @@ import tensorflow as tf
 import tiny_run
 import toy_family
 
+from reprt.decoding import beam_search
 from reprt_command import main
 
 RECIPE = tiny_run.TABLES + """
@@ -21,13 +22,25 @@ preset = "bag"
 preset = "bag"
 sees_all = true
 """
-RECURRENT = tiny_run.TABLES + """
-[models.recurrent]
+RECURRENT = """
+[models.family]
 preset = "recurrent"
 num_layers = 1
 embedding_dim = 8
 hidden_dim = 6
 """
+ONE_SEQUENCE = f"""
+[objective]
+name = "translation_and_source"
+label_smoothing = 0.1
+
+[models.family]
+preset = "decoder-only"
+{tiny_run.MODEL}
+"""
+TAGGED = tiny_run.TABLES.replace(
+    "[vocabulary]", '[vocabulary]\nname = "bpe"\nshared = true\ntags = true'
+)
 
 
 @pytest.fixture
@@ -86,16 +99,20 @@ def assert_whole(run, out, capsys):
 
 
 @pytest.mark.long
-def test_the_recurrent_family_goes_through_all(tmp_path, monkeypatch, eagerly, capsys):
+@pytest.mark.parametrize(
+    "recipe, weights",
+    [(tiny_run.TABLES + RECURRENT, "cross"), (TAGGED + ONE_SEQUENCE, "sequence")],
+    ids=["recurrent", "one sequence"],
+)
+def test_other_families_go_through_all(
+    recipe, weights, tmp_path, monkeypatch, eagerly, capsys
+):
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
-    tiny_run.write_corpus(tmp_path, train=16, dev=5, test=6)
-    (tmp_path / "tiny.toml").write_text(RECURRENT)
+    monkeypatch.setattr(beam_search, "EXTRA_TOKENS", 2)
+    tiny_run.write_corpus(tmp_path, train=33, dev=5, test=6)
+    (tmp_path / "tiny.toml").write_text(recipe)
     assert main(["train", *tiny_run.arguments(tmp_path)]) == 0
-    assert_whole(tmp_path / "out" / "recurrent", tmp_path / "exported", capsys)
-
-
-def test_settings_of_no_family_are_refused():
-    from reprt.models.registry import make
-
-    with pytest.raises(ValueError, match="one of the classes TransformerConfig"):
-        make(toy_family.BagSettings(), 9, 9)
+    run = tmp_path / "out" / "family"
+    assert_whole(run, tmp_path / "exported", capsys)
+    assert main(["attention", str(run), "a casa"]) == 0
+    assert f'"{weights}":[[[' in (run / "attention.html").read_text()

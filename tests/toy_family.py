@@ -36,10 +36,11 @@ class BagPrefixes(NamedTuple):
 class Bag(TranslationModel):
     """logits_t = tanh(mean of the target up to t + mean of the source) W + b."""
 
+    config_class = BagSettings
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        if not isinstance(config, BagSettings):
-            config = BagSettings(**config)
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        config = self.config
         m = config.embedding_dim
         self.source = keras.layers.Embedding(source_vocab_size, m, name="source")
         self.target = keras.layers.Embedding(target_vocab_size, m, name="target")
@@ -88,14 +89,6 @@ class Bag(TranslationModel):
 
     def multiply_adds(self, sources, targets):
         return targets * self.config.embedding_dim * self.target_vocab_size
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "source_vocab_size": self.source_vocab_size,
-            "target_vocab_size": self.target_vocab_size,
-            "config": self.config.as_table(),
-        }
 
 
 def register(monkeypatch):

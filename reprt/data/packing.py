@@ -36,23 +36,11 @@ class Shape(NamedTuple):
     tokens: tuple
     widths: tuple
 
-    def holds(self, other: "Shape") -> bool:
-        """Returns whether a batch of the other shape can have this one."""
-        return bool(np.all(np.less_equal(*map(keras.tree.flatten, (other, self)))))
-
-    @property
-    def rows(self) -> int:
-        return sum(self.sizes)
-
-    @property
-    def packed(self) -> int:
-        """How many packed tokens there are to work on."""
-        return sum(self.tokens[2:] or self.tokens)
-
     @property
     def cost(self) -> float:
         """That of a batch: packed tokens, and the slots of attention."""
-        return self.packed + sum(np.dot(self.sizes, each) for each in self.widths)
+        slots = sum(np.dot(self.sizes, widths) for widths in self.widths)
+        return sum(self.tokens[2:] or self.tokens) + slots
 
 
 class Lengths(NamedTuple):
@@ -72,52 +60,47 @@ class Lengths(NamedTuple):
         combined = np.add if layout == "sequence" else np.maximum
         return combined(self.source, self.target)
 
-    def shape(self, layout, sizes: tuple | None = None) -> Shape:
+    def shape(self, layout, sizes=None) -> Shape:
         """Returns the smallest shape that these sentences fit.
 
-        Args:
-            layout: as in `pack`.
-            sizes: those of groups with room for all sentences, or more; None for equal
-                groups of what there is.
+        Its groups have the sizes, with room for all sentences or more, or are equal.
         """
-        sizes = _equal(len(self.source)) if sizes is None else sizes
-        missing = sum(sizes) - len(self.source)
+        rows = len(self.source)
+        if sizes is None:
+            size = -(-rows // GROUPS)
+            sizes = tuple(int(np.clip(rows - size * i, 0, size)) for i in range(GROUPS))
         keys, source, target = (
-            np.pad(each, (0, missing))
+            np.pad(each, (0, sum(sizes) - rows))
             for each in (self.keys(layout), self.source, self.target)
         )
-        order = np.argsort(keys, kind="stable")
-        sides = (source + target,) if layout == "sequence" else (source, target)
-        tokens = [int(each.sum()) for each in (source, target)]
+        groups = _groups(keys, sizes)
+        tokens, sides = [int(source.sum()), int(target.sum())], [source, target]
         if layout == "sequence":
-            tokens.append(sum(tokens))
+            tokens, sides = [*tokens, sum(tokens)], [source + target]
         longest = tuple(int(each.max(initial=0)) for each in (source, target))
         return Shape(
             sizes,
             self.columns or longest,
             tuple(-(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE for count in tokens),
+            # One more than the longest, since a row's last slot is padding.
             tuple(
-                tuple(_width(side[group]) for group in _groups(order, sizes))
+                tuple(
+                    (int(side[group].max(initial=0)) // WIDTH_MULTIPLE + 1)
+                    * WIDTH_MULTIPLE
+                    for group in groups
+                )
                 for side in sides
             ),
         )
 
 
 def fitting(batch: Sequence[Lengths], shapes: Sequence[Shape], layout) -> Shape:
-    """Returns the first of several shapes that all shares of a batch can have.
-
-    Args:
-        batch: one `Lengths` for each device.
-        shapes: the smallest first.
-        layout: as in `pack`.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """Returns the first shape that a batch can have, the `Lengths` of each device."""
     for shape in shapes:
+        numbers = _numbers([shape])
         if all(
-            len(share.source) <= shape.rows
-            and shape.holds(share.shape(layout, shape.sizes))
+            len(share.source) <= sum(shape.sizes)
+            and np.all(_numbers([share.shape(layout, shape.sizes)]) <= numbers)
             for share in batch
         ):
             return shape
@@ -137,80 +120,67 @@ def few_shapes(
     in a hundred the second. If each has sentences of its own length, a shape is for
     those of a range of lengths instead. That with fewer positions is taken.
 
-    Args:
-        batches: a sample, each a list of its devices' shares.
-        layout: as in `pack`.
-        text: all sentences that batches of as many rows may be drawn from, which the
-            last shape holds whatever they are; None if the sample is all there is.
+    The batches are a sample, each a list of its devices' shares. The last shape holds
+    as many rows of the text, whatever they are; without a text the sample is all.
     """
 
-    def most(batches):
-        return _halving(max(len(share.source) for batch in batches for share in batch))
+    def halving(batches):
+        """Sizes of groups: the longest few sentences, the widest, have their own."""
+        rows = max(len(share.source) for batch in batches for share in batch)
+        half, quarter, few = rows // 2, rows // 4, rows // 16
+        return rows - half, half - quarter, quarter - few, few
 
     def largest(batches, sizes):
         shapes = [share.shape(layout, sizes) for batch in batches for share in batch]
         return _numbers(shapes).max(0)
-
-    sizes = most(batches)
-    each = np.array([largest([batch], sizes) for batch in batches])
-    alike = [_covering(each, share) for share in SHARES]
-    longest = np.array(
-        [max(share.keys(layout).max(initial=1) for share in batch) for batch in batches]
-    )
-    halvings = np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
-    ranges = [
-        [batch for batch, own in zip(batches, halvings) if own == number]
-        for number in np.unique(halvings)[::-1]
-    ]
-    by_length = [largest(each, most(each)) for each in ranges]
-    last = [] if text is None else [_any(text, sizes, layout)]
-    like = batches[0][0].shape(layout)
-    sample = batches[:: len(batches) // 200 + 1]
 
     def shapes(rows_of_numbers):
         numbers = [*rows_of_numbers[: MOST_SHAPES - len(last)], *last]
         found = (keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers)
         return list(dict.fromkeys(found))
 
-    return min(
-        (shapes(alike), shapes(by_length)),
-        key=lambda found: sum(fitting(batch, found, layout).cost for batch in sample),
+    def cost(shapes):
+        return sum(fitting(batch, shapes, layout).cost for batch in sample)
+
+    sizes, like = halving(batches), batches[0][0].shape(layout)
+    last = [] if text is None else [_of_any(text, sizes, layout)]
+    each = np.array([largest([batch], sizes) for batch in batches])
+    alike = [_covering(each, share) for share in SHARES]
+    longest = np.array(
+        [max(share.keys(layout).max(initial=1) for share in batch) for batch in batches]
     )
+    halvings = np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
+    of_range = [
+        list(itertools.compress(batches, halvings == number))
+        for number in np.unique(halvings)[::-1]
+    ]
+    by_length = [largest(each, halving(each)) for each in of_range]
+    sample = batches[:: len(batches) // 200 + 1]
+    return min((shapes(alike), shapes(by_length)), key=cost)
 
 
 def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
-    """Returns the few shapes of a plan's batches, the same in all epochs.
+    """Returns the few shapes of a `BatchPlan`'s batches, the same in all epochs.
 
-    Args:
-        plan: a `BatchPlan` of the text.
-        sides: the numbers of tokens of all sources, and of all targets.
-        layout: as in `pack`.
-        devices: how many share a batch.
-        training: False for what is measured and not trained on.
+    The sides are the numbers of tokens of all sources, and of all targets. Without
+    training the batches are those that measure.
     """
-    several = range(EPOCHS) if training else [None]
-    batches = itertools.chain.from_iterable(map(plan.batches, several))
-    sample = itertools.islice(batches, MOST_BATCHES)
     text: Lengths | None = Lengths(*sides)
     if plan.name == "tokens":
         # Sentences change places with those of the same length, and no others.
         sample, sides, text = plan.batches(), (plan.lengths, plan.lengths), None
-    lengths = [
-        [own for _, own in shares(sides, chosen, devices)] for chosen in sample
-    ]
+    else:
+        several = map(plan.batches, range(EPOCHS) if training else [None])
+        batches = itertools.chain.from_iterable(several)
+        sample = itertools.islice(batches, MOST_BATCHES)
+    lengths = [[own for _, own in shares(sides, each, devices)] for each in sample]
     return few_shapes(lengths, layout, text)
 
 
 def shares(sides, chosen, devices) -> list[tuple[np.ndarray, Lengths]]:
-    """Deals a batch to devices, so that each gets sentences of all lengths.
+    """Deals the chosen sentences to devices: for each its indices, and their lengths.
 
-    Args:
-        sides: as in `plan_shapes`.
-        chosen: the indices of the sentences.
-        devices: how many there are.
-
-    Returns:
-        For each device its indices, and their lengths.
+    Each device gets sentences of all lengths.
     """
     source, target = sides
     longest = np.maximum(source[chosen], target[chosen])
@@ -232,7 +202,7 @@ def _covering(numbers, share):
     return found
 
 
-def _any(text, sizes, layout):
+def _of_any(text, sizes, layout):
     """The numbers of a shape that holds any sentences of a text."""
     rows = sum(sizes)
     keys = np.sort(text.keys(layout))[-rows:]
@@ -246,12 +216,10 @@ def _any(text, sizes, layout):
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     """Adds to a batch what a model needs to leave out its padding.
 
-    Losses, metrics and gradients are those of the padded batch. For a whole dataset see
-    `reprt.data.packed`.
+    Losses, metrics and gradients are those of the padded batch.
 
     Args:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, 0 for padding.
+        inputs: the pair `(source_ids, target_ids)`, 0 for padding.
         labels: integer tensor `(batch, targets)`, 0 where nothing is scored.
         sample_weight: weights of sentences, `(batch,)` or `(batch, 1)`, or of labels,
             `(batch, targets)`. None for none.
@@ -292,11 +260,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
 
 
 def packed(batches, layout="sides"):
-    """Packs all batches of a dataset, as `pack` does each of them.
-
-    It is one line before `model.fit`, on TensorFlow and on JAX:
-
-        model.fit(reprt.data.packed(batches))
+    """Packs all batches of a dataset for `model.fit`, as `pack` does each of them.
 
     JAX compiles a step for each new shape of arrays. There the dataset is read once,
     and its batches then have at most four shapes, also if it shuffles anew.
@@ -358,63 +322,46 @@ def _lengths(source, target, labels):
 
 def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
-    if weights is not None:
-        check_weights(weights.shape, labels.shape)
-    lengths, width = _lengths(source, target, labels), labels.shape[1]
+    lengths = _lengths(source, target, labels)
     if shapes is None:
         shape = lengths.shape(layout)
     else:
         shape = fitting([lengths], shapes, layout)
+    rows, (sources, targets) = sum(shape.sizes), shape.columns
 
     def filled_up(array, columns):
-        missing = np.subtract((shape.rows, columns), array.shape)
-        return np.pad(array, [(0, rows) for rows in missing])
+        missing = np.subtract((rows, columns), array.shape)
+        return np.pad(array, [(0, size) for size in missing])
 
-    (sources, targets), (_, packed, *_) = shape.columns, shape.tokens
+    if weights is not None:
+        check_weights(weights.shape, labels.shape)
+        weights = weights[:, None] if weights.ndim == 1 else weights
+        weights = filled_up(np.broadcast_to(weights, labels.shape), targets)
     source = filled_up(source, sources)
     target, labels = filled_up(target, targets), filled_up(labels, targets)
     if layout is None:
         return (source, target), labels
-    source_kept, target_kept = source != PAD_ID, (target != PAD_ID) | (labels != PAD_ID)
-    laid_out = _of_sides if layout == "sides" else _of_sequence
-    packings = laid_out(source, target, source_kept, target_kept, shape)
-
-    def of_labels(array):
-        return _filled_up(array[target_kept], 0, packed, array.dtype)[None]
-
-    batch = (source, target, *packings), of_labels(labels)
-    if weights is None:
-        return batch
-    weights = weights[:, None] if weights.ndim == 1 else weights
-    weights = np.broadcast_to(weights, (len(weights), width))
-    return *batch, of_labels(filled_up(weights, targets))
-
-
-def _of_sides(source, target, source_kept, target_kept, shape):
-    longest = np.maximum(source_kept.sum(1), target_kept.sum(1))
-    order = np.argsort(longest, kind="stable")
-    return tuple(
-        _packing(ids, kept, _groups(order, shape.sizes), tokens, widths)
-        for ids, kept, tokens, widths in zip(
-            (source, target), (source_kept, target_kept), shape.tokens, shape.widths
+    kept = source != PAD_ID, (target != PAD_ID) | (labels != PAD_ID)
+    groups = _groups(Lengths(*(each.sum(1) for each in kept)).keys(layout), shape.sizes)
+    packings: tuple
+    if layout == "sides":
+        each = zip((source, target), kept, shape.tokens, shape.widths)
+        packings = tuple(_packing(groups, *side) for side in each)
+    else:
+        both, of_both = np.concatenate([source, target], 1), np.concatenate(kept, 1)
+        of_target = np.nonzero(of_both)[1] >= sources
+        sides = (
+            _filled_up(np.flatnonzero(of_target == side), -1, tokens)
+            for side, tokens in enumerate(shape.tokens[:2])
         )
-    )
-
-
-def _of_sequence(source, target, source_kept, target_kept, shape):
-    kept = np.concatenate([source_kept, target_kept], 1)
-    order = np.argsort(kept.sum(1), kind="stable")
-    sources, targets, tokens = shape.tokens
-    ids = np.concatenate([source, target], 1)
-    groups = _groups(order, shape.sizes)
-    packing = _packing(ids, kept, groups, tokens, *shape.widths)
-    sides = np.zeros(kept.shape, bool)
-    sides[:, source.shape[1] :] = True
-    of_target = sides[kept]
-    return packing, Sides(
-        _filled_up(np.flatnonzero(~of_target), -1, sources),
-        _filled_up(np.flatnonzero(of_target), -1, targets),
-    )
+        packing = _packing(groups, both, of_both, shape.tokens[2], *shape.widths)
+        packings = packing, Sides(*sides)
+    packed = [
+        _filled_up(array[kept[1]], 0, shape.tokens[1], array.dtype)[None]
+        for array in (labels, weights)
+        if array is not None
+    ]
+    return (source, target, *packings), *packed
 
 
 def _filled_up(of_tokens, filler, length, dtype="int32"):
@@ -424,28 +371,13 @@ def _filled_up(of_tokens, filler, length, dtype="int32"):
     return filled
 
 
-def _equal(rows):
-    """Sizes of groups, as many rows in each but the last."""
-    size = -(-rows // GROUPS)
-    return tuple(int(np.clip(rows - size * group, 0, size)) for group in range(GROUPS))
+def _groups(keys, sizes):
+    """The rows of each group, those of small keys first."""
+    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
 
 
-def _halving(rows):
-    """Sizes of groups: the longest few sentences, which are widest, have their own."""
-    return rows - rows // 2, rows // 2 - rows // 4, rows // 4 - rows // 16, rows // 16
-
-
-def _width(lengths):
-    """That of a group: one more than the longest, as a row's last slot is padding."""
-    return (int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE
-
-
-def _groups(order, sizes):
-    return np.split(order, np.cumsum(sizes)[:-1])
-
-
-def _packing(ids, kept, groups, packed, widths):
-    """The packing of one side, of groups of rows, shortest sentences first."""
+def _packing(groups, ids, kept, packed, widths):
+    """The packing of one side, of groups of rows."""
     row, _ = np.nonzero(kept)  # of each token
     tokens = np.flatnonzero(kept)
     real_tokens = np.append(ids.ravel()[tokens] != PAD_ID, False)

@@ -1,12 +1,11 @@
 """The paper's attentions: the value may have a width of its own (section 2.3)."""
 
 import math
-from numbers import Integral
 
 import keras
 from keras import ops
 
-from reprt.layers.masks import causal_mask, for_softmax
+from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import counted
 from reprt.layers.precision import widened
 from reprt.layers.sharing import held, serialized
@@ -21,22 +20,15 @@ EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 class PMHA(keras.layers.Layer):
     """Multi-head attention whose value need not be as wide as query and key.
 
-    With `p` heads (eq. 12 writes m for `key_dim`, its value in both models):
+    With p heads (eq. 12 writes m for `key_dim`, its value in both models):
 
         H_k  = softmax(Q W_k^Q (K W_k^K)^T / sqrt(key_dim)) V W_k^V
         PMHA = [H_1 ... H_p] W^O
 
     RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
-    as value; passing the states as value too gives the baseline's attention. Weights
-    are shaped and ordered as those of `keras.layers.MultiHeadAttention`.
-
-    With `query_key_norm` a learnt number g, one for all heads, replaces 1 /
-    sqrt(key_dim), and each head's queries and keys have the length 1:
-
-        softmax(g q kᵀ / (|q| |k|)) V W_k^V,   |q| = sqrt(q[1]² + … + q[r]² + 1e-6)
-
-    g starts at sqrt(key_dim), which keeps the variance of eq. 12's scores. Henry et al.
-    start at log2(L² − L), whose L, a length of the text, a layer does not know.
+    as value. Weights are shaped and ordered as `keras.layers.MultiHeadAttention`'s.
+    With `query_key_norm` a learnt number g replaces 1 / sqrt(key_dim), at which it
+    starts, for heads q and k of the length 1: g q kᵀ / (|q| |k|).
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras attached to the key serves as `key_mask`; one attached to the query stays
@@ -55,22 +47,21 @@ class PMHA(keras.layers.Layer):
 
     Call arguments:
         query: tensor `(batch, targets, width)`, as wide as the output.
-        key, value: tensors `(batch, sources, width)`, each of its own width.
-        attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`,
-            True where a target may attend to a source.
+        key, value: tensors `(batch, sources, width)`, each of its own width. Without a
+            value the key is weighed.
+        attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`.
         return_attention_scores: whether to return the weights as well.
         key_mask: boolean tensor `(batch, sources)`, True on real sources.
-        query_packing, key_packing: `PackedHeads` of packed tokens; None if padded.
+        query_packing, key_packing: `PackedHeads` of packed tokens.
         training: whether dropout is active.
 
     Returns:
         Tensor `(batch, targets, width)`, and with `return_attention_scores` the weights
-        after softmax and dropout, `(batch, heads, targets, sources)`.
+        after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
 
     Raises:
-        ValueError: for sizes below 1, an input whose rank is not 3, key and value of
-            different lengths, a mask that is not boolean or not of its rank, or a mask
-            or wish for scores where tokens are packed.
+        ValueError: for an input whose rank is not 3, key and value of different
+            lengths, or a mask that is not boolean or not of its rank.
 
     Example:
 
@@ -95,15 +86,6 @@ class PMHA(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        sizes = {"num_heads": num_heads, "key_dim": key_dim, "value_dim": value_dim}
-        for name, size in sizes.items():
-            if name == "value_dim" and size is None:
-                continue
-            if not isinstance(size, Integral) or size < 1:
-                raise ValueError(
-                    f"Expected `{name}` to be an integer of at least 1. Received: "
-                    f"{name}={size!r}."
-                )
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
@@ -116,7 +98,8 @@ class PMHA(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def build(self, query_shape, key_shape, value_shape):
+    def build(self, query_shape, key_shape, value_shape=None):
+        value_shape = value_shape or key_shape
         shapes = {"query": query_shape, "key": key_shape, "value": value_shape}
         if any(len(shape) != 3 for shape in shapes.values()):
             raise ValueError(
@@ -129,12 +112,9 @@ class PMHA(keras.layers.Layer):
                 f"{type(self).__name__} attends to as many keys as values. Received: "
                 f"{keys} keys and {values} values."
             )
-        value_dim = self.key_dim if self.value_dim is None else self.value_dim
-        for name, shape, width in (
-            ("query", query_shape, self.key_dim),
-            ("key", key_shape, self.key_dim),
-            ("value", value_shape, value_dim),
-        ):
+        value_dim = self.value_dim or self.key_dim
+        widths = self.key_dim, self.key_dim, value_dim
+        for (name, shape), width in zip(shapes.items(), widths):
             size = (self.num_heads, width)
             dense = self._dense("abc,cde->abde", "de", size, name)
             dense.build(shape)
@@ -146,6 +126,8 @@ class PMHA(keras.layers.Layer):
         if self.position is not None and not self.position.built:
             self.position.build(query_shape)
         if self.query_key_norm:
+            # It keeps the variance of eq. 12's scores. Henry et al. start at
+            # log2(L² − L), whose L, a length of the text, a layer does not know.
             self.scale = self.add_weight(
                 shape=(),
                 initializer=keras.initializers.Constant(self.key_dim**0.5),
@@ -167,7 +149,7 @@ class PMHA(keras.layers.Layer):
         self,
         query,
         key,
-        value,
+        value=None,
         attention_mask=None,
         return_attention_scores=False,
         key_mask=None,
@@ -176,42 +158,41 @@ class PMHA(keras.layers.Layer):
         training=None,
     ):
         if query_packing is not None:
-            masks = (attention_mask, key_mask)
-            if any(mask is not None for mask in masks) or return_attention_scores:
-                raise ValueError(
-                    f"{type(self).__name__} takes no `attention_mask` or `key_mask`, "
-                    "and returns no scores, where tokens are packed."
-                )
-            groups = zip(
-                query_packing.split(self._queries(query, query_packing.columns)),
-                key_packing.split(self._keys(key, key_packing.columns)),
-                key_packing.split(self._values(value)),
-                key_packing.real,
-                strict=True,
-            )
-            heads = []
-            for q, k, v, real in groups:
-                k, places = ops.transpose(k, SWAPPED), ops.arange(ops.shape(q)[2])[None]
-                mask, bias = self._combined(None, real, q), self._bias(places, places)
-                heads.append(self._attend(q, k, v, mask, bias, training)[0])
-            return _projected(self.output_dense, query_packing.join(heads))
-        places = self._places(query, key_mask)
-        keys, values = self.heads(key, value, key_mask)
-        query = ops.transpose(self._queries(query, places), HEADS_FIRST)
-        mask = self._combined(attention_mask, key_mask, query)
-        bias = self._bias(places, places)
-        heads, weights = self._attend(query, keys, values, mask, bias, training)
-        # Swapping the same two axes swaps them back.
-        output = _projected(self.output_dense, ops.transpose(heads, HEADS_FIRST))
+            packings = query_packing, key_packing
+            heads, weights = self._in_groups(query, key, value, *packings, training)
+        else:
+            places = self._places(query, key_mask)
+            keys, values = self.heads(key, value, key_mask)
+            query = ops.transpose(self._queries(query, places), HEADS_FIRST)
+            mask = self._combined(attention_mask, key_mask, query)
+            bias = self._bias(places, places)
+            heads, weights = self._attend(query, keys, values, mask, bias, training)
+            # Swapping the same two axes swaps them back.
+            heads = ops.transpose(heads, HEADS_FIRST)
+        output = _projected(self.output_dense, heads)
         return (output, weights) if return_attention_scores else output
 
-    def heads(self, key, value, key_mask=None):
+    def _in_groups(self, query, key, value, query_packing, key_packing, training):
+        """All heads of packed tokens, whose weights nobody asks for."""
+        groups = zip(
+            query_packing.split(self._queries(query, query_packing.columns)),
+            key_packing.split(self._keys(key, key_packing.columns)),
+            key_packing.split(self._values(key if value is None else value)),
+            key_packing.real,
+            strict=True,
+        )
+        heads = []
+        for q, k, v, real in groups:
+            k, places = ops.transpose(k, SWAPPED), ops.arange(ops.shape(q)[2])[None]
+            mask, bias = self._combined(None, real, q), self._bias(places, places)
+            heads.append(self._attend(q, k, v, mask, bias, training)[0])
+        return query_packing.join(heads), None
+
+    def heads(self, key, value=None, key_mask=None):
         """Returns keys and values as attention takes them, to be kept while decoding.
 
         Args:
-            key: tensor `(batch, sources, width)`.
-            value: tensor `(batch, sources, value_width)`.
-            key_mask: as in the call.
+            key, value, key_mask: as in the call.
 
         Returns:
             The pair `(keys, values)`, `(batch, heads, key_dim, sources)` and
@@ -219,18 +200,18 @@ class PMHA(keras.layers.Layer):
             them in the order of memory.
         """
         keys = self._keys(key, self._places(key, key_mask))
-        values = ops.transpose(self._values(value), HEADS_FIRST)
-        return ops.transpose(keys, TOKENS_LAST), values
+        values = self._values(key if value is None else value)
+        return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
 
     def token(self, key, value, place):
         """Returns keys and values of one token, `(sequences, heads, 1, …)` both.
 
         Args:
-            key: tensor `(sequences, 1, width)`.
-            value: tensor `(sequences, 1, value_width)`.
+            key, value: as in the call, of one source.
             place: the token's place, a scalar or integers `(sequences, 1)`.
         """
-        return _of_one(self._keys(key, place)), _of_one(self._values(value))
+        values = self._values(key if value is None else value)
+        return _of_one(self._keys(key, place)), _of_one(values)
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
@@ -238,11 +219,9 @@ class PMHA(keras.layers.Layer):
         Args:
             query: tensor `(hypotheses, 1, width)`, a token of each; the hypotheses of
                 a sentence follow one another, as many of each.
-            parts: for each sequence the triple of keys and values, as `heads` returns
-                them, and of a boolean mask that broadcasts to `(hypotheses, 1,
-                sources)`, True where to attend, or None.
-            memory: such a triple of the sentences, before the others; their hypotheses
-                share it.
+            parts: for each sequence the triple of keys and values, by `heads`, and of a
+                boolean mask that broadcasts to `(hypotheses, 1, sources)`, or None.
+            memory: such a triple of the sentences, which their hypotheses share.
             first: place of the first token after the memory, a scalar or integers
                 `(hypotheses, 1)`.
             position: the query's place after that, a scalar.
@@ -283,8 +262,14 @@ class PMHA(keras.layers.Layer):
     def _keys(self, key, places):
         return self._placed(_projected(self.key_dense, key), places)
 
+    def _values(self, value):
+        return _projected(self.value_dense, value)
+
     def _placed(self, heads, places):
-        heads = self._normed(heads)
+        if self.query_key_norm:
+            wide = widened(heads)
+            squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
+            heads = ops.cast(wide * ops.rsqrt(squares + EPSILON), heads.dtype)
         return heads if self.position is None else self.position.turn(heads, places)
 
     def _places(self, x, mask):
@@ -296,16 +281,6 @@ class PMHA(keras.layers.Layer):
 
     def _bias(self, queries, keys):
         return None if self.position is None else self.position.bias(queries, keys)
-
-    def _values(self, value):
-        return _projected(self.value_dense, value)
-
-    def _normed(self, x):
-        if not self.query_key_norm:
-            return x
-        wide = widened(x)
-        squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
-        return ops.cast(wide * ops.rsqrt(squares + EPSILON), x.dtype)
 
     def _scores(self, query, key, mask, bias=None):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
@@ -328,8 +303,8 @@ class PMHA(keras.layers.Layer):
 
     def _combined(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
-        _check_mask(self, "attention_mask", attention_mask, 3)
-        _check_mask(self, "key_mask", key_mask, 2)
+        check_mask(self, "attention_mask", attention_mask, "batch, targets, sources")
+        check_mask(self, "key_mask", key_mask, "batch, sources")
         if key_mask is None:
             return attention_mask
         key_mask = key_mask[:, None, :]
@@ -337,7 +312,7 @@ class PMHA(keras.layers.Layer):
             return key_mask
         return ops.logical_and(attention_mask, key_mask)
 
-    def compute_output_shape(self, query_shape, key_shape, value_shape):
+    def compute_output_shape(self, query_shape, key_shape, value_shape=None):
         return query_shape
 
     def compute_output_spec(self, *args, **kwargs):
@@ -412,20 +387,6 @@ def _apart(x):
     return ops.reshape(x, (-1, x.shape[2], 1, ops.shape(x)[3]))
 
 
-def _check_mask(layer, name, mask, rank):
-    if mask is None:
-        return
-    dtype = keras.backend.standardize_dtype(mask.dtype)
-    if len(mask.shape) != rank or dtype != "bool":
-        shape = "(batch, targets, sources)" if rank == 3 else "(batch, sources)"
-        raise ValueError(
-            f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
-            f"broadcasts to {shape}, True where attention is allowed; one that all "
-            "sentences share needs a first axis, mask[None]. Received: "
-            f"shape={tuple(mask.shape)}, dtype={dtype}."
-        )
-
-
 @keras.saving.register_keras_serializable(package="reprt")
 class PMMHA(PMHA):
     """`PMHA` in which no position attends to a later one, for the decoder.
@@ -433,10 +394,8 @@ class PMMHA(PMHA):
     The mask M of eq. 13 joins `attention_mask`: attention goes where both allow it.
     It hides later tokens from the *attention* only. A value or key that already
     carries statistics of the whole sequence, as `TokenNorm(statistics="sequence")`
-    makes, still lets position t depend on later tokens.
-
-    Arguments, masking, results and errors are those of `PMHA`; query and key must be
-    the same sequence.
+    makes, still lets position t depend on later tokens. Arguments, results and errors
+    are those of `PMHA`; query and key must be the same sequence.
 
     Example:
 
@@ -461,9 +420,7 @@ class PMHCA(PMHA):
     """`PMHA` from the decoder's states to the encoder's: cross attention.
 
     RePE: query = decoder states, key = encoder output, both of width 2m, and value =
-    TokenNorm of the *source embedding*, of width m. The baseline: value = key. The
-    mathematics is that of `PMHA`; the name says where in the model a layer stands.
-
+    TokenNorm of the *source embedding*, of width m. The baseline: value = key.
     Arguments, masking, results and errors are those of `PMHA`.
 
     Example:

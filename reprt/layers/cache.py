@@ -30,13 +30,7 @@ class BlockCache(NamedTuple):
 
     @classmethod
     def empty(cls, attention, hypotheses, capacity):
-        """Returns the cache of hypotheses without a token.
-
-        Args:
-            attention: the block's self-attention.
-            hypotheses: how many there are.
-            capacity: how many tokens there is room for.
-        """
+        """Returns the cache of hypotheses without a token, by their self-attention."""
 
         def zeros(*shape):
             shape = hypotheses, attention.num_heads, *shape
@@ -47,12 +41,7 @@ class BlockCache(NamedTuple):
         return cls(past, (zeros(capacity, key), zeros(capacity, value)))
 
     def written(self, keys, values, position):
-        """Returns the same with a token at `position`.
-
-        Args:
-            keys, values: the token's, as `PMHA.token` returns them.
-            position: scalar; the first one after the past, or a later one.
-        """
+        """Returns the same with what `PMHA.token` made, at a place after the past."""
         here = ops.arange(_tokens(self.recent)) == position - _tokens(self.past)
         return self._replace(
             recent=tuple(
@@ -62,23 +51,17 @@ class BlockCache(NamedTuple):
         )
 
     def until(self, position):
-        """Returns what tokens up to a position have, in parts for `PMHA.attend_to`.
-
-        Args:
-            position: as in `written`.
-        """
+        """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
         seen = ops.arange(_tokens(self.recent)) <= position - _tokens(self.past)
         return (*self.past, None), (_swapped(keys), values, seen[None, None])
 
     def of_hypotheses(self, chosen):
-        """Returns these hypotheses alone, of the same sentences."""
         return self._replace(
             past=_taken(self.past, chosen), recent=_taken(self.recent, chosen)
         )
 
     def of_sentences(self, sentences, hypotheses):
-        """Returns these sentences alone, and their hypotheses."""
         return self.of_hypotheses(hypotheses)._replace(
             memory=_taken(self.memory, sentences)
         )

@@ -18,32 +18,20 @@ class DecoderBlock(Block):
         Y_D = LN(FFN(Y_C) + Y_C)
 
     With `norm_place="before"` each LN stands before its sublayer, as in
-    `EncoderBlock`. A block that is built on states alone, without a memory, has no
-    cross attention: Y_C is Y_M.
+    `EncoderBlock`. A block that is built on states only, without a memory, has no
+    cross attention: Y_C is Y_M. Arguments are those of `EncoderBlock`.
 
     Masking: by `padding_mask` and `memory_padding_mask`, or by masks that Keras
     attached, as in `PMHA`; the self-attention is always causal as well.
 
-    Args:
-        position: a `Positional` that acts within the self-attention, such as
-            `RotaryPositional`, or None.
-        **kwargs: the fields of `BlockSettings`, and what goes to `keras.layers.Layer`.
-
     Call arguments:
-        states: tensor `(batch, targets, width)`.
+        states, value, padding_mask, packing, return_attention_scores, training: as in
+            `EncoderBlock`, of the target.
         memory: the encoder's output, tensor `(batch, sources, width)`; None in a block
             without cross attention.
-        value: tensor `(batch, targets, value_width)` that the self-attention weighs:
-            RePE's target tokens. None means the states themselves.
         memory_value: tensor `(batch, sources, value_width)` that the cross attention
             weighs: RePE's source tokens. None means the memory itself.
-        padding_mask: boolean tensor `(batch, targets)`, True on real target tokens.
-        memory_padding_mask: boolean tensor `(batch, sources)`, True on real source
-            tokens.
-        packing: `PackedHeads` of packed states, instead of a mask.
-        memory_packing: `PackedHeads` of a packed memory.
-        return_attention_scores: whether to return the attentions' weights as well.
-        training: whether dropout is active.
+        memory_padding_mask, memory_packing: of the source, as those of the target.
 
     Returns:
         Tensor `(batch, targets, width)`, and with `return_attention_scores` the pair
@@ -51,8 +39,7 @@ class DecoderBlock(Block):
         cross attention `(batch, heads, targets, sources)`, or None.
 
     Raises:
-        ValueError: as `PMHA`, and for a memory if the block was built without one, or
-            no memory if it was built with one.
+        ValueError: for a memory if the block was built without one, or the reverse.
 
     Example:
 
@@ -83,26 +70,13 @@ class DecoderBlock(Block):
         self.self_norm = self._layer_norm("self_norm")
         self.cross_norm = self._layer_norm("cross_norm") if crossing else None
         self.feed_forward_norm = self._layer_norm("feed_forward_norm")
-        self.self_attention.build(
-            states_shape, states_shape, value_shape or states_shape
-        )
+        self.self_attention.build(states_shape, states_shape, value_shape)
         if crossing:
-            self.cross_attention.build(
-                states_shape, memory_shape, memory_value_shape or memory_shape
-            )
+            self.cross_attention.build(states_shape, memory_shape, memory_value_shape)
             self.cross_norm.build(states_shape)
         for layer in (self.feed_forward, self.self_norm, self.feed_forward_norm):
             layer.build(states_shape)
         self.built = True
-
-    def compute_output_shape(
-        self,
-        states_shape,
-        memory_shape=None,
-        value_shape=None,
-        memory_value_shape=None,
-    ):
-        return states_shape
 
     def call(
         self,
@@ -117,45 +91,36 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        def attend(x):
-            return self._attend(
-                self.self_attention,
-                x,
-                x,
-                value,
-                return_attention_scores,
-                key_mask=padding_mask,
-                query_packing=packing,
-                key_packing=packing,
-                training=training,
-            )
-
-        def attend_to_memory(x):
-            return self._attend(
-                self.cross_attention,
+        self._check_memory(memory)
+        x = self._before(self.self_norm, states)
+        attended, own = self.self_attention(
+            x,
+            x,
+            value,
+            key_mask=padding_mask,
+            query_packing=packing,
+            key_packing=packing,
+            return_attention_scores=True,
+            training=training,
+        )
+        attended = self.attention_dropout(attended, training=training)
+        states, across = self._after(self.self_norm, attended, states), None
+        if self.cross_attention is not None:
+            x = self._before(self.cross_norm, states)
+            attended, across = self.cross_attention(
                 x,
                 memory,
                 memory_value,
-                return_attention_scores,
                 key_mask=memory_padding_mask,
                 query_packing=packing,
                 key_packing=memory_packing,
+                return_attention_scores=True,
                 training=training,
             )
-
-        self._check_memory(memory)
-        states, weights = self._apply_sublayers(
-            states, attend, attend_to_memory, training
-        )
-        return (states, weights) if return_attention_scores else states
-
-    def _apply_sublayers(self, states, attend, attend_to_memory, training=None):
-        """The new states, and what the attentions return beside their outputs."""
-        states, own = self._residual(states, self.self_norm, attend)
-        across = None
-        if self.cross_attention is not None:
-            states, across = self._residual(states, self.cross_norm, attend_to_memory)
-        return self._feed(states, training), (own, across)
+            attended = self.attention_dropout(attended, training=training)
+            states = self._after(self.cross_norm, attended, states)
+        states = self._feed(states, training)
+        return (states, (own, across)) if return_attention_scores else states
 
     def _check_memory(self, memory):
         if (memory is None) != (self.cross_attention is None):
@@ -167,31 +132,14 @@ class DecoderBlock(Block):
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.
 
-        Args:
-            states, value, padding_mask, training: as in the call.
-
         Returns:
             The states that the call returns, and what later tokens attend to: the
             `memory` of a `BlockCache`.
         """
-        self._check_memory(None)
-
-        def attend(x):
-            weighed = x if value is None else value
-            heads = self.self_attention.heads(x, weighed, padding_mask)
-            attended, _ = self._attend(
-                self.self_attention,
-                x,
-                x,
-                value,
-                False,
-                key_mask=padding_mask,
-                training=training,
-            )
-            return attended, heads
-
-        states, (heads, _) = self._apply_sublayers(states, attend, None, training)
-        return states, heads
+        x = self._before(self.self_norm, states)
+        heads = self.self_attention.heads(x, value, padding_mask)
+        options = {"padding_mask": padding_mask, "training": training}
+        return self(states, value=value, **options), heads
 
     def start(self, hypotheses, capacity, memory=None, memory_value=None):
         """Returns the `BlockCache` of hypotheses that have no token yet.
@@ -199,15 +147,13 @@ class DecoderBlock(Block):
         Args:
             hypotheses: how many there are, as many of each sentence.
             capacity: how many tokens there is room for.
-            memory: the encoder's output, tensor `(sentences, sources, width)`.
-            memory_value: as in the call.
+            memory, memory_value: as in the call.
         """
         self._check_memory(memory)
         cache = BlockCache.empty(self.self_attention, hypotheses, capacity)
         if memory is None:
             return cache
-        value = memory if memory_value is None else memory_value
-        return cache._replace(memory=self.cross_attention.heads(memory, value))
+        return cache._replace(memory=self.cross_attention.heads(memory, memory_value))
 
     def step(self, states, value, cache, position, memory_padding_mask=None, first=0):
         """Takes the block one target token further.
@@ -215,7 +161,7 @@ class DecoderBlock(Block):
         Args:
             states: tensor `(hypotheses, 1, width)`, those of the tokens at `position`;
                 the hypotheses of a sentence follow one another, as many of each.
-            value: tensor `(hypotheses, 1, value_width)`, or None, as in the call.
+            value: as in the call, of these tokens.
             cache: the `BlockCache` that `start` or the step before returned.
             position: scalar, counted from 0.
             memory_padding_mask: as in the call, or of the sequence's beginning.
@@ -225,44 +171,31 @@ class DecoderBlock(Block):
         Returns:
             The states that the call would return at this position, and the new cache.
         """
-
         memory = None
         if cache.memory:
             mask = memory_padding_mask
             memory = *cache.memory, None if mask is None else mask[:, None]
-        before = memory if self.cross_attention is None else None
-
-        def attend(x):
-            weighed = x if value is None else value
-            token = self.self_attention.token(x, weighed, first + position)
-            written = cache.written(*token, position)
-            return (
-                self.self_attention.attend_to(
-                    x, written.until(position), before, first, position
-                ),
-                written,
-            )
-
-        def attend_to_memory(x):
-            return self.cross_attention.attend_to(x, (), memory), None
-
-        states, (cache, _) = self._apply_sublayers(states, attend, attend_to_memory)
-        return states, cache
+        crossing = self.cross_attention is not None
+        x = self._before(self.self_norm, states)
+        token = self.self_attention.token(x, value, first + position)
+        cache = cache.written(*token, position)
+        attended = self.self_attention.attend_to(
+            x, cache.until(position), None if crossing else memory, first, position
+        )
+        states = self._after(self.self_norm, attended, states)
+        if crossing:
+            x = self._before(self.cross_norm, states)
+            attended = self.cross_attention.attend_to(x, (), memory)
+            states = self._after(self.cross_norm, attended, states)
+        return self._feed(states), cache
 
 
 @keras.saving.register_keras_serializable(package="reprt")
 class Decoder(BlockStack):
     """N decoder blocks, one after the other, all given the same memory and values.
 
-    Masking, call arguments and results are those of `DecoderBlock`, the pairs of
-    weights one after the other in a tuple. Without a value, each block's value is its
-    own input, as in the baseline.
-
-    Args:
-        num_blocks: number of blocks N.
-        final_norm: whether a LayerNormalization follows the last block, which ends
-            without one where norms stand before sublayers. Defaults to False.
-        position, **kwargs: as in `DecoderBlock`; all blocks share the position.
+    Arguments are those of `Encoder`; masking, call arguments and results are those of
+    `DecoderBlock`, the pairs of weights in a tuple.
 
     Example:
 
@@ -286,15 +219,6 @@ class Decoder(BlockStack):
         memory_value_shape=None,
     ):
         self._build(states_shape, memory_shape, value_shape, memory_value_shape)
-
-    def compute_output_shape(
-        self,
-        states_shape,
-        memory_shape=None,
-        value_shape=None,
-        memory_value_shape=None,
-    ):
-        return states_shape
 
     def call(
         self,
@@ -323,11 +247,7 @@ class Decoder(BlockStack):
         )
 
     def begin(self, states, value=None, padding_mask=None, training=None):
-        """Takes all blocks through the beginning of a sequence.
-
-        Returns:
-            For each block what `DecoderBlock.begin` returns beside the states.
-        """
+        """Returns of each block what `DecoderBlock.begin` does beside the states."""
         memories = []
         for block in self.blocks:
             states, memory = block.begin(states, value, padding_mask, training)

@@ -18,24 +18,19 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         tokens = token_norm(scale · X_e)
         states = dropout(positional(tokens))
 
-    and the tokens may have a dropout of their own.
-
     | | `token_norm` | `positional` | tokens | states |
     |---|---|---|---|---|
     | RePE | `TokenNorm()` | `ConcatPositional()` | m wide | 2m wide |
     | baseline | `None` | `AddPositional()` | m wide | m wide |
 
-    Several of these layers may share an embedding, a norm or a positional layer. They
-    share it again in a model that is loaded from a `.keras` file.
-
+    Several of these layers may share an embedding, a norm or a positional layer.
     The states enter the first block; the tokens are what RePE's attentions take as
     their value in every block. The scale is sqrt(m) in TensorFlow's tutorial, which
     the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
     it changes nothing but the weight of epsilon.
 
     Masking: positions count the ids that are not 0, so that padding may stand anywhere.
-    `statistics_mask` goes to the norm. No mask is attached to the results; make one by
-    `reprt.layers.padding_mask` and pass it to the next layers.
+    No mask is attached to the results; make one by `reprt.layers.padding_mask`.
 
     Args:
         vocab_size: number of ids, padding (0) included.
@@ -117,12 +112,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.token_dropout_layer = keras.layers.Dropout(
             token_dropout, dtype=self.dtype_policy, name="token_dropout"
         )
-        for layer in self._parts:
+        for layer in (self.embedding, positional, token_norm):
             held(layer)
-
-    @property
-    def _parts(self):
-        return self.embedding, self.positional, self.token_norm
 
     def build(self, ids_shape):
         tokens_shape = (*ids_shape, self.embedding_dim)
@@ -170,14 +161,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     def step(self, ids, position, state):
         """Embeds one further token of each sequence, if the norm is causal.
 
-        Args:
-            ids: integer tensor `(batch, 1)`, the tokens at `position`.
-            position: scalar or integers `(batch, 1)`, counted from 0.
-            state: what `start` or the step before returned.
-
-        Returns:
-            Tokens and states as the call would return them at this position, and the
-            new state.
+        It takes ids `(batch, 1)` at a position, a scalar or integers `(batch, 1)`, and
+        returns tokens and states as the call, and the new state.
         """
         tokens = self._scaled(ids)
         if self.token_norm is not None:

@@ -11,12 +11,7 @@ from reprt.settings import BlockSettings
 
 
 class SizedLayer(keras.layers.Layer):
-    """A layer that `BlockSettings` describe, given as keyword arguments.
-
-    Args:
-        position: a `Positional` that acts within the self-attention, or None.
-        **kwargs: the fields of `BlockSettings`, and what goes to `keras.layers.Layer`.
-    """
+    """A layer that `BlockSettings` describe, given as keyword arguments."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -42,6 +37,9 @@ class SizedLayer(keras.layers.Layer):
             epsilon=self.settings.layer_norm_epsilon, dtype=self.dtype_policy, name=name
         )
 
+    def compute_output_shape(self, states_shape, *others, **by_name):
+        return states_shape
+
     def compute_output_spec(self, *args, **kwargs):
         # By the call itself: with scores wanted there is more than one output.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
@@ -64,8 +62,6 @@ class Block(SizedLayer):
 
         x → LN(f(x) + x)   with the norm after the sublayer
         x → f(LN(x)) + x   with the norm before it
-
-    Arguments are those of `SizedLayer`.
     """
 
     def __init__(self, position=None, **kwargs):
@@ -99,34 +95,19 @@ class Block(SizedLayer):
             name="feed_forward",
         )
 
-    def _residual(self, states, norm, sublayer):
-        """Returns the new states, and what the sublayer returns beside its output."""
-        if self.settings.norm_place == "before":
-            output, beside = sublayer(norm(states))
-            return output + states, beside
-        output, beside = sublayer(states)
-        return norm(output + states), beside
+    def _before(self, norm, states):
+        """What a sublayer takes of the states."""
+        return norm(states) if self.settings.norm_place == "before" else states
 
-    def _attend(self, attention, query, key, value, wanted, **options):
-        """An attention's output after dropout, and its weights or None."""
-        attended = attention(
-            query,
-            key,
-            key if value is None else value,
-            return_attention_scores=wanted,
-            **options,
-        )
-        attended, weights = attended if wanted else (attended, None)
-        training = options["training"]
-        return self.attention_dropout(attended, training=training), weights
+    def _after(self, norm, output, states):
+        """The states that follow a sublayer, whose output joins those before it."""
+        states = output + states
+        return norm(states) if self.settings.norm_place == "after" else states
 
     def _feed(self, states, training=None):
-        states, _ = self._residual(
-            states,
-            self.feed_forward_norm,
-            lambda x: (self.feed_forward(x, training=training), None),
-        )
-        return states
+        x = self._before(self.feed_forward_norm, states)
+        output = self.feed_forward(x, training=training)
+        return self._after(self.feed_forward_norm, output, states)
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -145,8 +126,7 @@ class EncoderBlock(Block):
     Masking: by `padding_mask`, or by masks that Keras attached, as in `PMHA`.
 
     Args:
-        position: a `Positional` that acts within the self-attention, such as
-            `RotaryPositional`, or None.
+        position: a `Positional` that acts within the self-attention, or None.
         **kwargs: the fields of `BlockSettings`, and what goes to `keras.layers.Layer`.
 
     Call arguments:
@@ -161,9 +141,6 @@ class EncoderBlock(Block):
     Returns:
         Tensor `(batch, length, width)`, and with `return_attention_scores` the weights
         `(batch, heads, length, length)`.
-
-    Raises:
-        ValueError: as `PMHA`.
 
     Example:
 
@@ -181,15 +158,10 @@ class EncoderBlock(Block):
         self.feed_forward = self._feed_forward()
         self.attention_norm = self._layer_norm("attention_norm")
         self.feed_forward_norm = self._layer_norm("feed_forward_norm")
-        self.self_attention.build(
-            states_shape, states_shape, value_shape or states_shape
-        )
+        self.self_attention.build(states_shape, states_shape, value_shape)
         for layer in (self.feed_forward, self.attention_norm, self.feed_forward_norm):
             layer.build(states_shape)
         self.built = True
-
-    def compute_output_shape(self, states_shape, value_shape=None):
-        return states_shape
 
     def call(
         self,
@@ -200,41 +172,30 @@ class EncoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        def attend(x):
-            return self._attend(
-                self.self_attention,
-                x,
-                x,
-                value,
-                return_attention_scores,
-                key_mask=padding_mask,
-                query_packing=packing,
-                key_packing=packing,
-                training=training,
-            )
-
-        states, weights = self._residual(states, self.attention_norm, attend)
+        x = self._before(self.attention_norm, states)
+        attended, weights = self.self_attention(
+            x,
+            x,
+            value,
+            key_mask=padding_mask,
+            query_packing=packing,
+            key_packing=packing,
+            return_attention_scores=True,
+            training=training,
+        )
+        attended = self.attention_dropout(attended, training=training)
+        states = self._after(self.attention_norm, attended, states)
         states = self._feed(states, training)
         return (states, weights) if return_attention_scores else states
 
 
 class BlockStack(SizedLayer):
-    """N blocks of `block_class`, built on the same shapes.
-
-    Args:
-        num_blocks: number of blocks N.
-        final_norm: whether a LayerNormalization follows the last block.
-        position, **kwargs: as in `SizedLayer`.
-    """
+    """N blocks of `block_class`, built on the same shapes."""
 
     block_class: type[Block]
 
     def __init__(self, num_blocks, final_norm=False, position=None, **kwargs):
         super().__init__(position, **kwargs)
-        if num_blocks < 1:
-            raise ValueError(
-                f"Expected `num_blocks` to be at least 1. Received: {num_blocks}."
-            )
         self.num_blocks = num_blocks
         self.blocks = [
             self.block_class(
@@ -258,15 +219,10 @@ class BlockStack(SizedLayer):
         """The states after all blocks, and the weights of each in a tuple if wanted."""
         weights = []
         for block in self.blocks:
-            states = block(
-                states,
-                *others,
-                return_attention_scores=return_attention_scores,
-                **options,
+            states, of_block = block(
+                states, *others, return_attention_scores=True, **options
             )
-            if return_attention_scores:
-                states, of_block = states
-                weights.append(of_block)
+            weights.append(of_block)
         states = self._finish(states)
         return (states, tuple(weights)) if return_attention_scores else states
 
@@ -285,9 +241,8 @@ class BlockStack(SizedLayer):
 class Encoder(BlockStack):
     """N encoder blocks, one after the other, all given the same value.
 
-    Masking, call arguments and results are those of `EncoderBlock`, the weights one
-    after the other in a tuple. Without a value, each block's value is its own input,
-    as in the baseline.
+    Without a value, each block's value is its own input, as in the baseline. Masking,
+    call arguments and results are those of `EncoderBlock`, the weights in a tuple.
 
     Args:
         num_blocks: number of blocks N.
@@ -311,9 +266,6 @@ class Encoder(BlockStack):
 
     def build(self, states_shape, value_shape=None):
         self._build(states_shape, value_shape)
-
-    def compute_output_shape(self, states_shape, value_shape=None):
-        return states_shape
 
     def call(
         self,

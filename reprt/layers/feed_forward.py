@@ -7,9 +7,7 @@ import keras
 class FeedForward(keras.layers.Layer):
     """FFN(x) = dropout(f(x W_1 + b_1) W_2 + b_2), at every position alone.
 
-    f is max(0, ·) in the paper.
-
-    Masking: none is needed, since no position touches another.
+    f is max(0, ·) in the paper. No masking is needed: no position touches another.
 
     Args:
         hidden_dim: width s of the hidden layer. The output is as wide as the input.

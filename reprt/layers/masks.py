@@ -24,7 +24,7 @@ def check_ids(ids):
 
 
 def padding_mask(ids):
-    """Returns which tokens are real: `(batch, length)`, boolean.
+    """Returns which tokens are real.
 
     Args:
         ids: integer tensor `(batch, length)`, 0 for padding.
@@ -68,24 +68,33 @@ def causal_mask(length):
     return ops.greater_equal(position[:, None], position[None, :])[None]
 
 
+def check_mask(layer, name, mask, shape):
+    """Raises a `ValueError` unless a mask is boolean and has as many axes as it should.
+
+    The shape is in words, such as `"batch, tokens"`.
+    """
+    if mask is None:
+        return
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    if len(mask.shape) != len(shape.split()) or dtype != "bool":
+        raise ValueError(
+            f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
+            f"broadcasts to ({shape}), True on what counts, such as "
+            "reprt.layers.padding_mask(ids); one that all sentences share needs a "
+            f"first axis, mask[None]. Received: shape={tuple(mask.shape)}, "
+            f"dtype={dtype}."
+        )
+
+
 def attached_mask(x):
     """Returns the mask that a layer with `call(x, mask=None)` attaches to its output.
 
-    One that Keras attached stays attached. One given as an argument is used, and not
-    attached: a caller who passes masks by hand expects none there.
-
-    Args:
-        x: the layer's input.
+    One that Keras attached to `x` stays attached; one given as an argument is not.
     """
     return getattr(x, "_keras_mask", None)
 
 
 def for_softmax(scores, mask):
-    """Returns scores in float32 at least; they weigh 0 where a mask is False.
-
-    Args:
-        scores: tensor of any dtype.
-        mask: boolean tensor that broadcasts with it, True to attend; or None.
-    """
+    """Returns scores in float32 at least; they weigh 0 where a mask is False."""
     scores = widened(scores)
     return scores if mask is None else ops.where(mask, scores, FORBIDDEN)

@@ -73,25 +73,22 @@ class Sides(NamedTuple):
     """Which packed tokens are of the source, where both sides are one sequence.
 
     Attributes:
-        source: integers, the places of the sources' tokens among the packed ones, and
-            -1 in places that are filled up.
-        target: those of the targets' tokens, alike.
+        source, target: integers, the places of each side's tokens among the packed
+            ones, and -1 in places that are filled up.
     """
 
     source: Any
     target: Any
 
     def split(self, x):
-        """From `(1, packed, …)` of both sides to the pair of each side's.
+        """From `(1, packed, …)` of both sides to the pair; zeros where filled up."""
 
-        Places that are filled up get zeros.
-        """
-        return tuple(self._taken(x, places) for places in self)
+        def taken(places):
+            filled = ops.reshape(places >= 0, (-1, *(1 for _ in x.shape[2:])))
+            rows = ops.take(x[0], ops.maximum(places, 0), axis=0)
+            return ops.expand_dims(ops.where(filled, rows, 0), 0)
 
-    def _taken(self, x, places):
-        filled = ops.reshape(places >= 0, (-1, *(1 for _ in x.shape[2:])))
-        taken = ops.take(x[0], ops.maximum(places, 0), axis=0)
-        return ops.expand_dims(ops.where(filled, taken, 0), 0)
+        return taken(self.source), taken(self.target)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,10 +121,9 @@ class PackedHeads:
     # which takes several times as long.
 
     def split(self, x):
-        """From `(1, packed, heads, width)` to groups.
+        """From `(1, packed, heads, width)` to `(sentences, heads, length, width)`.
 
-        A group is `(sentences, heads, length, width)`. Its slots of padding hold some
-        token or other, which must not be attended to.
+        Slots of padding hold some token or other, which must not be attended to.
         """
         heads, width = x.shape[2:]
 
@@ -140,10 +136,7 @@ class PackedHeads:
         return split(ops.reshape(x, (-1, width)))
 
     def join(self, groups):
-        """From groups to `(1, packed, heads, width)`: the inverse of `split`.
-
-        What stands in slots of padding is left behind.
-        """
+        """From groups to `(1, packed, heads, width)`: the inverse of `split`."""
         heads, width = groups[0].shape[1], groups[0].shape[3]
 
         @ops.custom_gradient

@@ -9,8 +9,5 @@ def widened(x):
 
     Half precision has too few digits for sums over many numbers, and too small a range
     for squares.
-
-    Args:
-        x: tensor of any floating dtype.
     """
     return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))

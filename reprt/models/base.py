@@ -11,6 +11,7 @@ from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, token_weights
 from reprt.metrics import TokenAccuracy
+from reprt.settings import Settings
 
 
 class TranslationModel(keras.Model, abc.ABC):
@@ -32,17 +33,35 @@ class TranslationModel(keras.Model, abc.ABC):
     | cost | `multiply_adds` |
     | run folders | `config`, `count_params()`, `looks_ahead` |
 
-    A subclass has the settings' class as its third argument, keeps the arguments under
-    their names and registers itself with Keras, package `"reprt"`.
+    A subclass names the settings' class in `config_class` and registers itself with
+    Keras, package `"reprt"`.
 
-    Masking: ids 0 are padding, wherever they stand: `keras.utils.pad_sequences` puts
-    them on the left. A model makes its masks from the ids itself.
+    Masking: ids 0 are padding, wherever they stand. A model makes its masks from the
+    ids itself; logits on real tokens do not depend on padding.
+
+    Packing: with what `reprt.data.pack` adds to the inputs, work on single tokens skips
+    padding. The logits are then packed, as the labels that it returns.
 
     Args:
         source_vocab_size: number of source ids, padding (0) included.
         target_vocab_size: number of target ids, padding (0) included.
         config: the settings, an instance of the family's class or its fields.
         **kwargs: passed to `keras.Model`.
+
+    Call arguments:
+        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
+            and `(batch, targets)`; if the model has a `packed_layout`, also the four
+            that `reprt.data.pack` makes of it.
+        training: whether dropout is active.
+
+    Returns:
+        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
+        target_vocab_size)`.
+
+    Raises:
+        ValueError: for inputs that are neither; ids that are not integers of rank 2 or,
+            in eager execution, outside the vocabulary; a shared embedding of
+            vocabularies of different sizes.
 
     Example:
 
@@ -54,7 +73,11 @@ class TranslationModel(keras.Model, abc.ABC):
     (False, 'sides', 2048)
     """
 
+    config_class: type[Settings]
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
+        if not isinstance(config, self.config_class):
+            config = self.config_class.read(config, "the model's config")
         shared = getattr(config, "shared_embedding", False)
         if shared and source_vocab_size != target_vocab_size:
             raise ValueError(
@@ -68,12 +91,7 @@ class TranslationModel(keras.Model, abc.ABC):
         self.config = config
 
     def quantize(self, mode=None, config=None, **kwargs):
-        """Refuses: logits, and attention of packed tokens, take the weights themselves.
-
-        Raises:
-            ValueError: always. `reprt export --to ctranslate2 --quantization int8`
-                quantises the models that CTranslate2 knows.
-        """
+        """Refuses: logits and packed attention take the weights themselves."""
         raise ValueError(
             f"Expected {self.name!r} to keep its weights as floating-point numbers. "
             f"Received: quantize({mode!r}). For int8 take `reprt export --to "
@@ -81,11 +99,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def fit(self, *args, class_weight=None, **kwargs):
-        """Trains, as Keras does.
-
-        Raises:
-            ValueError: for a `class_weight`; words have sample weights.
-        """
+        """Trains, as Keras does; but words have sample weights, no `class_weight`."""
         _check_class_weight(class_weight)
         return super().fit(*args, **kwargs)
 
@@ -97,25 +111,8 @@ class TranslationModel(keras.Model, abc.ABC):
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Writes the call for programs without this package, as Keras does.
 
-        Without an `input_signature` it takes the pair of `source_ids` and `target_ids`,
-        int32 of any batch and lengths. The model need not have been called.
-
-        Args:
-            filepath: the folder or file to write.
-            *args: those of `keras.Model.export`.
-            input_signature: as there.
-            **kwargs: as there, such as `format`.
-
-        Example:
-
-        >>> import tempfile, keras, reprt
-        >>> model = reprt.models.build("repe", 30, 20)
-        >>> folder = tempfile.mkdtemp()
-        >>> model.export(folder, verbose=False)
-        >>> again = keras.layers.TFSMLayer(folder, call_endpoint="serve")
-        >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])
-        >>> tuple(again((source, target)).shape)
-        (1, 2, 20)
+        Arguments are those of `keras.Model.export`. Without an `input_signature` it
+        takes the pair of `source_ids` and `target_ids`, int32 of any batch and lengths.
         """
         if not self.built:
             self.build()
@@ -162,10 +159,7 @@ class TranslationModel(keras.Model, abc.ABC):
         """Returns what the logits are made of, given the right target.
 
         Args:
-            inputs: the pair `(source_ids, target_ids)`, integers `(batch, sources)`
-                and `(batch, targets)`; if the model has a `packed_layout`, also the
-                four that `reprt.data.pack` makes of it.
-            training: whether dropout is active.
+            inputs, training: as in the call.
 
         Returns:
             Tensor `(batch, targets, width)`; packed, `(1, packed, width)`.
@@ -177,14 +171,8 @@ class TranslationModel(keras.Model, abc.ABC):
         A model has them if its settings have `scores_source`: it scores each token of
         the source given those before it, by the logits of the state before.
 
-        Args:
-            inputs, training: as in `states`.
-
         Returns:
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
-
-        Raises:
-            ValueError: if it scores the target alone.
         """
         raise ValueError(
             f"Expected a model that scores its source. {self.name!r}, a "
@@ -194,11 +182,6 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def source_labels(self, inputs):
         """Returns the token that follows each token of the source.
-
-        A model has them if its settings have `scores_source`.
-
-        Args:
-            inputs: as in `states`.
 
         Returns:
             Integers `(batch, sources)`, or packed as the source's states are; 0 behind
@@ -214,16 +197,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
         Returns:
             The pair of `(width, target_vocab_size)` and `(target_vocab_size,)`, in the
-            dtype that the model computes in; None instead of a bias that it does not
-            have.
+            dtype that the model computes in; None for a bias that it does not have.
         """
 
     def logits(self, states):
-        """Returns the scores of the next token, `(..., target_vocab_size)`.
-
-        Args:
-            states: tensor `(..., width)`.
-        """
+        """Returns the scores of the next token, `(..., target_vocab_size)`."""
         kernel, bias = self.projection()
         scores = ops.matmul(states, kernel)
         return scores if bias is None else scores + bias
@@ -283,8 +261,8 @@ class TranslationModel(keras.Model, abc.ABC):
     def make_train_function(self, force=False):
         """Prepares `fit`; Keras calls it.
 
-        Weights and the optimizer's variables are made first. Otherwise the first step
-        makes them, and TensorFlow then traces the whole step twice.
+        Weights and the optimizer's variables are made first, since TensorFlow traces a
+        step that makes them twice.
         """
         if not self.built:
             self.build()
@@ -294,14 +272,11 @@ class TranslationModel(keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def encode(self, source_ids, *, training=None):
-        """Reads the source, once for all steps of a search.
+        """Returns what `start` takes of a source, read once for all steps of a search.
 
         Args:
             source_ids: integer tensor `(sentences, sources)`, 0 for padding.
             training: whether dropout is active.
-
-        Returns:
-            What `start` takes, of tensors and tuples of them.
         """
 
     @abc.abstractmethod
@@ -339,32 +314,21 @@ class TranslationModel(keras.Model, abc.ABC):
 
         A product of `(a, b)` and `(b, c)` counts a·b·c. Attention counts every query
         times every key, also where a mask hides the key. The output layer counts for
-        target tokens alone. Biases, norms, activations and look-ups do not count.
+        target tokens only. Biases, norms, activations and look-ups do not count.
 
         Args:
-            sources: how many source tokens a pair has, a number or an array `(pairs,)`
-                of numbers; padding is left out. Integers take 64 bits.
-            targets: how many target inputs it has, alike.
-
-        Returns:
-            The multiply-adds of each pair, of the shape of the arguments.
+            sources, targets: how many tokens each side of a pair has without padding,
+                numbers or arrays `(pairs,)` of numbers. Integers take 64 bits.
         """
 
     def attention_weights(self, source_ids, target_ids):
         """Returns what every head attends to, without dropout.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
 
         Returns:
             A dictionary of some of the kinds `"encoder"` and `"decoder"`
             (self-attention), `"cross"` and `"sequence"` (attention within source and
             target as one sequence): tensors `(blocks, batch, heads, queries, keys)`,
             whose rows sum to 1.
-
-        Raises:
-            ValueError: if the family has no such weights.
         """
         raise ValueError(
             f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
@@ -372,14 +336,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def encoder_decoder(self):
-        """Returns the parts of a Transformer that other engines know.
-
-        Returns:
-            An `EncoderDecoder` of `reprt.models`.
-
-        Raises:
-            ValueError: if it is another model, naming what differs.
-        """
+        """Returns the `EncoderDecoder` that other engines know."""
         raise ValueError(
             "Expected an encoder-decoder Transformer as other engines know it. "
             f"Received {self.name!r}, a {type(self).__name__}."

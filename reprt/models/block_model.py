@@ -1,9 +1,11 @@
 """What the models made of Transformer blocks share."""
 
+from reprt.constants import IN_ATTENTION
 from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
 from reprt.models.base import TranslationModel
+from reprt.settings import BlockSettings
 
 
 class BlockModel(TranslationModel):
@@ -35,12 +37,12 @@ class BlockModel(TranslationModel):
 
     def _stack(self, kind, embedding, final_norm):
         """The blocks that follow an embedding."""
-        config, position = self.config, embedding.positional
+        config = self.config
         return kind(
             config.num_blocks,
             final_norm,
-            position if position.in_attention else None,
-            **dict(config.of_blocks),
+            embedding.positional if config.position in IN_ATTENTION else None,
+            **{name: getattr(config, name) for name in BlockSettings.model_fields},
             dtype=self.dtype_policy,
             name=kind.__name__.lower(),
         )

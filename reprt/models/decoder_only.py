@@ -32,39 +32,16 @@ class DecoderOnly(BlockModel):
 
     One table E embeds both sides and makes the logits. Where positions beside the
     tokens make states wider, a matrix takes them to the table's width first. Attention
-    is causal from the first source token on. So every token is scored given those
-    before it, also the tokens of the source (`both_states`). The target's first token
-    tells the model that the target begins: give the two sides different first tokens,
-    such as tags of their languages.
+    is causal from the first source token on, so that the source is scored as well
+    (`both_states`). The target's first token tells the model that the target begins:
+    give the two sides different first tokens, such as tags of their languages.
 
-    Masking: padding masks are made here from the ids. Padding is masked, and takes up
-    no position: those of the target go on from the source's last real
-    token (`target_positions="continue"`) or begin at 0 (`"restart"`). Logits on real
-    tokens do not depend on padding, wherever it stands.
+    Masking: padding takes up no position: those of the target go on from the source's
+    last real token (`target_positions="continue"`) or begin at 0 (`"restart"`).
 
-    Packing: with what `reprt.data.pack(…, layout="sequence")` adds to the inputs, work
-    on single tokens skips padding. The logits and the labels that it returns are
-    then packed too.
-
-    Args:
-        source_vocab_size: number of ids, padding (0) included.
-        target_vocab_size: the same number, since there is one vocabulary.
-        config: a `DecoderOnlyConfig`, or its fields as a dictionary.
-        **kwargs: passed to `keras.Model`.
-
-    Call arguments:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
-        training: whether dropout is active.
-
-    Returns:
-        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-        target_vocab_size)`.
-
-    Raises:
-        ValueError: for vocabularies of different sizes, inputs that are no pair, ids
-            that are not integers of rank 2, more than `max_length` of them on a side
-            or, in eager execution, ids outside the vocabulary.
+    Arguments, results and errors are those of every `TranslationModel`, with the
+    settings of a `DecoderOnlyConfig`; there is one vocabulary, and a side has at most
+    `max_length` tokens.
 
     Example:
 
@@ -78,10 +55,11 @@ class DecoderOnly(BlockModel):
     Reference: Wang et al. 2021, "Language models are good translators".
     """
 
+    config_class = DecoderOnlyConfig
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        if not isinstance(config, DecoderOnlyConfig):
-            config = DecoderOnlyConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        config = self.config
         self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
         self.decoder = self._stack(
             Decoder, self.embedding, config.norm_place == "before"
@@ -134,8 +112,9 @@ class DecoderOnly(BlockModel):
         source_ids, target_ids, *packed = self._parts(inputs)
         if packed:
             packing, sides = packed
-            return sides.split(self._decoded(source_ids, target_ids, packing, training))
-        states = self._decoded(source_ids, target_ids, training=training)
+            states, _ = self._decoded(source_ids, target_ids, packing, training)
+            return sides.split(states)
+        states, _ = self._decoded(source_ids, target_ids, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
 
@@ -149,14 +128,7 @@ class DecoderOnly(BlockModel):
         return sides.split(packing.pack(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
-        tokens, states, mask = self._embedded(source_ids, target_ids)
-        _, pairs = self.decoder(
-            states,
-            value=self._value(tokens),
-            padding_mask=mask,
-            return_attention_scores=True,
-            training=False,
-        )
+        _, pairs = self._decoded(source_ids, target_ids)
         return {"sequence": ops.stack([own for own, _ in pairs])}
 
     @property
@@ -195,7 +167,7 @@ class DecoderOnly(BlockModel):
         if self._recomputes:
             prefixes = prefixes.written(ids, position)
             (source_ids,) = prefixes.memory
-            states = self._decoded(source_ids, prefixes.ids)
+            states, _ = self._decoded(source_ids, prefixes.ids)
             here = ops.shape(source_ids)[1] + position
             return self.logits(ops.take(states, here, axis=1)), prefixes
         read = prefixes.embedding
@@ -215,26 +187,32 @@ class DecoderOnly(BlockModel):
         return self.logits(states), prefixes._replace(blocks=blocks)
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
-        """States of both sides, one after the other, ready for the logits."""
+        """States of both sides, ready for the logits, and the attention's weights."""
         tokens, states, mask = self._embedded(source_ids, target_ids, packing, training)
         if packing is not None:
             mask, packing = None, packing.heads(self.config.num_heads)
-        states = self.decoder(
+        states, weights = self.decoder(
             states,
             value=self._value(tokens),
             padding_mask=mask,
             packing=packing,
+            return_attention_scores=True,
             training=training,
         )
-        return self._projected(states)
+        return self._projected(states), weights
 
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
         """Tokens, states and mask of the source, and of the target if it is given."""
         ids, start = source_ids, 0
-        self._check_length(source_ids)
+        for side in (source_ids, target_ids):
+            length = None if side is None else side.shape[1]
+            if isinstance(length, int) and length > self.config.max_length:
+                raise ValueError(
+                    f"Expected at most {self.config.max_length} tokens a side, the "
+                    f"model's max_length. Received: {length}."
+                )
         mask = padding_mask(source_ids)
         if target_ids is not None:
-            self._check_length(target_ids)
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
                 read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
@@ -247,11 +225,3 @@ class DecoderOnly(BlockModel):
             ids, statistics_mask=mask, packing=packing, start=start, training=training
         )
         return tokens, states, mask
-
-    def _check_length(self, ids):
-        length, most = ids.shape[1], self.config.max_length
-        if isinstance(length, int) and length > most:
-            raise ValueError(
-                f"Expected at most {most} tokens a side, the model's max_length. "
-                f"Received: {length}."
-            )

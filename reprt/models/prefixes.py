@@ -24,14 +24,14 @@ class CachedPrefixes(NamedTuple):
     memory_mask: Any
 
     def of_hypotheses(self, chosen):
-        """Returns these hypotheses alone, of the same sentences."""
+        """Returns these hypotheses only, of the same sentences."""
         return self._replace(
             blocks=tuple(block.of_hypotheses(chosen) for block in self.blocks),
             embedding=self._embedding(chosen),
         )
 
     def of_sentences(self, sentences, hypotheses):
-        """Returns these sentences alone, and their hypotheses."""
+        """Returns these sentences only, and their hypotheses."""
         return CachedPrefixes(
             tuple(block.of_sentences(sentences, hypotheses) for block in self.blocks),
             self._embedding(hypotheses),
@@ -70,15 +70,12 @@ class RecomputedPrefixes(NamedTuple):
         return self._replace(ids=ops.where(here, ids[:, None], self.ids))
 
     def of_hypotheses(self, chosen):
-        """Returns these hypotheses alone, of the same sentences."""
         # A sentence's hypotheses have the same memory.
         return self._replace(ids=ops.take(self.ids, chosen, axis=0))
 
     def of_sentences(self, sentences, hypotheses):
-        """Returns these sentences alone, and their hypotheses."""
         memory = tuple(ops.take(each, hypotheses, axis=0) for each in self.memory)
         return RecomputedPrefixes(ops.take(self.ids, hypotheses, axis=0), memory)
 
     def extended(self, tokens):
-        """Returns the same with room for more tokens."""
         return self._replace(ids=ops.pad(self.ids, ((0, 0), (0, tokens))))

@@ -48,11 +48,9 @@ class RecurrentPrefixes(NamedTuple):
     memory: RecurrentMemory
 
     def of_hypotheses(self, chosen):
-        """Returns these hypotheses alone, of the same sentences."""
         return self._replace(states=ops.take(self.states, chosen, axis=0))
 
     def of_sentences(self, sentences, hypotheses):
-        """Returns these sentences alone, and their hypotheses."""
         memory = (ops.take(each, sentences, axis=0) for each in self.memory)
         return self.of_hypotheses(hypotheses)._replace(memory=RecurrentMemory(*memory))
 
@@ -77,44 +75,20 @@ class Recurrent(TranslationModel):
     Layers stand on one another: the second one's input is the first one's output.
     Attention is that of Luong et al.: it comes after the recurrence, in the last
     layer's state, and o_t does not enter the next step (no input feeding). So the
-    recurrence over a whole target is computed first, and the attention of all its
-    positions at once, in products of matrices. Bahdanau et al. put attention before the
-    recurrence, where each position waits for the attention of the one before. The
-    additive score needs `batch · targets · sources · n` numbers of memory at once, and
-    fewer by far on packed sentences.
+    attention of all positions is computed at once, in products of matrices. Bahdanau et
+    al. put attention before the recurrence, where each position waits for the one
+    before. The additive score needs `batch · targets · sources · n` numbers of memory
+    at once, and fewer by far on packed sentences.
 
     The GRU is Keras', with a bias of its own within the reset gate (`reset_after`).
 
-    Dropout acts between the layers of both stacks: on the embeddings, on what one
-    recurrent layer gives the next, and on o_t.
+    Dropout acts on the embeddings, on what one layer gives the next, and on o_t.
 
-    Masking: masks are made here from the ids. No attention goes to padding, and states
-    stay as they are on it. Logits on real tokens do not depend on padding, wherever it
-    stands, or on later target tokens.
+    Masking: no attention goes to padding, and states stay as they are on it.
 
-    Packing: with the packings that `reprt.data.pack` adds to the inputs, everything but
-    the recurrences skips padding. The logits and the labels that it returns are
-    then packed too.
-
-    Args:
-        source_vocab_size: number of source ids, padding (0) included.
-        target_vocab_size: number of target ids, padding (0) included.
-        config: a `RecurrentConfig`, or its fields as a dictionary.
-        **kwargs: passed to `keras.Model`.
-
-    Call arguments:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
-        training: whether dropout is active.
-
-    Returns:
-        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-        target_vocab_size)`.
-
-    Raises:
-        ValueError: for inputs that are neither; ids that are not integers of rank
-            2 or, in eager execution, outside the vocabulary; a shared embedding of
-            vocabularies of different sizes.
+    Arguments, results and errors are those of every `TranslationModel`, with the
+    settings of a `RecurrentConfig`. On packed inputs everything but the recurrences
+    skips padding.
 
     Example:
 
@@ -128,13 +102,13 @@ class Recurrent(TranslationModel):
     additive score; Luong et al. 2015 (arXiv 1508.04025), section 3, for the rest.
     """
 
+    config_class = RecurrentConfig
     query_dense: Any
     score_dense: Any
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        if not isinstance(config, RecurrentConfig):
-            config = RecurrentConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        config = self.config
         self.source_embedding = self._embedding("source", source_vocab_size)
         self.target_embedding = self._embedding("target", target_vocab_size)
         numbers = range(1, config.num_layers + 1)
@@ -163,8 +137,7 @@ class Recurrent(TranslationModel):
             self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
 
     def _embedding(self, side, vocab_size):
-        config, policy = self.config, {"dtype": self.dtype_policy}
-        table = None
+        config, table = self.config, None
         if side == "target" and config.shared_embedding:
             table = self.source_embedding.embedding
         return TokenAndPositionEmbedding(
@@ -173,8 +146,8 @@ class Recurrent(TranslationModel):
             positional=None,  # a recurrence knows the order by itself
             scale="none",
             embedding=table,
+            dtype=self.dtype_policy,
             name=f"{side}_embedding",
-            **policy,
         )
 
     def _gru(self, name):

@@ -16,22 +16,7 @@ FAMILIES: dict[type, type[TranslationModel]] = {
 
 
 def make(settings, source_vocab_size, target_vocab_size, **kwargs) -> TranslationModel:
-    """Returns the model that settings describe, with its weights made.
-
-    Args:
-        settings: an instance of a family's class of settings.
-        source_vocab_size: number of source ids, padding (0) included.
-        target_vocab_size: number of target ids, padding (0) included.
-        **kwargs: passed to `keras.Model`: its name, its dtype.
-
-    Raises:
-        ValueError: for settings of no family.
-    """
-    if type(settings) not in FAMILIES:
-        known = ", ".join(each.__name__ for each in FAMILIES)
-        raise ValueError(
-            f"Expected settings of one of the classes {known}. Received: {settings!r}."
-        )
+    """Returns the model that settings describe, with its weights made."""
     family = FAMILIES[type(settings)]
     model = family(source_vocab_size, target_vocab_size, settings, **kwargs)
     model.build()
@@ -48,13 +33,6 @@ def build(name, source_vocab_size, target_vocab_size, **overrides) -> Translatio
         target_vocab_size: number of target ids, padding (0) included.
         **overrides: fields of the model's settings, such as those of
             `TransformerConfig`, that differ from the named model's.
-
-    Returns:
-        A `TranslationModel`, called on `(source_ids, target_ids)`.
-
-    Raises:
-        ValueError: for an unknown name or override, or settings that contradict one
-            another.
 
     Example: RePE whose decoder cannot see ahead.
 

@@ -7,15 +7,7 @@ import keras
 
 
 def load_model(path: Path):
-    """Returns the model in a `.keras` file.
-
-    Args:
-        path: the file.
-
-    Raises:
-        ValueError: if it is not there, is damaged, or needs classes that are not
-            registered with Keras.
-    """
+    """Returns the model in a `.keras` file, or says what is wrong with the file."""
     if not path.is_file():
         raise ValueError(
             f"Expected a .keras file. There is none at {path}. A run has its "

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers import Decoder, Encoder, TokenAndPositionEmbedding, padding_mask
-from reprt.layers.packing import PackedHeads, Packing
+from reprt.layers.packing import PackedHeads
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
 from reprt.settings import TransformerConfig
@@ -31,17 +31,9 @@ class Memory(NamedTuple):
 class EncoderDecoder(NamedTuple):
     """The parts of a Transformer that other engines know, for export.
 
-    Attention weighs states, and positions are such as other engines know. At most one
-    of the last two parts is not None. Without `output_dense` the target's embeddings
-    multiply the states; `output_projection` comes before that.
-
-    Attributes:
-        source_embedding: the source's `TokenAndPositionEmbedding`.
-        target_embedding: the target's.
-        encoder: the `Encoder`.
-        decoder: the `Decoder`.
-        output_dense: the output layer, a `keras.layers.Dense`, or None.
-        output_projection: a `keras.layers.Dense` without a bias, or None.
+    At most one of the last two, each a `keras.layers.Dense`, is not None. Without
+    `output_dense` the target's embeddings multiply the states; `output_projection`,
+    which has no bias, comes before that.
     """
 
     source_embedding: TokenAndPositionEmbedding
@@ -65,39 +57,16 @@ KNOWN: dict[str, tuple] = {
 class Transformer(BlockModel):
     """Encoder and decoder with teacher forcing: ids of both sides to logits.
 
-        logits = decode(target_ids, encode(source_ids))
+        logits = decoder(target, encoder(source)) W + b
 
     The logits at position t score the token after target token t (section 2.5, eq. 24
     before its softmax). `reprt.models.build` makes one from the names of the paper's
     models.
 
-    Masking: padding masks are made here from the ids, once, and passed down as
-    arguments. Logits on real tokens do not depend on padding, wherever it stands,
-    except with `padding_in_statistics=True`.
+    Masking: padding changes logits with `padding_in_statistics=True` only.
 
-    Packing: with the packings that `reprt.data.pack` adds to the inputs, work on single
-    tokens skips padding. The logits and the labels that `reprt.data.pack`
-    returns are then packed too.
-
-    Args:
-        source_vocab_size: number of source ids, padding (0) included.
-        target_vocab_size: number of target ids, padding (0) included.
-        config: a `TransformerConfig`, or its fields as a dictionary.
-        **kwargs: passed to `keras.Model`.
-
-    Call arguments:
-        inputs: the pair `(source_ids, target_ids)`, integer tensors `(batch, sources)`
-            and `(batch, targets)`, or the four that `reprt.data.pack` makes of it.
-        training: whether dropout is active.
-
-    Returns:
-        Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-        target_vocab_size)`.
-
-    Raises:
-        ValueError: for inputs that are neither, ids that are not integers of rank 2
-            or, in eager execution, ids outside the vocabulary; for a shared embedding
-            of vocabularies of different sizes.
+    Arguments, results and errors are those of every `TranslationModel`, with the
+    settings of a `TransformerConfig`.
 
     Example:
 
@@ -110,10 +79,11 @@ class Transformer(BlockModel):
     Reference: section 2 (RePE) and appendix A (baseline) of the paper.
     """
 
+    config_class = TransformerConfig
+
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
-        if not isinstance(config, TransformerConfig):
-            config = TransformerConfig.read(config, "the model's config")
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
+        config = self.config
         policy = {"dtype": self.dtype_policy}
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
@@ -157,30 +127,12 @@ class Transformer(BlockModel):
     def states(self, inputs, training=None):
         source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
-        memory = self.encode(source_ids, source_packing, training)
-        return self._decoded(target_ids, memory, target_packing, training)
+        memory, _ = self._encoded(source_ids, source_packing, training)
+        return self._decoded(target_ids, memory, target_packing, training)[0]
 
     def attention_weights(self, source_ids, target_ids):
-        tokens, states, mask, _ = self._embedded(self.source_embedding, source_ids)
-        states, encoder = self.encoder(
-            states,
-            self._value(tokens),
-            padding_mask=mask,
-            return_attention_scores=True,
-            training=False,
-        )
-        memory = Memory(states, tokens, mask)
-        tokens, states, mask, _ = self._embedded(self.target_embedding, target_ids)
-        _, pairs = self.decoder(
-            states,
-            memory.states,
-            self._value(tokens),
-            self._value(memory.tokens),
-            padding_mask=mask,
-            memory_padding_mask=memory.mask,
-            return_attention_scores=True,
-            training=False,
-        )
+        memory, encoder = self._encoded(source_ids, training=False)
+        _, pairs = self._decoded(target_ids, memory)
         decoder, cross = zip(*pairs, strict=True)
         return {
             "encoder": ops.stack(encoder),
@@ -205,45 +157,8 @@ class Transformer(BlockModel):
             self.output_projection,
         )
 
-    def encode(self, source_ids, packing: Packing | None = None, training=None):
-        """Encodes the source once, for any number of decodings.
-
-        Args:
-            source_ids: integer tensor `(batch, sources)`, 0 for padding.
-            packing: the source's packing, for a packed memory.
-            training: whether dropout is active.
-
-        Returns:
-            The `Memory` that `decode` takes.
-        """
-        tokens, states, mask, heads = self._embedded(
-            self.source_embedding, source_ids, packing, training
-        )
-        states = self.encoder(
-            states,
-            self._value(tokens),
-            padding_mask=mask,
-            packing=heads,
-            training=training,
-        )
-        return Memory(states, tokens, mask, heads)
-
-    def decode(
-        self, target_ids, memory: Memory, packing: Packing | None = None, training=None
-    ):
-        """Scores the token after each target token, given the source.
-
-        Args:
-            target_ids: integer tensor `(batch, targets)`, 0 for padding.
-            memory: what `encode` returned.
-            packing: the target's packing, if the memory is packed.
-            training: whether dropout is active.
-
-        Returns:
-            Logits `(batch, targets, target_vocab_size)`, or `(1, packed,
-            target_vocab_size)`.
-        """
-        return self.logits(self._decoded(target_ids, memory, packing, training))
+    def encode(self, source_ids, *, training=None):
+        return self._encoded(source_ids, training=training)[0]
 
     @property
     def looks_ahead(self) -> bool:
@@ -274,7 +189,7 @@ class Transformer(BlockModel):
     def step(self, ids, position, prefixes):
         if self.looks_ahead:
             prefixes = prefixes.written(ids, position)
-            states = self._decoded(
+            states, _ = self._decoded(
                 prefixes.ids, Memory(*prefixes.memory), count_padding=False
             )
             states = ops.take(states, position, axis=1)
@@ -296,8 +211,6 @@ class Transformer(BlockModel):
         of width v, attention of a queries to b keys takes
 
             p (a (w r + q w) + b (w r + v q) + a b (r + q))
-
-        Arguments and result are those of every `TranslationModel`.
 
         Example:
 
@@ -327,13 +240,29 @@ class Transformer(BlockModel):
             return blocks + targets * c.embedding_dim * (width + output)
         return blocks + targets * width * output
 
+    def _encoded(self, source_ids, packing=None, training=None):
+        """The `Memory` of the source, and the attention's weights."""
+        tokens, states, mask, heads = self._embedded(
+            self.source_embedding, source_ids, packing, training
+        )
+        states, weights = self.encoder(
+            states,
+            self._value(tokens),
+            padding_mask=mask,
+            packing=heads,
+            return_attention_scores=True,
+            training=training,
+        )
+        return Memory(states, tokens, mask, heads), weights
+
     def _decoded(
         self, target_ids, memory, packing=None, training=False, count_padding=None
     ):
+        """The target's states, ready for the logits, and the attentions' weights."""
         tokens, states, mask, heads = self._embedded(
             self.target_embedding, target_ids, packing, training, count_padding
         )
-        states = self.decoder(
+        states, weights = self.decoder(
             states,
             memory.states,
             self._value(tokens),
@@ -342,9 +271,10 @@ class Transformer(BlockModel):
             memory_padding_mask=memory.mask,
             packing=heads,
             memory_packing=memory.packing,
+            return_attention_scores=True,
             training=training,
         )
-        return self._projected(states)
+        return self._projected(states), weights
 
     def _embedded(
         self, embedding, ids, packing=None, training=False, count_padding=None

@@ -83,15 +83,6 @@ def test_outputs_and_scores_are_those_of_keras(case, dropout, training):
     np.testing.assert_allclose(found[1], scores, atol=1e-6)
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
-@pytest.mark.parametrize("case", ["padding", "causal, padding"])
-def test_mixed_precision_is_as_near_to_keras_as_it_can_tell(case, policy):
-    for one, other in zip(*both(case, True, {}, dtype=policy), strict=True):
-        assert one.dtype == other.dtype
-        one, other = (np.asarray(array, dtype="float32") for array in (one, other))
-        np.testing.assert_allclose(one, other, atol=1e-2)
-
-
 @pytest.mark.parametrize("kind", [PMHA, PMMHA])
 def test_masks_that_keras_attached_are_heeded_and_handed_on_as_by_keras(kind):
     ids = np.array([[1, 2, 3, 0], [3, 3, 1, 1], [1, 0, 0, 0]])
@@ -128,19 +119,3 @@ def test_functional_models_have_scores_as_well(make, inputs):
     keras.tree.assert_same_structure(found, expected)
     for symbol, tensor in zip(*map(keras.tree.flatten, (found, expected))):
         assert symbol.shape == tensor.shape and symbol.dtype == tensor.dtype
-
-
-@pytest.mark.parametrize("shape", [tuple, list])
-def test_shapes_are_told_in_advance(shape):
-    ours, theirs = pair(PMHCA, ACROSS, **SIZES)
-    query, key, value = (shape(array.shape) for array in ACROSS)
-    told = ours.compute_output_shape(query, key, value)
-    assert tuple(told) == theirs.compute_output_shape(query, value, key)
-
-
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("size", [0, -2, 1.5])
-def test_sizes_that_keras_refuses_are_refused(name, size):
-    for kind in (PMHA, keras.layers.MultiHeadAttention):
-        with pytest.raises(ValueError, match=f"`{name}`.*{size}"):
-            kind(**{**SIZES, name: size})

@@ -1,11 +1,11 @@
-"""How sublayers are wired, in the call and in the cached step."""
+"""How sublayers are wired."""
 
 import keras
 import numpy as np
 import pytest
 from formula import array_by_formula, set_weights_by_formula
 
-from reprt.layers import Decoder, DecoderBlock, EncoderBlock
+from reprt.layers import DecoderBlock, EncoderBlock
 
 SIZES = {"num_heads": 2, "key_dim": 3, "feed_forward_dim": 16, "value_dim": 5}
 STATES, MEMORY = array_by_formula((2, 5, 8), 1), array_by_formula((2, 6, 8), 2)
@@ -40,36 +40,6 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
         assert np.abs(run(*places) - expected).max() > 0.01
 
 
-@PLACES
-def test_a_decoder_without_a_memory_steps_as_it_is_called(place):
-    decoder = of_formula(
-        Decoder(2, **SIZES, norm_place=place, final_norm=True), STATES.shape
-    )
-    assert len(decoder.weights) == 2 * (8 + 4 + 4) + 2
-    expected, scores = decoder(STATES, return_attention_scores=True)
-    assert [across for _, across in scores] == [None, None]
-    caches = decoder.start(2, 3)
-    for position in range(5):
-        states, caches = decoder.step(
-            STATES[:, position : position + 1], None, caches, position
-        )
-        np.testing.assert_allclose(states[:, 0], expected[:, position], atol=1e-5)
-        if position == 2:
-            caches = tuple(
-                cache.extended(2).of_sentences([0, 1], [0, 1]) for cache in caches
-            )
-
-
-def test_a_step_needs_no_mask_of_the_memory():
-    decoder = of_formula(Decoder(2, **SIZES), STATES.shape, MEMORY.shape)
-    expected = decoder(STATES, MEMORY)
-    caches = decoder.start(len(STATES), STATES.shape[1], MEMORY)
-    for position in range(STATES.shape[1]):
-        token = STATES[:, position : position + 1]
-        found, caches = decoder.step(token, None, caches, position)
-        np.testing.assert_allclose(found[:, 0], expected[:, position], atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -81,7 +51,6 @@ def test_a_step_needs_no_mask_of_the_memory():
             lambda: EncoderBlock(**SIZES, dropout_places=["ffn"]),
             "'dropout_places.0' in EncoderBlock.*'ffn'",
         ),
-        (lambda: Decoder(0, **SIZES), "num_blocks"),
         (
             lambda: of_formula(DecoderBlock(**SIZES), STATES.shape)(STATES, MEMORY),
             "built without a memory. Received a memory",

@@ -92,28 +92,3 @@ def test_embeddings_come_back_with_what_they_were_given(positional, norm, tmp_pa
     subclassed = Subclassed(positional, norm)
     subclassed((IDS, IDS))
     check_file(subclassed, (IDS, IDS), path, own + gains + 16 + 26)
-
-
-@pytest.mark.parametrize(
-    "positional, norm", [("added", "rms"), ("beside, learned", "tokens")]
-)
-def test_sequential_models_come_back(positional, norm, tmp_path):
-    model = keras.Sequential(
-        [
-            keras.layers.Embedding(9, 4, mask_zero=True),
-            NORMS[norm](),
-            POSITIONAL[positional](),
-            layers.Encoder(**SIZES),
-            layers.FeedForward(8),
-        ]
-    )
-    model(IDS)
-    weights = 1 + ("learned" in positional) + (norm == "rms") + 16 + 4
-    check_file(model, IDS, tmp_path / "model.keras", weights)
-
-
-def test_floats_are_no_ids_where_they_have_values():
-    layer = embedded(None, None)
-    for call in (layer, layers.padding_mask, keras.Sequential([layer]).predict):
-        with pytest.raises(ValueError, match="integer.*dtype=float32"):
-            call(IDS.astype("float32"))

@@ -14,8 +14,6 @@ from reprt.layers import (
     UntiedPositional,
     sinusoidal_table,
 )
-from reprt.layers.positions import POSITIONS
-from reprt.presets import preset
 
 X = array_by_formula((2, 6, 8))
 
@@ -27,49 +25,12 @@ def test_table_equals_its_formula(kind):
     )
 
 
-def test_values_worked_out_by_hand():
-    # Tutorial: position 3, depth 6, exponents 0, 1/3, 2/3.
-    angle = np.array([3, 3 / 10000 ** (1 / 3), 3 / 10000 ** (2 / 3)])
-    np.testing.assert_allclose(
-        sinusoidal_table(4, 6)[3], [*np.sin(angle), *np.cos(angle)], atol=1e-6
-    )
-    # Paper: row i = 1, m = 4: sin(1/10^2), sin(1/10^4), cos(1/10^6), cos(1/10^8).
-    np.testing.assert_allclose(
-        sinusoidal_table(1, 4, "paper")[0], [0.0099998, 0.0001, 1, 1], atol=1e-7
-    )
-
-
-@pytest.mark.parametrize("kind", ["tutorial", "paper"])
-def test_add_and_concat(kind):
-    encoding = np.broadcast_to(oracle.table(6, 8, kind), X.shape)
-    np.testing.assert_allclose(AddPositional(kind)(X), X + encoding, atol=1e-6)
-    np.testing.assert_allclose(
-        ConcatPositional(kind)(X), np.concatenate([X, encoding], -1), atol=1e-6
-    )
-
-
 def test_buckets_of_distances_are_those_of_the_formula():
     for both in (True, False):
         layer = RelativePositional(2, both)
         distances = np.arange(-300, 301, dtype="int32")
         expected = [oracle.bucket(int(d), both) for d in distances]
         np.testing.assert_array_equal(layer._buckets(distances), expected)
-
-
-@pytest.mark.parametrize("name", ["rotary", "relative", "alibi"])
-def test_scores_depend_on_distances_only(name):
-    config = preset("repe", num_heads=2, key_dim=4, position=name)
-    layer = POSITIONS[name].of_model(config, "encoder")
-    for weight in layer.weights:
-        weight.assign(array_by_formula(weight.shape))
-    heads, scores = array_by_formula((1, 5, 2, 4)), []
-    for first in (0, 3000):
-        places = first + np.arange(5)[None]
-        turned = np.asarray(layer.turn(heads, places))
-        products = np.einsum("bqhr,bkhr->bhqk", turned, turned)
-        bias = layer.bias(places, places)
-        scores.append(products if bias is None else products + np.asarray(bias))
-    np.testing.assert_allclose(scores[0], scores[1], atol=2e-4)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
@@ -106,7 +67,6 @@ def in_attention(position):
         (lambda: AddPositional("rotary"), "'rotary'"),
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
         (lambda: AddPositional(max_length=8)(X, start=3), "at most 8.*sequence of 9"),
-        (lambda: RotaryPositional().turn(X[None, ..., :3], 0), "key_dim=3"),
         (lambda: in_attention(UntiedPositional(2, 4, max_length=5)), "at most 5.* 6"),
         (lambda: AddPositional()(X[..., :3]), "even depth.*depth=3"),
         (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),

@@ -33,8 +33,6 @@ def test_squares_that_leave_half_precision_do_no_harm():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: RMSNorm(0.0), "`epsilon` to be positive.*epsilon=0.0"),
-        (lambda: RMSNorm().build((3, 7, None)), r"known.*shape=\(3, 7, None\)"),
         (lambda: RMSNorm()(X[0]), r"\(batch, tokens, features\).*shape=\(7, 5\)"),
     ],
 )

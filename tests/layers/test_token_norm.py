@@ -27,22 +27,6 @@ def test_equals_the_equations(statistics, mask):
     )
 
 
-def test_columns_have_zero_mean_and_unit_variance_over_the_real_tokens():
-    y = normed(X, MASK)
-    for row, length in zip(y, LENGTHS[:2]):
-        np.testing.assert_allclose(row[:length].mean(0), 0, atol=1e-6)
-        np.testing.assert_allclose(row[:length].var(0), 1, atol=1e-4)
-
-
-@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
-def test_padding_takes_no_part_whatever_it_holds(statistics):
-    expected = normed(X, MASK, statistics=statistics)
-    for garbage in (1e6, np.inf, np.nan):
-        x = np.where(MASK[..., None], X, garbage)
-        np.testing.assert_array_equal(normed(x, MASK, statistics=statistics), expected)
-    assert not expected[~MASK].any()
-
-
 @pytest.mark.parametrize("statistics", ["sequence", "prefix"])
 def test_gradients_are_finite_whatever_padding_holds(statistics):
     layer = TokenNorm(statistics)
@@ -56,32 +40,6 @@ def test_gradients_are_finite_whatever_padding_holds(statistics):
         tape.watch(x)
         total = tf.reduce_sum(layer(x, mask=tf.constant(MASK)) ** 3)
     assert np.isfinite(tape.gradient(total, x)).all()
-
-
-def test_without_a_mask_padding_counts():
-    longer = np.pad(X, ((0, 0), (0, 2), (0, 0)))
-    assert np.abs(normed(longer)[:, :7] - normed(X)).max() > 0.05
-
-
-def test_prefix_statistics_never_see_later_tokens():
-    changed = X.copy()
-    changed[:, 4] += 3.0
-    before = normed(X, statistics="prefix")
-    after = normed(changed, statistics="prefix")
-    np.testing.assert_array_equal(before[:, :4], after[:, :4])
-    assert np.abs(before[:, 4:] - after[:, 4:]).max() > 0.1
-
-
-def test_sequence_statistics_do_see_later_tokens():
-    changed = X.copy()
-    changed[:, 4] += 3.0
-    assert np.abs(normed(X)[:, :4] - normed(changed)[:, :4]).max() > 0.1
-
-
-def test_prefix_and_sequence_agree_on_the_last_token():
-    np.testing.assert_allclose(
-        normed(X, statistics="prefix")[:, -1], normed(X)[:, -1], atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("statistics", ["sequence", "prefix"])
@@ -130,19 +88,14 @@ def test_an_attached_mask_is_used_and_stays_attached():
     np.testing.assert_array_equal(y._keras_mask, tokens._keras_mask)
 
 
-def test_a_mask_given_by_hand_is_not_attached():
-    assert getattr(TokenNorm()(X, mask=MASK), "_keras_mask", None) is None
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
         (lambda: TokenNorm("causal"), r"one of \('sequence', 'prefix'\).*'causal'"),
-        (lambda: TokenNorm(epsilon=0), "positive.*epsilon=0"),
         (lambda: TokenNorm()(X[0]), r"\(batch, tokens, features\).*\(7, 5\)"),
         (
             lambda: TokenNorm()(X, mask=MASK.astype("float32")),
-            "boolean mask.*dtype=float32",
+            "`mask`.*boolean.*dtype=float32",
         ),
         (lambda: TokenNorm()(X, mask=MASK[..., None]), r"shape=\(3, 7, 1\)"),
     ],

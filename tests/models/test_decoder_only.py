@@ -1,6 +1,5 @@
 """A decoder alone: its equations, who sees what, its cache, its objective."""
 
-import keras
 import numpy as np
 import oracle
 import pytest
@@ -8,7 +7,6 @@ from formula import shaken
 from tiny import SOURCE, TARGET
 
 from reprt import models
-from reprt.analysis import audit
 from reprt.training.objective import Objective, TranslationAndSource
 from reprt.training.settings import TranslationAndSourceSettings
 
@@ -72,55 +70,12 @@ def test_equals_the_equations_of_each_pair_alone(build, positions):
         np.testing.assert_allclose(of_target[row, :t], expected[n:], atol=2e-4)
 
 
-@pytest.mark.parametrize("place", ["embeddings", "attention_output"])
-def test_training_drops_where_it_is_asked_to(build, place):
-    model = build(dropout=0.5, dropout_places=[place])
-    usual, dropped = (
-        np.asarray(model((SOURCE, TARGET), training=each)) for each in (False, True)
-    )
-    assert np.abs(dropped - usual).max() > 0.01
-
-
-def test_no_token_sees_a_later_one(build):
-    model = build()
-    # The first pair has no padding.
-    usual, ids = both_logits(model, SOURCE, TARGET), np.append(SOURCE[0], TARGET[0])
-    for place in (1, 4, 7, 9):
-        changed = np.where(np.arange(len(ids)) == place, 10, ids)
-        found = both_logits(model, changed[None, :6], changed[None, 6:])
-        difference = np.abs(np.append(*found, axis=1) - np.append(*usual, axis=1)[:1])
-        assert difference[0, :place].max() < 1e-6
-        assert difference[0, place:].max(-1).min() > 1e-5
-    assert not model.looks_ahead and not audit(model, length=5).looks_ahead
-
-
-def test_padding_changes_nothing(build):
-    model = build()
-    padded = [np.pad(ids, ((0, 0), (0, 3))) for ids in (SOURCE, TARGET)]
-    for new, old, ids in zip(
-        both_logits(model, *padded),
-        both_logits(model, SOURCE, TARGET),
-        (SOURCE, TARGET),
-    ):
-        new = new[:, : ids.shape[1]]
-        np.testing.assert_allclose(new[ids != 0], old[ids != 0], atol=1e-5)
-
-
 def test_attention_is_causal_over_both_sides(build):
     weights = np.asarray(build().attention_weights(SOURCE, TARGET)["sequence"])
     assert weights.shape == (2, 2, 2, 11, 11)  # blocks, pairs, heads
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
     np.testing.assert_array_equal(weights[:, 0] > 0, np.tri(11) * np.ones((2, 2, 1, 1)))
     assert weights[:, 1, :, 6:, 4:6].max() == 0  # the padding between the two
-
-
-@pytest.mark.parametrize("table", ["tutorial", "learned"])
-def test_it_is_saved_and_comes_back(build, tmp_path, table):
-    model = build(table=table, norm_place="after", max_length=6)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.config == model.config
-    np.testing.assert_array_equal(again((SOURCE, TARGET)), model((SOURCE, TARGET)))
 
 
 def test_multiply_adds_are_those_of_the_dense_products(build):
@@ -140,14 +95,6 @@ def test_multiply_adds_are_those_of_the_dense_products(build):
     [
         (lambda m: m((SOURCE, TARGET, LABELS)), r"pair \(source_.*tuple of 3"),
         (lambda m: m((np.tile(SOURCE, 2), TARGET)), "at most 6 tokens.*Received: 12"),
-        (
-            lambda m: models.build("decoder-only", 9, 8),
-            "one vocabulary.*source_vocab_size=9, target_vocab_size=8",
-        ),
-        (
-            lambda m: models.build("decoder-only", 9, 9, target_positions="none"),
-            "'continue' or 'restart'. Received: 'none'",
-        ),
         (
             lambda m: models.build("baseline", 9, 9).both_states((SOURCE, TARGET)),
             "model that scores its source. 'baseline', a Transformer.*'translation'",

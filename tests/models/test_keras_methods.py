@@ -6,12 +6,10 @@ import sys
 import keras
 import numpy as np
 import pytest
-from tiny import TINY
 
-from reprt import models
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
-from reprt.presets import PRESETS, preset
+from reprt.presets import PRESETS
 
 # Others differ from these in sizes alone.
 SIZES = ("tiny", "small", "big")
@@ -57,6 +55,14 @@ def test_summaries_name_parts_and_parameters(name, tiny, ids, monkeypatch):
             assert f" {layer.name} ({type(layer).__name__}) " in text
         model(ids)
     assert f" {name} ({type(model).__name__}) " in summary(Users(model), monkeypatch)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_dropout_acts_in_training_only(name, tiny, ids):
+    model = tiny(name, dropout=0.5)
+    usual, dropped = model.states(ids), model.states(ids, training=True)
+    np.testing.assert_array_equal(model.states(ids), usual)
+    assert np.abs(dropped - usual).max() > 0.01
 
 
 @pytest.mark.parametrize("name", ["repe", "decoder-only", "recurrent"])
@@ -111,17 +117,6 @@ def test_exports_serve_any_batch_without_the_package(tiny, ids, tmp_path):
         text=True,
     )
     assert finished.returncode == 0, finished.stderr
-
-
-def test_an_export_keeps_the_signature_that_it_is_given(tiny, tmp_path):
-    import tensorflow as tf
-
-    ids = keras.InputSpec("int32", (1, 4))
-    model = models.Transformer(11, 10, preset("repe", **TINY))  # not built yet
-    model.export(tmp_path, input_signature=[(ids, ids)], verbose=False)
-    loaded = tf.saved_model.load(tmp_path)
-    (pair,) = loaded.serve.input_signature
-    assert [tuple(each.shape) for each in pair] == [(1, 4), (1, 4)]
 
 
 @pytest.mark.parametrize("weights", [None, "tokens", "sentences"])

@@ -1,6 +1,5 @@
 """Padding may stand anywhere: real tokens count their places among real tokens."""
 
-import keras
 import numpy as np
 import pytest
 from formula import shaken
@@ -8,9 +7,6 @@ from tiny import RECURRENT, SOURCE, TARGET
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX
 
 from reprt.data import pack
-from reprt.layers import AddPositional, ConcatPositional, TokenNorm
-from reprt.training.objective import TranslationAndSource
-from reprt.training.settings import TranslationAndSourceSettings
 
 LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 VARIANTS = {
@@ -86,45 +82,3 @@ def test_steps_are_those_of_padding_on_the_right(variant, place, build):
             logits.append(np.asarray(last))
     near = 4e-6 * np.abs(logits).max()
     np.testing.assert_allclose(logits[3:], logits[:3], rtol=0, atol=near)
-
-
-def test_the_source_is_scored_as_with_padding_on_the_right(build):
-    model, losses = build("one sequence"), []
-    for place in ("right", "left"):
-        source, target, labels = (moved(x, place) for x in (SOURCE, TARGET, LABELS))
-        settings = TranslationAndSourceSettings()
-        objective = TranslationAndSource(model, settings, steps=10)
-        for batch in (
-            ((source, target), labels),
-            pack((source, target), labels, layout="sequence"),
-        ):
-            losses.append(float(objective.loss(*batch, 3)[0]))
-    assert losses == pytest.approx(losses[:1] * 4, rel=1e-5)
-
-
-@pytest.mark.parametrize("table", ["tutorial", "learned"])
-@pytest.mark.parametrize("kind", [AddPositional, ConcatPositional])
-def test_positions_count_the_real_tokens(kind, table):
-    layer, x = kind(table, 16), np.zeros((2, 4, 2), "float32")
-    layer.build(x.shape)
-    encoding = np.asarray(layer.encoding)
-    mask = np.array([[False, True, False, True], [True, True, True, False]])
-    for start, first in ((0, [0, 0]), (3, [3, 3]), (np.array([[2], [5]]), [2, 5])):
-        found = np.asarray(layer(x, start=start, mask=mask))[..., -2:]
-        for row, begin in enumerate(first):
-            real = mask[row]
-            expected = encoding[begin : begin + real.sum()]
-            np.testing.assert_array_equal(found[row, real], expected)
-    assert getattr(layer(x, mask=mask), "_keras_mask", None) is None
-    # Without a mask every row is a token.
-    np.testing.assert_array_equal(layer(x)[0, :, -2:], encoding[:4])
-
-
-def test_a_mask_that_keras_attached_counts_too():
-    embedding = keras.layers.Embedding(11, 4, mask_zero=True)
-    model = keras.Sequential([embedding, TokenNorm("prefix"), ConcatPositional()])
-    left, right = (moved(SOURCE, place) for place in ("left", "right"))
-    found, expected = model(left), model(right)
-    np.testing.assert_array_equal(found._keras_mask, left != 0)
-    found, expected = np.asarray(found)[left != 0], np.asarray(expected)[right != 0]
-    np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -1,16 +1,12 @@
 """The recurrent model against its equations, and what every model here promises."""
 
-import keras
 import numpy as np
 import pytest
 from formula import set_weights_by_formula
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracle import dense, softmax
-from tiny import RECURRENT, losses
+from tiny import RECURRENT
 
 from reprt import models
-from reprt.compilation import IDS, compiled
 
 VARIANTS = {
     "additive": {"output_tying": "tied"},
@@ -21,27 +17,11 @@ VARIANTS = {
         "shared_embedding": True,
     },
 }
-SENTENCES = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
 def build(**overrides):
     model = models.build("recurrent", 10, 10, **{**RECURRENT, **overrides})
     return set_weights_by_formula(model)
-
-
-@pytest.fixture(scope="module", params=VARIANTS)
-def model(request):
-    return build(**VARIANTS[request.param])
-
-
-@pytest.fixture(scope="module")
-def read(model):
-    """The model as a graph, which is faster than its loops are without one."""
-    return compiled(lambda *ids: model(ids), model, [IDS, IDS])
-
-
-def row(words):
-    return np.array([words], "int32")
 
 
 def sigmoid(x):
@@ -96,9 +76,10 @@ def recurrent(model, source, target):
     return np.array(outputs) @ table(model.target_embedding).T, np.array(weights)
 
 
-def test_it_is_its_equations(model, read, ids):
-    source, target = ids
-    found = np.array(read(source, target))
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_it_is_its_equations(variant, ids):
+    model, (source, target) = build(**VARIANTS[variant]), ids
+    found = np.array(model(ids))
     weights = np.array(model.attention_weights(source, target)["cross"])
     assert weights.shape == (1, 2, 1, target.shape[1], source.shape[1])
     for number, (x, y) in enumerate(zip(source, target)):
@@ -108,85 +89,6 @@ def test_it_is_its_equations(model, read, ids):
         of_pair = weights[0, number, 0, : len(y)]
         np.testing.assert_allclose(of_pair[:, : len(x)], attended, atol=1e-5)
         assert not of_pair[:, len(x) :].any()
-
-
-@settings(deadline=None, max_examples=10, derandomize=True)
-@given(source=SENTENCES, target=SENTENCES, later=SENTENCES, more=st.integers(1, 4))
-def test_neither_padding_nor_later_words_change_anything(
-    read, source, target, later, more
-):
-    alone, padding = read(row(source), row(target)), [0] * more
-    for x, y in (source + padding, target + padding), (source, target + later):
-        found = read(row(x), row(y))[:, : len(target)]
-        np.testing.assert_allclose(found, alone, atol=1e-5)
-
-
-def test_each_step_is_its_prefix_read_alone(model, read):
-    """Through reordered hypotheses, and sentences that leave."""
-    random = np.random.default_rng(0)
-    sources = np.array([[2, 9, 5, 7, 3], [2, 6, 3, 0, 0], [4, 5, 8, 3, 0]], "int32")
-    beams, words = 2, np.zeros((6, 0), "int32")
-    kept = model.start(model.encode(sources, training=False), beams, capacity=1)
-    for position in range(6):
-        new = random.integers(1, 10, len(words), dtype="int32")
-        words = np.column_stack([words, new])
-        found, kept = model.step(new, position, kept)
-        expected = read(np.repeat(sources, beams, axis=0), words)[:, -1]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-        if position % 2:
-            chosen = random.integers(0, beams, (len(sources), beams))
-            chosen = (chosen + beams * np.arange(len(sources))[:, None]).ravel()
-            kept, words = kept.of_hypotheses(chosen), words[chosen]
-        if position == 3:
-            staying = np.array([2, 0])
-            chosen = (beams * staying[:, None] + np.arange(beams)).ravel()
-            kept = kept.of_sentences(staying, chosen).extended(4)
-            sources, words = sources[staying], words[chosen]
-
-
-def test_it_comes_back_from_its_file(model, read, ids, tmp_path):
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.config == model.config
-    for this, that in zip(again.weights, model.weights, strict=True):
-        assert this.path == that.path
-        np.testing.assert_array_equal(this, that)
-    np.testing.assert_allclose(again(ids), read(*ids), atol=1e-6)
-
-
-def test_a_resumed_training_goes_on_exactly(trainer, eagerly, variables, assert_same):
-    settings = ("run", "recurrent", {"num_layers": 1})
-    whole = trainer(*settings)
-    whole.train_epoch()
-    whole.train_epoch()
-    log = losses(whole.folder)
-    max(whole.folder.checkpoints.iterdir()).unlink()
-    again = trainer(*settings)
-    assert again.state.epoch == 1
-    again.train_epoch()
-    assert_same(variables(whole), variables(again))
-    assert losses(again.folder) == log
-    assert log[1]["train_loss"] < log[0]["train_loss"]
-
-
-def test_half_precision_is_near_full_precision(ids):
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        half = build()
-    finally:
-        keras.config.set_dtype_policy("float32")
-    states = half.states(ids)
-    assert states.dtype == "bfloat16"
-    np.testing.assert_allclose(
-        np.array(states, "float32"), build().states(ids), atol=0.05
-    )
-
-
-def test_dropout_acts_in_training_alone(ids):
-    model = build(dropout=0.5)
-    expected = build().states(ids)
-    np.testing.assert_array_equal(model.states(ids), expected)
-    assert np.abs(model.states(ids, training=True) - expected).max() > 0.01
 
 
 def test_the_preset_is_as_large_as_the_transformers_outside_the_tables():
@@ -208,27 +110,3 @@ def test_multiply_adds_are_those_of_the_products():
     assert build().multiply_adds(sources, targets) == total
     luong = build(attention="multiplicative")
     assert luong.multiply_adds(sources, targets) == total - targets * n * n
-
-
-@pytest.mark.parametrize(
-    "overrides, message",
-    [
-        ({"attention": "dot"}, "'attention'.*'multiplicative'.*'dot'"),
-        ({"output_tying": "projected"}, "'output_tying'.*'none' or 'tied'"),
-        ({"hidden_dim": 0}, "'hidden_dim' .* equal to 1. Received: 0"),
-        ({"dropout": 1.0}, "'dropout' .* Received: 1.0"),
-        ({"shared_embedding": True}, "one vocabulary.*target_vocab_size=9"),
-        ({"num_heads": 2}, "Unknown key 'num_heads'"),
-    ],
-)
-def test_impossible_models_are_refused_with_the_reason(overrides, message):
-    with pytest.raises(ValueError, match=message):
-        models.build("recurrent", 10, 9, **{**RECURRENT, **overrides})
-
-
-def test_inputs_that_are_no_pair_are_refused():
-    model = build()
-    with pytest.raises(ValueError, match="the pair .source_ids, target_ids., or"):
-        model((row([2]), row([2]), row([2])))
-    with pytest.raises(ValueError, match="from 0 to 9.*from 11 to 11"):
-        model((row([11]), row([2])))

@@ -52,13 +52,7 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
 
     @classmethod
     def of_model(cls, config, side, **kwargs):
-        """Makes a model's norm.
-
-        Args:
-            config: the model's settings, a `TransformerConfig`.
-            side: `"encoder"` or `"decoder"`.
-            **kwargs: passed to `keras.layers.Layer`.
-        """
+        """Returns the norm of a model's side, `"encoder"` or `"decoder"`."""
         return cls(**kwargs)
 
     @property
@@ -80,24 +74,14 @@ class EmbeddingNorm(keras.layers.Layer, abc.ABC):
         self.built = True
 
     def start(self, batch, features):
-        """Returns what `step` needs to know before the first token.
-
-        Args:
-            batch: number of sequences.
-            features: width of the embedding.
-        """
+        """Returns what `step` needs to know before the first token of sequences."""
         return ()
 
     def step(self, x, position, state):
-        """Normalises one further token of each sequence.
+        """Normalises one further token `(batch, 1, features)` of each sequence.
 
-        Args:
-            x: tensor `(batch, 1, features)`, the tokens at `position`.
-            position: scalar, counted from 0.
-            state: what `start` or the step before returned.
-
-        Returns:
-            The pair of what the call would return at this position, and the new state.
+        The position counts from 0; the state is what `start` or the step before
+        returned. Returns what the call would at this position, and the new state.
         """
         return self(x), state
 

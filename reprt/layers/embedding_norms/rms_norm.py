@@ -14,32 +14,20 @@ class RMSNorm(EmbeddingNorm):
 
         RMS(x)[j] = g[j] · x[j] / sqrt((x[1]² + … + x[m]²) / m + epsilon)
 
-    A token's result depends on that token alone, so the norm is causal. FixNorm, its
-    relative, gives every row of the table the length 1, and embeddings are sqrt(m)
-    times such a row: with gains of 1 and no epsilon, both norms give the same. They
-    differ in two points. FixNorm's embeddings have no gain. FixNorm's rows of length 1
-    make the output's matrix too. This norm leaves the output layer as it is, even if
-    the layer takes the same table.
+    A token's result depends on that token only, so the norm is causal. With gains of 1
+    and no epsilon it gives what FixNorm does, whose embeddings are sqrt(m) times rows
+    of length 1. FixNorm has no gain, and its rows make the output's matrix too; this
+    norm leaves the output layer as it is, even if that takes the same table.
 
     It is computed in float32 whatever the dtype policy.
 
     Masking: padding is normalised like any other token, and touches no other token.
+    Call arguments, result: as `EmbeddingNorm`.
 
     Args:
         epsilon: small positive number added to the mean square. Defaults to `1e-6`:
             embeddings start with a mean square near 1e-3, before their scale.
         **kwargs: passed to `keras.layers.Layer`.
-
-    Call arguments:
-        x: tensor `(batch, tokens, features)`.
-        mask: accepted as by every `EmbeddingNorm`, and not used.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
-
-    Raises:
-        ValueError: for an epsilon that is not positive, or an input whose rank is
-            not 3 or whose features are not known.
 
     Example:
 
@@ -54,10 +42,6 @@ class RMSNorm(EmbeddingNorm):
 
     def __init__(self, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        if not epsilon > 0:
-            raise ValueError(
-                f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
-            )
         self.epsilon = epsilon
 
     @classmethod
@@ -70,11 +54,6 @@ class RMSNorm(EmbeddingNorm):
 
     def build(self, input_shape):
         super().build(input_shape)
-        if input_shape[-1] is None:
-            raise ValueError(
-                "RMSNorm has a gain for each feature, and expects their number to be "
-                f"known. Received: shape={tuple(input_shape)}."
-            )
         self.gain = self.add_weight(
             shape=input_shape[-1:], initializer="ones", name="gain", autocast=False
         )

@@ -7,6 +7,7 @@ from keras import ops
 
 from reprt.constants import STATISTICS
 from reprt.layers.embedding_norms.base import EmbeddingNorm
+from reprt.layers.masks import check_mask
 from reprt.layers.precision import widened
 from reprt.schema import check_choice
 
@@ -34,10 +35,9 @@ class TokenNorm(EmbeddingNorm):
         TN(X)[:, j] = (X[:, j] - mean(X[:, j])) / sqrt(var(X[:, j]) + epsilon)
 
     where mean and variance (the population's, divided by `n`) run over the tokens of
-    one sequence. The layer has no weights. The paper has no `epsilon`; without one a
-    single token would divide 0 by 0. With it, **a single token is mapped to 0**, and
-    the result does not depend on the scale of `X` as long as its variance is well
-    above `epsilon`.
+    one sequence. The paper has no `epsilon`; without one a single token would divide 0
+    by 0. With it, **a single token is mapped to 0**, and the result does not depend on
+    the scale of `X` as long as its variance is well above `epsilon`.
 
     With `statistics="sequence"`, as published, each output depends on every token of
     the sequence, **later ones included**: in a decoder this lets position t see the
@@ -49,7 +49,8 @@ class TokenNorm(EmbeddingNorm):
 
     Masking: with a mask, padding takes no part in the statistics and its rows are
     zeros in the output. Without one, every row counts as a token. A Keras mask
-    attached to the input is used when no mask is given, and stays attached.
+    attached to the input is used when no mask is given, and stays attached. Call
+    arguments, result: as `EmbeddingNorm`.
 
     Args:
         statistics: `"sequence"` or `"prefix"`: the tokens that a position is
@@ -59,16 +60,9 @@ class TokenNorm(EmbeddingNorm):
             visibly shrink.
         **kwargs: passed to `keras.layers.Layer`.
 
-    Call arguments:
-        x: tensor `(batch, tokens, features)`.
-        mask: boolean tensor `(batch, tokens)`, True on real tokens.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
-
     Raises:
-        ValueError: for unknown statistics, an epsilon that is not positive, an input
-            whose rank is not 3, or a mask that is not boolean of rank 2.
+        ValueError: for unknown statistics, an input whose rank is not 3, or a mask that
+            is not boolean of rank 2.
 
     Example:
 
@@ -85,10 +79,6 @@ class TokenNorm(EmbeddingNorm):
     def __init__(self, statistics="sequence", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         check_choice(STATISTICS, statistics=statistics)
-        if not epsilon > 0:
-            raise ValueError(
-                f"Expected `epsilon` to be positive. Received: epsilon={epsilon}."
-            )
         self.statistics = statistics
         self.epsilon = epsilon
 
@@ -105,7 +95,7 @@ class TokenNorm(EmbeddingNorm):
         if mask is None:
             real = ops.ones_like(tokens[..., :1])
         else:
-            _check_mask(mask)
+            check_mask(self, "mask", mask, "batch, tokens")
             # Where, not times: padding may hold infinities, and 0 times them is NaN.
             tokens = ops.where(mask[..., None], tokens, 0.0)
             real = ops.cast(mask[..., None], tokens.dtype)
@@ -123,18 +113,7 @@ class TokenNorm(EmbeddingNorm):
         return RunningStatistics(*[zeros] * len(RunningStatistics._fields))
 
     def step(self, x, position, state):
-        """Normalises one further token of each sequence, by its prefix's statistics.
-
-        Raises:
-            ValueError: with `statistics="sequence"`, where each further token changes
-                all the tokens before it.
-        """
-        if not self.causal:
-            raise ValueError(
-                "Expected a TokenNorm over prefixes, statistics='prefix'. Received: "
-                f"statistics={self.statistics!r}, in which each token changes all the "
-                "tokens before it."
-            )
+        """Normalises one further token of each sequence, by its prefix's statistics."""
         tokens = widened(x)
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
@@ -151,16 +130,6 @@ class TokenNorm(EmbeddingNorm):
             "statistics": self.statistics,
             "epsilon": self.epsilon,
         }
-
-
-def _check_mask(mask):
-    dtype = keras.backend.standardize_dtype(mask.dtype)
-    if len(mask.shape) != 2 or dtype != "bool":
-        raise ValueError(
-            "TokenNorm expects a boolean mask of shape (batch, tokens), True on real "
-            "tokens, such as reprt.layers.padding_mask(ids). Received: "
-            f"shape={tuple(mask.shape)}, dtype={dtype}."
-        )
 
 
 def _over_sequence(tokens, real):

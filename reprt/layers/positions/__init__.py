@@ -1,7 +1,7 @@
 """How tokens learn where they stand, by name.
 
 A new method is a module with a subclass of `Positional`, a line here, and its name in
-`reprt.constants.Position`.
+`reprt.constants.Position` and, if it acts within attention, in `IN_ATTENTION`.
 """
 
 from collections.abc import Mapping

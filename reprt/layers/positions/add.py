@@ -9,19 +9,14 @@ from reprt.layers.positions.sinusoids import PositionTable
 class AddPositional(PositionTable):
     """Adds positions to tokens, as the baseline does: X + P (eq. 28 and 38).
 
-    Masking: with a mask positions count the real tokens only, so that padding may stand
-    anywhere; padding gets the position of the token before it. A Keras mask attached to
-    the input is used when no mask is given, and stays attached.
+    Masking, call arguments: as `Positional`. With a mask, padding gets the position of
+    the token before it.
 
     Args:
         table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
             weight `(max_length, m)`.
         max_length: longest sequence in tokens. Defaults to 2048.
         **kwargs: passed to `keras.layers.Layer`.
-
-    Call arguments:
-        x: tensor `(batch, tokens, m)`, `m` even.
-        start, mask: as in `Positional`.
 
     Returns:
         Tensor `(batch, tokens, m)`.

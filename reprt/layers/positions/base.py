@@ -10,18 +10,16 @@ from reprt.layers.masks import attached_mask
 class Positional(keras.layers.Layer):
     """A method by which tokens learn where they stand; this one does nothing.
 
-    A method acts where tokens enter the first block, or within the self-attention of
-    every block. It overrides one of these hooks, or both of the last two:
+    A method acts where tokens enter the first block, as `positional` of a
+    `TokenAndPositionEmbedding`, or within the self-attention of every block, as
+    `position` of `Encoder`, `Decoder`, their blocks or `PMHA`. It overrides one of
+    these hooks, or both of the last two:
 
     | hook | changes | who overrides it |
     |---|---|---|
     | `call(x, start, mask)` | tokens on entry, to states | added, concatenated |
     | `turn(heads, places)` | queries and keys of each head | rotary, untied |
     | `bias(queries, keys)` | scores, before the softmax | relative, ALiBi, untied |
-
-    A layer is given to `TokenAndPositionEmbedding` as `positional`, and to `Encoder`,
-    `Decoder`, their blocks or `PMHA` as `position`. A method that has weights is the
-    same layer in both places. Cross attention has no positions.
 
     Masking: places count the real tokens of a sequence, so that padding may stand
     anywhere. A Keras mask attached to the input stays attached.
@@ -53,20 +51,8 @@ class Positional(keras.layers.Layer):
 
     @classmethod
     def of_model(cls, config, side, **kwargs):
-        """Makes a model's method.
-
-        Args:
-            config: the model's settings, such as a `TransformerConfig`.
-            side: `"encoder"` or `"decoder"`.
-            **kwargs: passed to `keras.layers.Layer`.
-        """
+        """Returns the method of a model's side, `"encoder"` or `"decoder"`."""
         return cls(**kwargs)
-
-    @property
-    def in_attention(self) -> bool:
-        """Whether it acts within self-attention."""
-        own = type(self)
-        return own.turn is not Positional.turn or own.bias is not Positional.bias
 
     def build(self, input_shape):
         self.built = True
@@ -75,23 +61,17 @@ class Positional(keras.layers.Layer):
         return x
 
     def turn(self, heads, places):
-        """Returns queries or keys that know their places.
+        """Returns queries or keys, `(batch, tokens, heads, key_dim)`, by their places.
 
-        Args:
-            heads: tensor `(batch, tokens, heads, key_dim)`.
-            places: integers that broadcast to `(batch, tokens)`, counted from 0.
+        Places are integers that broadcast to `(batch, tokens)`, counted from 0.
         """
         return heads
 
     def bias(self, queries, keys):
-        """Returns what is added to scores, in float32, or None.
+        """Returns what is added to scores `(batch, heads, targets, sources)`, or None.
 
-        Args:
-            queries: places of the queries, integers `(batch or 1, targets)`.
-            keys: places of the keys, integers `(batch or 1, sources)`.
-
-        Returns:
-            Tensor that broadcasts to `(batch, heads, targets, sources)`.
+        It is float32. Places are integers, `(batch or 1, targets)` of queries and
+        `(batch or 1, sources)` of keys.
         """
         return None
 
@@ -105,11 +85,7 @@ class Positional(keras.layers.Layer):
 def counted(mask, start=0):
     """Returns the place of every token: how many real ones stand before it.
 
-    Padding has the place of the token before it.
-
-    Args:
-        mask: boolean tensor `(batch, tokens)`, True on real tokens.
-        start: as in the call of `Positional`.
+    Padding has the place of the token before it. Arguments are those of `Positional`.
     """
     # TensorFlow adds up floats on a GPU, and integers on the CPU.
     real = ops.cumsum(ops.cast(mask, "float32"), axis=1)

@@ -10,25 +10,14 @@ from reprt.layers.positions.sinusoids import PositionTable
 class ConcatPositional(PositionTable):
     """Puts positions beside tokens, the paper's second change: [X P] (eq. 10-11).
 
-    Masking: as `AddPositional`.
+    Masking, call arguments, errors: as `AddPositional`.
 
     Args:
-        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
-            weight `(max_length, dim)`.
-        max_length: longest sequence in tokens. Defaults to 2048.
+        table, max_length, **kwargs: as in `AddPositional`.
         dim: width of P, even. Defaults to the tokens' width m, as in the paper.
-        **kwargs: passed to `keras.layers.Layer`.
-
-    Call arguments:
-        x: tensor `(batch, tokens, m)`.
-        start, mask: as in `Positional`.
 
     Returns:
         Tensor `(batch, tokens, m + dim)`: tokens on the left, positions on the right.
-
-    Raises:
-        ValueError: for an unknown table, an odd or unknown width, a rank other than
-            3, or a sequence longer than `max_length`.
 
     Example:
 

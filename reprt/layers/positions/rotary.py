@@ -23,9 +23,6 @@ class RotaryPositional(Positional):
 
     Masking, arguments: as `Positional`; tokens enter as they are.
 
-    Raises:
-        ValueError: for heads of an odd width.
-
     Example:
 
     >>> import keras, reprt
@@ -39,11 +36,6 @@ class RotaryPositional(Positional):
 
     def turn(self, heads, places):
         width = heads.shape[-1]
-        if width % 2:
-            raise ValueError(
-                "Rotary positions turn pairs of channels, so key_dim must be even. "
-                f"Received: key_dim={width}."
-            )
         frequency = 10000.0 ** (-np.arange(0, width, 2, dtype="float32") / width)
         angle = ops.cast(places, "float32")[..., None, None] * frequency
         sine, cosine = ops.sin(angle), ops.cos(angle)

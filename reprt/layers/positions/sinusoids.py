@@ -60,19 +60,10 @@ def sinusoidal_table(length, depth, table="tutorial"):
 
 
 class PositionTable(Positional):
-    """A method that has a vector for each place: a table, its length, and the checks.
+    """A method that has a vector for each place: a table of `max_length` rows.
 
     The table has `dim` columns, or as many as the tokens have where that is None.
-
-    Args:
-        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
-            weight.
-        max_length: rows of the table, the longest sequence in tokens. Defaults to 2048.
-        **kwargs: passed to `keras.layers.Layer`.
-
-    Raises:
-        ValueError: for an unknown table, an odd or unknown width, a rank other than
-            3, or a sequence longer than `max_length`.
+    Arguments and errors are those of `AddPositional`.
     """
 
     dim: int | None = None
@@ -91,26 +82,21 @@ class PositionTable(Positional):
             )
         shape = self.max_length, self.dim or input_shape[-1]
         if self.table == "learned":
-            self._encoding = self.add_weight(
+            self.encoding = self.add_weight(
                 shape=shape,
                 initializer=keras.initializers.RandomNormal(stddev=0.02),
                 name="positions",
             )
         else:
-            self._encoding = sinusoidal_table(*shape, self.table)
+            self.encoding = sinusoidal_table(*shape, self.table)
         self.built = True
-
-    @property
-    def encoding(self):
-        """The table, an array or a weight `(max_length, columns)`."""
-        return self._encoding
 
     def rows(self, x, start, mask):
         """Returns the vectors of tokens `x`, by the arguments of the call."""
         # A search counts its steps in a tensor, and has room for all of them.
         self._check(x.shape[1], start if isinstance(start, int) else 0)
         # The cast comes last: angles keep their precision under any policy.
-        encoding = ops.cast(ops.convert_to_tensor(self._encoding), x.dtype)
+        encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
             return ops.take(encoding, counted(mask, start), axis=0)
         places = ops.add(start, ops.arange(ops.shape(x)[1]))

@@ -17,20 +17,12 @@ class UntiedPositional(PositionTable):
     keys, it does so to the first product only, and its learnt scale is divided by
     sqrt(2). TUPE unties its [CLS] token besides; a translation has none.
 
-    Masking, call arguments: as `Positional`.
+    Masking, call arguments: as `Positional`. Errors: as `AddPositional`.
 
     Args:
         num_heads: heads of the attention.
         key_dim: width of each head's queries and keys.
-        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
-            weight `(max_length, dim)`.
-        max_length: longest sequence in tokens. Defaults to 2048.
-        dim: width of P, even. Defaults to the tokens' width.
-        **kwargs: passed to `keras.layers.Layer`.
-
-    Raises:
-        ValueError: for an unknown table, an odd width, or a sequence longer than
-            `max_length`.
+        table, max_length, dim, **kwargs: as in `ConcatPositional`.
 
     Example:
 
@@ -91,7 +83,7 @@ class UntiedPositional(PositionTable):
 
     def _heads(self, places, kernel):
         self._check(places.shape[1])
-        table = ops.cast(ops.convert_to_tensor(self._encoding), "float32")
+        table = ops.cast(ops.convert_to_tensor(self.encoding), "float32")
         rows = ops.take(table, places, axis=0)
         heads = ops.matmul(rows, kernel)
         return ops.reshape(heads, (*ops.shape(places), self.num_heads, self.key_dim))
