@@ -21,7 +21,10 @@ class SizedLayer(keras.layers.Layer):
         settings = inspect.signature(BlockSettings).parameters.values()
         of_both = [*settings, *own.values()]
         cls.__signature__ = inspect.Signature(
-            [each.replace(kind=each.KEYWORD_ONLY) for each in of_both]
+            [
+                each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
+                for each in of_both
+            ]
         )
 
     def __init__(self, position=None, **kwargs):
@@ -60,8 +63,8 @@ class SizedLayer(keras.layers.Layer):
 class Block(SizedLayer):
     """Sublayers f, each in a residual connection with a LayerNormalization.
 
-        x → LN(f(x) + x)   with the norm after the sublayer
-        x → f(LN(x)) + x   with the norm before it
+    x → LN(f(x) + x)   with the norm after the sublayer
+    x → f(LN(x)) + x   with the norm before it
     """
 
     def __init__(self, position=None, **kwargs):
