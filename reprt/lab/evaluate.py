@@ -7,7 +7,7 @@ from typing import Any
 
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.own import aligned
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
@@ -70,14 +70,8 @@ def score_files(path: Path, source: Path, target: Path) -> str:
     from reprt.analysis.evaluation import log_probabilities
     from reprt.decoding.translator import Translator
 
-    sides = Lines.read(source), Lines.read(target)
-    if len(sides[0]) != len(sides[1]):
-        raise ValueError(
-            f"Expected {source} and {target} to have the same number of lines. "
-            f"Received: {len(sides[0])} and {len(sides[1])}."
-        )
-    translator = Translator.load(path)
-    ids = translator.encode(*sides)
+    sources, targets = aligned(source, target)
+    ids = (translator := Translator.load(path)).encode(sources, targets)
     if RunFolder(path).settings().text.side == "target":
         ids = ids.of_target()
     return "\n".join(f"{each:.4f}" for each in log_probabilities(translator, ids))

@@ -24,25 +24,13 @@ class Split:
     source: Sequence[str]
     target: Sequence[str]
 
-    def __post_init__(self):
-        if len(self.source) != len(self.target):
-            raise ValueError(
-                "Both sides of a split need the same number of sentences. Received: "
-                f"{len(self.source)} source and {len(self.target)} target sentences."
-            )
-
     @classmethod
     def of(cls, source, target, where: object) -> "Split":
         """Returns the pairs that have a word on both sides.
 
         Where there is none, it is a `ValueError` that says `where`.
         """
-        if len(source) != len(target):
-            raise ValueError(
-                f"Both sides need the same number of lines. Received: {len(source)} "
-                f"and {len(target)} in {where}. Line i of one translates line i of the "
-                "other, so one of them has lost or gained a line."
-            )
+        check_aligned(source, target, where)
         kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
         if not any(kept):
             raise ValueError(
@@ -135,6 +123,16 @@ class Corpus:
                     sha.update(b"\n" * (number > 0) + sentence.encode())
                 sha.update(b"\0")
         return sha.hexdigest()
+
+
+def check_aligned(source: Sequence, target: Sequence, where: object):
+    """Refuses sides of different lengths."""
+    if len(source) != len(target):
+        raise ValueError(
+            f"Both sides need the same number of lines. Received: {len(source)} and "
+            f"{len(target)} in {where}. Line i of one translates line i of the other, "
+            "so one of them has lost or gained a line."
+        )
 
 
 def _chosen(side: Sequence[str], kept) -> Sequence[str]:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.corpora.corpus import Corpus, Split, check_aligned
 from reprt.data.corpora.lines import Lines
 from reprt.loading import load_extra
 
@@ -59,11 +59,17 @@ def load(
     return Corpus(name, pair, False, origin, **splits)
 
 
+def aligned(*files: Path) -> tuple[Lines, Lines]:
+    """Returns the lines of two files, of which one translates the other."""
+    source, target = map(Lines.read, files)
+    check_aligned(source, target, " and ".join(map(str, files)))
+    return source, target
+
+
 def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
     where = " and ".join(map(str, paths))
     if len(paths) == 2:
-        source, target = (Lines.read(Path(path)) for path in paths)
-        return Split.of(source, target, where)
+        return Split.of(*aligned(*map(Path, paths)), where)
     if not is_table(paths[0]):
         raise ValueError(
             f"Expected two files with a sentence a line, or a table whose name ends "
