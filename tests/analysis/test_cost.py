@@ -129,23 +129,21 @@ BASE_STEPS, BASE_BATCH = 100_000, 25_000  # Vaswani et al., tokens of either sid
 
 
 def of_family(name, words, pairs):
-    """Our cells of a preset's row, the model and its share of attention's scores."""
+    """Our cells of a preset's row, and the model."""
     model = models.build(name, words, words)
     own, tokens = parameters_without_tables(model), pairs * PAIR
     each = model.multiply_adds(PAIR / 2, PAIR / 2)
     cells = [f"{own:,}", power(tokens), power(FLOPS * PASSES * own * tokens)]
-    # Twice as long a sentence takes twice as much, but for the scores.
-    scores = (model.multiply_adds(PAIR, PAIR) - 2 * each) / 2
-    return [*cells, power(FLOPS * PASSES * pairs * each)], model, scores / each
+    return [*cells, power(FLOPS * PASSES * pairs * each)], model
 
 
 def test_the_page_has_the_numbers_that_are_counted():
     page = (REPOSITORY / "docs" / "cost.md").read_text("utf-8")
-    base, model, _ = of_family(
+    base, model = of_family(
         "transformer-base", 37_000, BASE_STEPS * 2 * BASE_BATCH / PAIR
     )
-    modern, _, scores = of_family("transformer-modern", 30_000, STEPS * PAIRS_A_STEP)
-    single, _, _ = of_family("decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR)
+    modern, _ = of_family("transformer-modern", 30_000, STEPS * PAIRS_A_STEP)
+    single, _ = of_family("decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR)
     head = ["model", "whose", "N", "D", "FLOPs, 6·N·D", "FLOPs, products"]
     rows = [
         ["Transformer base", "blog", "65M", "–", power(1.95e18), "–"],
@@ -157,11 +155,7 @@ def test_the_page_has_the_numbers_that_are_counted():
     ]
     for row in (head, *rows):
         assert re.sub(" +", " ", f"| {' | '.join(row)} |") in page, row
-    for number in (
-        f"{model.count_params():,}",
-        f"{PAIR / 2:.1f}",
-        f"{100 * scores:.1f} %",
-    ):
+    for number in (f"{model.count_params():,}", f"{PAIR / 2:.1f}"):
         assert number in page, number
 
 
