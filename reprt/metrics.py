@@ -16,7 +16,8 @@ class TokenAccuracy(keras.metrics.Metric):
     Masking: labels 0 are padding.
 
     Args:
-        name, **kwargs: passed to `keras.metrics.Metric`.
+        name: name of the metric.
+        **kwargs: passed to `keras.metrics.Metric`.
 
     Example:
 

@@ -251,7 +251,8 @@ class Encoder(BlockStack):
         num_blocks: number of blocks N.
         final_norm: whether a LayerNormalization follows the last block, which ends
             without one where norms stand before sublayers. Defaults to False.
-        position, **kwargs: as in `EncoderBlock`; all blocks share the position.
+        position: as in `EncoderBlock`; all blocks share it.
+        **kwargs: as in `EncoderBlock`.
 
     Example:
 

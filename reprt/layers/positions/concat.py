@@ -13,7 +13,8 @@ class ConcatPositional(PositionTable):
     Masking, call arguments, errors: as `AddPositional`.
 
     Args:
-        table, max_length, **kwargs: as in `AddPositional`.
+        table, max_length: as in `AddPositional`.
+        **kwargs: passed to `keras.layers.Layer`.
         dim: width of P, even. Defaults to the tokens' width m, as in the paper.
 
     Returns:

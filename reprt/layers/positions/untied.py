@@ -22,7 +22,8 @@ class UntiedPositional(PositionTable):
     Args:
         num_heads: heads of the attention.
         key_dim: width of each head's queries and keys.
-        table, max_length, dim, **kwargs: as in `ConcatPositional`.
+        table, max_length, dim: as in `ConcatPositional`.
+        **kwargs: passed to `keras.layers.Layer`.
 
     Example:
 
