@@ -100,7 +100,11 @@ def _ending(work: CorpusRuns) -> str:
     best = max(found, key=lambda each: found[each].test_bleu or 0)
     leaking = [each for each in found if each.manifest().looks_ahead]
     tries = [["audit", (leaking or [best])[0].path]]
-    for example in found[best].examples[:1]:
+    # One that is translated as its reference has it, if there is any.
+    examples = sorted(
+        found[best].examples, key=lambda one: one["translation"] != one["reference"]
+    )
+    for example in examples[:1]:
         sentence = example["source"]
         tries = [
             ["translate", best.path, sentence],
