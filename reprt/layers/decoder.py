@@ -92,33 +92,30 @@ class DecoderBlock(Block):
         training=None,
     ):
         self._check_memory(memory)
-        x = self._before(self.self_norm, states)
-        attended, own = self.self_attention(
-            x,
-            x,
+        states, own = self._attend(
+            self.self_attention,
+            self.self_norm,
+            states,
+            None,
             value,
+            training,
             key_mask=padding_mask,
             query_packing=packing,
             key_packing=packing,
-            return_attention_scores=True,
-            training=training,
         )
-        attended = self.attention_dropout(attended, training=training)
-        states, across = self._after(self.self_norm, attended, states), None
+        across = None
         if self.cross_attention is not None:
-            x = self._before(self.cross_norm, states)
-            attended, across = self.cross_attention(
-                x,
+            states, across = self._attend(
+                self.cross_attention,
+                self.cross_norm,
+                states,
                 memory,
                 memory_value,
+                training,
                 key_mask=memory_padding_mask,
                 query_packing=packing,
                 key_packing=memory_packing,
-                return_attention_scores=True,
-                training=training,
             )
-            attended = self.attention_dropout(attended, training=training)
-            states = self._after(self.cross_norm, attended, states)
         states = self._feed(states, training)
         return (states, (own, across)) if return_attention_scores else states
 

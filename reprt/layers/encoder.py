@@ -107,6 +107,23 @@ class Block(SizedLayer):
         states = output + states
         return norm(states) if self.settings.norm_place == "after" else states
 
+    def _attend(self, attention, norm, states, key, value, training, **places):
+        """The states after an attention sublayer, and its weights.
+
+        Without a key the states attend to themselves.
+        """
+        x = self._before(norm, states)
+        attended, weights = attention(
+            x,
+            x if key is None else key,
+            value,
+            return_attention_scores=True,
+            training=training,
+            **places,
+        )
+        attended = self.attention_dropout(attended, training=training)
+        return self._after(norm, attended, states), weights
+
     def _feed(self, states, training=None):
         x = self._before(self.feed_forward_norm, states)
         output = self.feed_forward(x, training=training)
@@ -175,19 +192,17 @@ class EncoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        x = self._before(self.attention_norm, states)
-        attended, weights = self.self_attention(
-            x,
-            x,
+        states, weights = self._attend(
+            self.self_attention,
+            self.attention_norm,
+            states,
+            None,
             value,
+            training,
             key_mask=padding_mask,
             query_packing=packing,
             key_packing=packing,
-            return_attention_scores=True,
-            training=training,
         )
-        attended = self.attention_dropout(attended, training=training)
-        states = self._after(self.attention_norm, attended, states)
         states = self._feed(states, training)
         return (states, weights) if return_attention_scores else states
 
