@@ -177,6 +177,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         return metrics
 
     from reprt.analysis.evaluation import prefix_loss, translation_scores
+    from reprt.decoding.translator import Translator
 
     def show(done):
         progress.show(f"{trainer.name}: {done}")
@@ -192,16 +193,14 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "val_prefix_seconds": middle - begun,
         "test_prefix_loss_per_token": unseen.per_token,
     }
-    metrics["test_by_length"] = list(_by_length(trainer, model, show))
+    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
+    metrics["test_by_length"] = list(_by_length(trainer, translator, show))
     said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
     if run.text.side == "target":
         progress.say(f"{said}, perplexity {math.exp(prefix.per_token):.1f}")
         return metrics
 
-    from reprt.decoding.translator import Translator
-
     begun_search = time.monotonic()
-    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     translations, scores = translation_scores(
         translator,
         text.test.source,
@@ -223,10 +222,9 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     }
 
 
-def _by_length(trainer, model, show):
+def _by_length(trainer, translator, show):
     """Yields what each length of the test split shows, where training was short."""
     from reprt.analysis.evaluation import prefix_loss, translation_scores
-    from reprt.decoding.translator import Translator
 
     text, run = trainer.text, trainer.settings
     if not (short := run.text.train_tokens):
@@ -242,11 +240,10 @@ def _by_length(trainer, model, show):
             "longest": longest,
             "sentences": len(chosen),
             "prefix_loss_per_token": prefix_loss(
-                model, split, run.evaluation_size, show
+                translator.model, split, run.evaluation_size, show
             ).per_token,
         }
         if run.text.side == "both":
-            translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
             references = text.corpus.test.target
             words, sentences = (
                 [side[index] for index in chosen]

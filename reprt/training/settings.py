@@ -55,8 +55,8 @@ class TextSettings(Settings):
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
     train_tokens: Size | None = None
-    """Pairs with a longer input are left out of training and validation; the test split
-    keeps them, and is told by length."""
+    """Pairs with a longer input are left out of training and validation. The test split
+    keeps them, and has results for each range of lengths."""
     held_out: Share = 0.0
     """The share of the training pairs that validate instead of the text's own split;
     of your own files, that of each split without a file, 0.05 by default. A hash of the
