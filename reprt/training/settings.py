@@ -431,7 +431,7 @@ def settings_of(folder: Path) -> RunSettings:
     there = [each.parent.name for each in folder.parent.glob("*/config.toml")]
     near = difflib.get_close_matches(folder.name, there, n=1)
     inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
-    received = "no config.toml in it"
+    received = "no config.toml in it" if folder.exists() else "no such folder"
     if inside:
         received = f"a folder that holds the runs {', '.join(inside)}: name one"
     raise ValueError(

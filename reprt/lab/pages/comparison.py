@@ -128,7 +128,7 @@ def _draw(groups: Sequence[Group], path: Path):
     shown = pictures.colours([group.run for group in groups])
     groups = [group for group in groups if group.run.model in shown]
     figure, (losses, bleu) = pictures.new_figure(
-        1, 2, (10, 1.6 + 0.26 * len(groups)), width_ratios=(2, 1), sharey=True
+        1, 2, (8.5, 1.8 + 0.26 * len(groups)), width_ratios=(3, 2), sharey=True
     )
     places = range(len(groups), 0, -1)
     for place, (run, table) in zip(places, groups):
@@ -139,20 +139,17 @@ def _draw(groups: Sequence[Group], path: Path):
         losses.plot(table[PREFIX], rows, "o", color=colour)
         bleu.barh(place, table[BLEU].mean(), color=colour, alpha=0.5)
         bleu.plot(table[BLEU], rows, ".", color=colour)
-    names, title = [_name(group) for group in groups], groups[0].run.text
-    if len({group.rate for group in groups}) == 1:
-        names = [group.run.label for group in groups]
-        title += f", {groups[0].rate}"
-    losses.set_yticks(list(places), names, fontsize=8)
+    one_rate = len({group.rate for group in groups}) == 1
+    names = [group.run.label if one_rate else _name(group) for group in groups]
+    losses.set_yticks(list(places), names, fontsize=9)
     losses.set_ylim(0.4, len(groups) + 0.6)
     pictures.finish_axis(
         losses,
-        "What looking ahead is worth: hollow with the whole\n"
-        "target given, filled with only the words before",
-        "validation loss, nats per token; one dot a seed",
+        "Loss: lower is better\n"
+        "○ with the whole translation in sight\n"
+        "● with only the words before, as in use",
+        "nats per token, validation split; a dot a seed",
     )
-    pictures.finish_axis(
-        bleu, "What search makes of it", "BLEU, test split, greedy search"
-    )
-    figure.suptitle(title, fontsize=10)
+    pictures.finish_axis(bleu, "BLEU: higher is better", "test split, greedy search")
+    figure.suptitle(groups[0].run.text, fontsize=10)
     pictures.save_figure(figure, path)
