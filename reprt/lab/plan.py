@@ -43,6 +43,6 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             rows.append([work.corpus.pair, run.name, state, f"{left:,}", *cells])
     table = tabulate(rows, HEAD, "plain", disable_numparse=True)
     return (
-        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.0f} minutes of "
+        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.1f} minutes of "
         f"training, at {USUAL:.0e} operations a second, as on two cores."
     )

@@ -236,7 +236,7 @@ class TranslationAndSourceSettings(TranslationSettings):
 
 
 class LanguageModelSettings(TranslationSettings):
-    """The cross-entropy of the tokens of one side, for a decoder alone."""
+    """The cross-entropy of the tokens of one side, for a decoder-only model."""
 
     name: Literal["language_model"] = "language_model"  # type: ignore
 
@@ -322,8 +322,8 @@ class RunSettings(Settings):
         alone = getattr(model, "scores_source", False)  # a decoder
         if type(self.objective) is not TranslationSettings and not alone:
             raise ValueError(
-                f"The objective {self.objective.name!r} takes a decoder alone, such as "
-                f"'decoder-only'. Received: {self.preset!r}."
+                f"The objective {self.objective.name!r} takes a decoder-only model. "
+                f"Received: {self.preset!r}."
             )
         if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
             raise ValueError(
