@@ -1,5 +1,6 @@
 """One line that says how far the work is and when it will be done."""
 
+import contextlib
 import sys
 import threading
 
@@ -26,10 +27,23 @@ class Progress:
         print(text, file=sys.stderr, flush=True)
 
 
+@contextlib.contextmanager
 def byte_line(name: str, total: int):
-    """Returns tqdm's status line of `total` bytes, to be updated with each further."""
+    """Gives tqdm's status line of `total` bytes, to be updated with each further.
+
+    It appears with the first, and goes if the work fails.
+    """
     meter = "{desc}: {percentage:3.0f}% of {total_fmt}B, {rate_fmt}, ETA {remaining}"
-    return _line(desc=name, total=total, bar_format=meter, unit="B", unit_scale=True)
+    look = {"bar_format": meter, "unit": "B", "unit_scale": True}
+    line = _line(desc=name, total=total, delay=1, **look)
+    line.delay = 0
+    try:
+        yield line
+    except BaseException:
+        line.leave = False
+        raise
+    finally:
+        line.close()
 
 
 def duration(seconds: float) -> str:

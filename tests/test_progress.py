@@ -2,6 +2,7 @@ import io
 import os
 import sys
 
+import pytest
 from tqdm import tqdm
 
 from reprt import progress
@@ -69,10 +70,12 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch):
     assert 15 <= len(terminal.last_line()) <= 20
 
 
-def test_a_download_ends_with_its_line(monkeypatch):
+def test_a_download_begins_with_a_byte_and_ends_with_its_line(monkeypatch):
     terminal = use_terminal(monkeypatch)
+    with pytest.raises(OSError), byte_line("nothing.tar.gz", 1):
+        raise OSError("no network")
+    assert not terminal.getvalue().strip()
     with byte_line("text.tar.gz", 131_000_000) as line:
-        assert terminal.last_line() == "text.tar.gz:   0% of 131MB, ?B/s, ETA ?"
         line.update(131_000_000)
     assert "\rtext.tar.gz: 100% of 131MB, " in terminal.getvalue()
     assert terminal.getvalue().count("\n") == 1

@@ -33,7 +33,7 @@ class EncodedSplit:
         return len(self.source)
 
     def between(self, shortest: int, longest: int) -> np.ndarray:
-        """Returns the indices of the pairs whose longer input has so many tokens."""
+        """Returns the indices of the pairs whose longer input has this length."""
         lengths = self.lengths
         return np.flatnonzero((lengths >= shortest) & (lengths <= longest))
 

@@ -231,7 +231,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
         `(source_ids, target_ids, source_packing, target_packing), labels` or, as a
         sequence, `(source_ids, target_ids, packing, sides), labels`; the labels are
         `(1, packed)`. A little padding fills the last few places, so that `packed` is
-        a multiple of 64. With `sample_weight` the weight of each label follows, alike.
+        a multiple of 64. With `sample_weight` the weight of each label follows.
         They are NumPy arrays, or tensors within a `tf.data` pipeline.
 
     Raises:

@@ -27,7 +27,7 @@ class NothingFound(TextUnavailable):
     """The search for TED ended without a text."""
 
 
-def find(text: str, pair: str) -> Corpus:
+def find(text: str, pair: str, downloads: bool = True) -> Corpus:
     """Finds the text of a pair.
 
     The search takes the first of these that is there:
@@ -47,6 +47,7 @@ def find(text: str, pair: str) -> Corpus:
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.
+        downloads: whether TED is also looked for at the two addresses.
 
     Returns:
         The corpus, whose name and origin tell what was found.
@@ -82,10 +83,10 @@ def find(text: str, pair: str) -> Corpus:
     ted.find_pair(pair)  # nothing else can be searched for
 
     tried = []
-    sources = {"prepared by TFDS": _prepared, "in the cache": _cached}
-    for address in ted.ADDRESSES:
-        sources[f"by download of {address}"] = functools.partial(_downloaded, address)
-    for name, source in sources.items():
+    sources = [("prepared by TFDS", _prepared), ("in the cache", _cached)]
+    for address in ted.ADDRESSES if downloads else ():
+        sources.append(("by download", functools.partial(_downloaded, address)))
+    for name, source in sources:
         try:
             return source(pair)
         except (ImportError, OSError, ValueError) as error:

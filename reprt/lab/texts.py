@@ -9,6 +9,7 @@ from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache
+from reprt.lab.folder import RunFolder
 from reprt.lab.pages import ON_TEXTS
 from reprt.lab.recipe import Recipe, load_recipe
 from reprt.progress import Progress
@@ -39,7 +40,7 @@ class CorpusRuns:
         return found.trained_to(text.train_tokens) if text.train_tokens else found
 
 
-def find_text(text: TextSettings) -> Corpus:
+def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
     """Finds the text that settings name; TED is not replaced by another."""
     table = (text.source,) if own.is_table(text.source) else ()
     if train := text.train or table:
@@ -54,7 +55,8 @@ def find_text(text: TextSettings) -> Corpus:
             )
         except OSError as error:
             raise ValueError(f"Cannot read the text: {error}") from error
-    corpus = find("ted" if text.source == "auto" else text.source, text.pair)
+    source = "ted" if text.source == "auto" else text.source
+    corpus = find(source, text.pair, downloads)
     return corpus.validated_on(text.held_out)
 
 
@@ -64,19 +66,24 @@ def find_runs(
     """Finds the text of each of a recipe's pairs, and says what was found.
 
     Where TED is wanted, and found for no pair, the recipe's fallback is run, on the
-    text and the pair that the fallback names.
+    text and the pair that the fallback names. Once it has runs, TED is not looked for
+    in the network again.
 
     Raises:
         TextUnavailable: if no pair has one.
         ValueError: if pairs share one.
     """
-    # A page on many texts gathers the folders of all.
-    many = recipe.page_name in ON_TEXTS or len(recipe.pairs) > 1
-    source, missing = recipe.text.source, []
+    instead = None
+    if recipe.fallback and recipe.text.source == "auto":
+        kept = [each for each in recipe.overrides if not each.startswith(WHICH_TEXT)]
+        instead = load_recipe(Path(recipe.fallback), kept)
+        instead = instead.changed(name=recipe.name)  # of the results' folder
+    begun = instead and _begun(instead, out)
+    missing: list[TextUnavailable] = []
     work: list[CorpusRuns] = []
     for pair in recipe.pairs:
         try:
-            corpus = find_text(recipe.text.changed(pair=pair))
+            corpus = find_text(recipe.text.changed(pair=pair), downloads=not begun)
         except TextUnavailable as error:
             missing.append(error)
             if recipe.pairs[1:]:
@@ -88,9 +95,7 @@ def find_runs(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
             f"{len(corpus.test):,} pairs, from {corpus.origin}"
         )
-        folder = out or Path("runs") / recipe.name
-        if many or out is None:
-            folder /= _slug(corpus)
+        folder = _folder(recipe, corpus, out)
         if folder in [each.folder for each in work]:
             raise ValueError(
                 f"Expected one pair, for {corpus.name} is the text of every pair. "
@@ -100,18 +105,36 @@ def find_runs(
     if work:
         return work
     # A text that the user has named, by REPRT_TED too, is not replaced by another.
-    nothing = isinstance(missing[0], NothingFound) and source == "auto"
-    if not (recipe.fallback and nothing):
+    if not (instead and isinstance(missing[0], NothingFound)):
         raise missing[0]
-    progress.say(
-        f"{missing[0]}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT IS "
-        "NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S. Its text and pair count, "
-        "whatever was asked for; other settings stay as they were set.\n"
-    )
-    kept = [each for each in recipe.overrides if not each.startswith(WHICH_TEXT)]
-    instead = load_recipe(Path(recipe.fallback), kept)
-    instead = instead.changed(name=recipe.name)  # of the results' folder
+    if begun:
+        progress.say(
+            f"The recipe {recipe.fallback!r} goes on, whose runs are in {begun}. "
+            "--text ted looks for TED-HRLR again."
+        )
+    else:
+        progress.say(
+            f"{missing[0]}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT "
+            "IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S. Its text and pair "
+            "count, whatever was asked for; other settings stay as they were set.\n"
+        )
     return find_runs(instead, only, out, progress)
+
+
+def _begun(recipe: Recipe, out: Path | None) -> Path | None:
+    """Where a recipe has runs on its text already."""
+    corpus = find_text(recipe.text)
+    folder = _folder(recipe, corpus, out)
+    runs = [RunFolder(path.parent) for path in folder.glob("*/manifest.json")]
+    return folder if any(run.manifest().text == corpus.name for run in runs) else None
+
+
+def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
+    """Where the runs on a text go."""
+    # A page on many texts gathers the folders of all.
+    many = recipe.page_name in ON_TEXTS or len(recipe.pairs) > 1
+    folder = out or Path("runs") / recipe.name
+    return folder / _slug(corpus) if many or out is None else folder
 
 
 def _slug(corpus: Corpus) -> str:

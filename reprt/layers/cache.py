@@ -11,7 +11,7 @@ class BlockCache(NamedTuple):
     """Keys and values of one decoder block.
 
     Hypotheses are those of all sentences, one sentence's after the other's. A step
-    writes into the recent tokens alone, since TensorFlow copies what it writes into.
+    writes only into the recent tokens, since TensorFlow copies what it writes into.
 
     Attributes:
         past: of the hypotheses' first tokens, as attention takes them: the pair

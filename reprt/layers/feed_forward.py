@@ -5,7 +5,7 @@ import keras
 
 @keras.saving.register_keras_serializable(package="reprt")
 class FeedForward(keras.layers.Layer):
-    """FFN(x) = dropout(f(x W_1 + b_1) W_2 + b_2), at every position alone.
+    """FFN(x) = dropout(f(x W_1 + b_1) W_2 + b_2), at each position by itself.
 
     f is max(0, ·) in the paper. No masking is needed: no position touches another.
 

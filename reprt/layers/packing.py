@@ -12,9 +12,9 @@ class Packing(NamedTuple):
 
     Work on single tokens (projections, feed-forward, norms, logits) needs no padding.
     It runs on packed tokens, `(1, packed, features)`: the real ones of all sentences,
-    one after the other. Attention has to know which of them belong together. For it
-    alone the sentences are laid out in a few groups of similar length, each padded to
-    its own longest, on both sides in the same order.
+    one after the other. Attention has to know which of them belong together. Only for
+    attention the sentences are laid out in a few groups of similar length, each padded
+    to its own longest, on both sides in the same order.
 
     `reprt.data.pack` makes packings, and the models take them with their ids.
 

@@ -176,7 +176,7 @@ class TranslationModel(keras.Model, abc.ABC):
         """
         raise ValueError(
             f"Expected a model that scores its source. {self.name!r}, a "
-            f"{type(self).__name__}, scores the target alone: set objective.name to "
+            f"{type(self).__name__}, scores only the target: set objective.name to "
             "'translation'."
         )
 

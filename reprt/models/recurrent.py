@@ -16,8 +16,8 @@ class RecurrentMemory(NamedTuple):
 
     Attributes:
         states: the encoder's output h, `(sentences, sources, 2n)`.
-        keys: the part of the scores that the source alone makes, `(sentences,
-            sources, n)`.
+        keys: the part of the scores that depends only on the source,
+            `(sentences, sources, n)`.
         starts: s_0 of each decoder layer, `(sentences, layers, n)`.
         mask: boolean, `(sentences, sources)`, True on real tokens.
     """

@@ -38,9 +38,10 @@ def test_a_file_is_downloaded_once_and_shown(fetch, server, capsys, known):
 
 
 @pytest.mark.parametrize("way", BAD)
-def test_what_is_not_the_file_is_told_and_not_kept(fetch, tmp_path, way):
+def test_what_is_not_the_file_is_told_and_not_kept(fetch, tmp_path, capsys, way):
     with pytest.raises(DownloadError, match=f"/{way} cannot be .*: .*{BAD[way]}"):
         fetch(way)
+    assert way != "missing" or not capsys.readouterr().err
     assert names(tmp_path / "cache" / "file") == ["file.lock"]
     assert fetch("good").read_bytes() == CONTENT
 

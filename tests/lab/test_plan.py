@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import types
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_the_fallback_is_run_where_no_pair_was_found_or_named(
 ):
     text = embedded.load()
 
-    def find(source, pair):
+    def find(source, pair, downloads):
         if source == "ted" and pair in missing:
             raise (TextUnavailable if named else NothingFound)(f"{pair} is missing.")
         return text
@@ -148,6 +149,31 @@ def test_the_fallback_is_run_where_no_pair_was_found_or_named(
         assert run.training.epochs == 2
         # The fallback has a pair of its own, whatever was asked for.
         assert (run.text.pair == "pt_to_en") == (len(missing) == 2)
+
+
+def test_a_fallback_that_has_runs_goes_on_without_a_download(
+    tmp_path, monkeypatch, capsys
+):
+    asked = []
+
+    def find(source, pair, downloads):
+        if source == "embedded":
+            return embedded.load()
+        asked.append(downloads)
+        raise NothingFound("A long story.")
+
+    monkeypatch.setattr(texts, "find", find)
+    recipe = load_recipe(Path("pt_to_en"))
+    find_runs(recipe, [], tmp_path, Progress())
+    assert "A long story" in capsys.readouterr().err
+    (tmp_path / "repe").mkdir()
+    (tmp_path / "repe" / "manifest.json").touch()
+    told = types.SimpleNamespace(text=embedded.NAME)
+    monkeypatch.setattr(RunFolder, "manifest", lambda folder: told)
+    find_runs(recipe, [], tmp_path, Progress())
+    assert asked == [True, False]
+    said = capsys.readouterr().err
+    assert "A long story" not in said and f"runs are in {tmp_path}" in said
 
 
 def test_a_text_that_all_pairs_share_is_taken_for_one(tmp_path):

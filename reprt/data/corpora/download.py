@@ -39,5 +39,13 @@ def download(url: str, path: Path, known_hash: str) -> Path:
         try:
             pooch.retrieve(url, known_hash, path.name, path.parent, downloader=get)
         except (OSError, ValueError) as error:
-            raise DownloadError(f"{url} cannot be downloaded: {error}") from error
+            message = f"{url} cannot be downloaded: {_root(error)}"
+            raise DownloadError(message) from error
     return path
+
+
+def _root(error: BaseException) -> BaseException:
+    """What began it all, around which the libraries have put errors of their own."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return error

@@ -48,8 +48,8 @@ class Group(NamedTuple):
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     """Returns a row a run: `KEYS`, the run, and `NUMBERS`, NaN where not measured.
 
-    Where a model has two schedules whose rates read alike, for they differ in the
-    warm-up or the like, the schedule's name stands behind the rate.
+    Where two schedules of a model have the same rate, and differ in the warm-up or the
+    like, the schedule's name stands behind the rate.
     """
     rows = [
         {**run.numbers, **{key: getattr(run, key) for key in KEYS}, "run": run}

@@ -42,8 +42,8 @@ class TokenNorm(EmbeddingNorm):
     With `statistics="sequence"`, as published, each output depends on every token of
     the sequence, **later ones included**: in a decoder this lets position t see the
     mean and variance of words that it has yet to produce. With `statistics="prefix"`
-    position t is normalised by the mean and variance of tokens 1..t alone, so that it
-    never depends on later tokens; this is a departure from the paper.
+    position t is normalised by the mean and variance of tokens 1..t, so it never
+    depends on later tokens; this is a departure from the paper.
 
     Statistics are computed in float32 whatever the dtype policy.
 
