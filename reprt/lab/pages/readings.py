@@ -6,9 +6,9 @@ from pathlib import Path
 
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
-from reprt.lab.pages.provenance import left_out, started
-from reprt.lab.pages.runs import notes, read_texts
-from reprt.lab.pages.tables import markdown, plain, write_filled
+from reprt.lab.pages.provenance import left_out, ways
+from reprt.lab.pages.runs import read_texts
+from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
@@ -19,8 +19,8 @@ HEAD = (
 ).split(" | ")
 
 
-def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `readings.md` from runs on one pair, each a reading of the paper.
+def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+    """Returns what `readings.md` says of runs on one pair, each a reading of the paper.
 
     Raises:
         RunFolderError: if the paper has no such pair.
@@ -41,18 +41,13 @@ def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
     finished = [run for group in groups for run in group.table["run"]]
     foreign = {plain(run.text) for run in runs if not run.manifest.official_text}
     results = paper.TABLE_1[pairs[0]].items()
-    return write_filled(
-        out / "readings.md",
-        pair=pairs[0],
-        foreign=", ".join(sorted(foreign)),
-        notes=notes(folder),
-        sections="\n\n".join(_section(*result, groups) for result in results),
-        unfinished=left_out("Not finished", (r for r in runs if r not in finished)),
-        started=started(
-            (f"**{plain(run.label)}**, run `{run.name}`, on {plain(run.text)}", [run])
-            for run in finished
-        ),
-    )
+    return {
+        "pair": pairs[0],
+        "foreign": ", ".join(sorted(foreign)),
+        "sections": "\n\n".join(_section(*result, groups) for result in results),
+        "unfinished": left_out("Not finished", (r for r in runs if r not in finished)),
+        "ways": ways(finished),
+    }
 
 
 def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
@@ -74,5 +69,5 @@ def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
     rows.sort(key=lambda row: row[0])
     theirs = [f"{getattr(result, name):.2f}" for name in LOSSES]
     first = ["paper", "", "", "1", *theirs, "", "", ""]
-    table = markdown(HEAD, [first, *(cells for _, cells in rows)], "lll")
-    return f"## {model}\n\n{table}"
+    lines = [dict(zip(HEAD, cells)) for cells in (first, *(c for _, c in rows))]
+    return f"## {model}\n\n{markdown(lines, 'lll')}"

@@ -178,18 +178,6 @@ def _said(folder: Path) -> PageSettings:
     return PageSettings.read(read_toml(path) if path.exists() else {}, str(path))
 
 
-def titled(folder: Path, usual: str) -> tuple[str, str]:
-    """Returns a page's title and the folder's notes.
-
-    A heading in the first line of `notes.md` takes the place of the usual title.
-    """
-    said = notes(folder)
-    if not said.startswith("# "):
-        return usual, said
-    title, _, said = said.partition("\n\n")
-    return title, said
-
-
 def notes(folder: Path) -> str:
     """Returns the folder's `notes.md`, or nothing."""
     path = folder / NOTES

@@ -11,9 +11,9 @@ from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
-from reprt.lab.pages.provenance import started
-from reprt.lab.pages.runs import Run, notes, read_texts
-from reprt.lab.pages.tables import latex, markdown, plain, write_filled
+from reprt.lab.pages.provenance import ways
+from reprt.lab.pages.runs import read_texts
+from reprt.lab.pages.tables import latex, markdown, plain
 from reprt.lab.recipe import PageSettings
 
 MODELS = paper.LABELS
@@ -29,12 +29,14 @@ BEYOND = {
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
-BEYOND_HEAD = ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
 Texts = Mapping[str, Sequence[Sequence[Group]]]  # groups of each text, by pair
 
 
-def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `table1.md`, `.tex` and `.csv` from runs on one text or several."""
+def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+    """Returns what `table1.md` says of runs on one text or several.
+
+    Writes `table1.tex` and `.csv`.
+    """
     texts = read_pairs(folder)
     groups = [group for found in texts.values() for text in found for group in text]
     lines = [line for pair in texts for line in _lines(pair, texts[pair])]
@@ -45,25 +47,16 @@ def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
     )
     if departures:
         departures = {"Settings that are not the paper's:\n": None} | departures
+    head = ["pair", "train", "dev", ""]
+    head += [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
     write_text(out / "table1.csv", _csv(groups))
-    write_text(out / "table1.tex", _latex(lines, groups))
-    head = [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
-    return write_filled(
-        out / "table1.md",
-        table=markdown(["pair", "train", "dev", "", *head], lines, "lrrl"),
-        notes=notes(folder),
-        claims=markdown(["the paper says", "its Table 1 says"], _claims(), "ll"),
-        beyond=markdown(BEYOND_HEAD, _beyond(groups), "ll"),
-        departures="\n".join(departures),
-        started=started(
-            (
-                f"**{plain(run.label)}** on {plain(run.text)}, seed "
-                f"{', '.join(map(str, table['seed']))}:",
-                table["run"],
-            )
-            for run, table in groups
-        ),
-    )
+    write_text(out / "table1.tex", _latex(lines))
+    return {
+        "table": markdown([dict(zip(head, line)) for line in lines], "lrrl"),
+        "beyond": markdown([_beyond(group) for group in groups], "ll"),
+        "departures": "\n".join(departures),
+        "ways": ways(run for group in groups for run in group.table["run"]),
+    }
 
 
 def read_pairs(folder: Path) -> Texts:
@@ -92,53 +85,6 @@ def published(pair: str, model: str) -> dict[str, float]:
     """Returns the paper's numbers by our names; none of other pairs and models."""
     result = paper.TABLE_1.get(pair, {}).get(model)
     return dict(vars(result)) if result else {}
-
-
-def _claims() -> list[tuple[str, str]]:
-    """What the paper says of its table, and what the table says."""
-    theirs = {pair: (r["baseline"], r["repe"]) for pair, r in paper.TABLE_1.items()}
-    times = {p: b.seconds_an_epoch / r.seconds_an_epoch for p, (b, r) in theirs.items()}
-    far = [f"{pair} {t:.2f}" for pair, t in times.items() if not 2 <= t <= 4]
-    gaps = {
-        pair: (r.train_loss - b.train_loss, r.val_loss - b.val_loss)
-        for pair, (b, r) in theirs.items()
-    }
-    lower = [pair for pair, gap in gaps.items() if max(gap) < 0]
-    close = [pair for pair in lower if min(gaps[pair]) > -0.1]
-    ten = [pair for pair, (b, r) in theirs.items() if b.epochs == r.epochs == 10]
-    slack = [
-        f"{pair} {epochs} for {r.epochs}"
-        for pair, (_, r) in theirs.items()
-        if (epochs := int(12 * 3600 // r.seconds_an_epoch)) > r.epochs < 10
-    ]
-    of_parameters = paper.PARAMETERS["baseline"] / paper.PARAMETERS["repe"]
-    return [
-        (
-            "an epoch takes “two to four times” less on all fourteen pairs",
-            f"{min(times.values()):.2f} to {max(times.values()):.2f} times; outside "
-            f"two to four: {', '.join(far)}",
-        ),
-        (
-            "both losses are lower on thirteen pairs",
-            f"on {len(lower)}: by less than 0.1 on {', '.join(close)}, and after more "
-            f"epochs than the baseline's on {len({*lower} - {*ten})}",
-        ),
-        (
-            "of “thirteen additional” pairs seven had ten epochs of both models, and "
-            "six of them lower losses",
-            f"{len(ten)} of all fourteen, pt_to_en among them, and "
-            f"{len({*ten} & {*lower})} lower",
-        ),
-        (
-            "“roughly a threefold parameter reduction”, and of the time nearly so",
-            f"{of_parameters:.2f} times fewer parameters on pt_to_en, and "
-            f"{times['pt_to_en']:.2f} times less time",
-        ),
-        (
-            "the epochs are those of 12 hours, at most ten",
-            f"RePE's seconds allow more: {', '.join(slack)}",
-        ),
-    ]
 
 
 def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
@@ -190,19 +136,16 @@ def _gap(pair: str, ours: Mapping[str, Group], model: str, name: str) -> str:
     return f"{ours[model].table[name].mean() - theirs[name]:+.{PRINTED[name]}f}"
 
 
-def _beyond(groups: Sequence[Group]) -> list[list[str]]:
-    return [
-        [
-            group.run.text,
-            group.run.label + ("*" if group.run.departures else ""),
-            str(len(group.table)),
-            *(group.cell(name, digits) for name, (_, digits) in BEYOND.items()),
-        ]
-        for group in groups
-    ]
+def _beyond(group: Group) -> dict[str, str]:
+    return {
+        "text": group.run.text,
+        "model": group.run.label + ("*" if group.run.departures else ""),
+        "seeds": str(len(group.table)),
+        **{head: group.cell(name, digits) for name, (head, digits) in BEYOND.items()},
+    }
 
 
-def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
+def _latex(lines: Sequence[Sequence[str]]) -> str:
     head = ["pair", "train", "dev", "", *("epochs", "train", "val", "s/epoch") * 2]
     above, rule, body = latex(head, lines, "lrrl").partition("\\midrule\n")
     spans = " & ".join(
@@ -210,11 +153,7 @@ def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
     )
     above = above.replace("\\toprule\n", f"\\toprule\n& & & & {spans} \\\\\n")
     body = re.sub(r"\n (?=\S)", "\n\\\\addlinespace\n ", body)  # before a pair
-    beyond = latex(BEYOND_HEAD, _beyond(groups), "ll")
-    return (
-        f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n\n"
-        f"% Beyond the paper\n{beyond}\n"
-    )
+    return f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n"
 
 
 def _csv(groups: Sequence[Group]) -> str:
@@ -236,14 +175,8 @@ def _csv(groups: Sequence[Group]) -> str:
             **table[names].mean().round(5),
             **table[names].std().round(5).add_suffix("_sd"),
             "departures": "; ".join(run.settings.departures),
-            "commits": _commits(table["run"]),
         }
         for run, table in groups
     )
     found = pd.concat([theirs, ours])[list(ours)] if groups else theirs
     return found.convert_dtypes().to_csv(index=False, lineterminator="\n")
-
-
-def _commits(runs: Iterable[Run]) -> str:
-    starts = [start for run in runs for start in run.manifest.starts]
-    return " ".join(sorted({start.commit for start in starts if start.commit}))
