@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 import pydantic
+from pydantic import Field
 
+from reprt.analysis.scores import Score
 from reprt.files import read_text
 from reprt.settings import Settings, in_one_line
 from reprt.training.settings import RunSettings
@@ -54,15 +57,6 @@ class Manifest(Settings):
         return self.text_sha256, *vocabularies
 
 
-class Score(Settings):
-    """What sacrebleu said of a run's translations."""
-
-    metric: str
-    form: str
-    value: float
-    signature: str
-
-
 class OfLength(Settings):
     """What came out on the pairs of some lengths of the test split."""
 
@@ -96,7 +90,7 @@ class Metrics(Settings):
     test_by_length: list[OfLength] = []
     test_bleu: float | None = None
     test_bleu_signature: str | None = None
-    test_scores: list[Score] = []
+    test_scores: list[Annotated[Score, Field(strict=False)]] = []
     test_seconds: float | None = None
     examples: list[dict[str, str]] = []
 

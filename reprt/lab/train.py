@@ -1,7 +1,6 @@
 """Trains the runs on one text, and measures what came out."""
 
 import contextlib
-import dataclasses
 import functools
 import math
 import resource
@@ -22,14 +21,13 @@ MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
 
 
 def train_runs(
-    work: CorpusRuns, write_page: Callable[[], object], command: str | None = None
+    work: CorpusRuns, write_page: Callable[[], object]
 ) -> list[ArithmeticError]:
     """Trains runs side by side, and writes their page as they go.
 
     Args:
         work: the runs and their text.
         write_page: called whenever an epoch has ended.
-        command: what the runs note as their command; None for this process's.
 
     Returns:
         Why runs did not finish; the others did.
@@ -48,7 +46,7 @@ def train_runs(
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
-            folder = RunFolder(work.folder / run.name, is_chief(), command)
+            folder = RunFolder(work.folder / run.name, is_chief())
             if claims.enter_context(folder.claimed()):
                 mine[folder] = run
             elif several_workers():
@@ -215,7 +213,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "test_by_length": [*_by_length(run, text, unseen, translations)],
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
-        "test_scores": [dataclasses.asdict(score) for score in scores],
+        "test_scores": scores,
         "test_seconds": seconds,
         "examples": [dict(zip(names, each)) for each in examples],
     }
