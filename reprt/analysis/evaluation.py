@@ -249,7 +249,7 @@ class Evaluation:
         kept = dataclasses.asdict(self)
         for name in ("teacher_forced", "prefix"):
             kept[name]["per_token"] = getattr(self, name).per_token
-        return kept
+        return kept | {"scores": [score.as_table() for score in self.scores]}
 
 
 def evaluate(

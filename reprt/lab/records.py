@@ -1,11 +1,8 @@
 """What a run leaves behind, typed: where it was made, its epochs, its results."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
 
 import pydantic
-from pydantic import Field
 
 from reprt.analysis.scores import Score
 from reprt.files import read_text
@@ -90,7 +87,7 @@ class Metrics(Settings):
     test_by_length: list[OfLength] = []
     test_bleu: float | None = None
     test_bleu_signature: str | None = None
-    test_scores: list[Annotated[Score, Field(strict=False)]] = []
+    test_scores: list[Score] = []
     test_seconds: float | None = None
     examples: list[dict[str, str]] = []
 
@@ -118,10 +115,3 @@ def read_records(path: Path) -> list[Record]:
         except pydantic.ValidationError as error:
             raise ValueError(in_one_line(error, f"line {number} of {path}")) from None
     return records
-
-
-def as_lines(records: Iterable[Record]) -> str:
-    """Returns a frozen experiment: one JSON object a line, a line for each run."""
-    return "".join(
-        f"{record.model_dump_json(exclude_none=True)}\n" for record in records
-    )

@@ -5,12 +5,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
-from reprt.lab.pages.frame import Group, by_settings
+from reprt.lab.pages.frame import Group, as_csv, by_settings, runs_table
 from reprt.lab.pages.provenance import ways
 from reprt.lab.pages.runs import read_texts
 from reprt.lab.pages.tables import latex, markdown, plain
@@ -35,7 +33,7 @@ Texts = Mapping[str, Sequence[Sequence[Group]]]  # groups of each text, by pair
 def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
     """Returns what `table1.md` says of runs on one text or several.
 
-    Writes `table1.tex` and `.csv`.
+    Writes `table1.tex`, and `table1.csv`, a run of ours a row.
     """
     texts = read_pairs(folder)
     groups = [group for found in texts.values() for text in found for group in text]
@@ -49,13 +47,14 @@ def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, st
         departures = {"Settings that are not the paper's:\n": None} | departures
     head = ["pair", "train", "dev", ""]
     head += [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
-    write_text(out / "table1.csv", _csv(groups))
+    runs = [run for group in groups for run in group.table["run"]]
+    write_text(out / "table1.csv", as_csv(runs_table(runs)))
     write_text(out / "table1.tex", _latex(lines))
     return {
         "table": markdown([dict(zip(head, line)) for line in lines], "lrrl"),
         "beyond": markdown([_beyond(group) for group in groups], "ll"),
         "departures": "\n".join(departures),
-        "ways": ways(run for group in groups for run in group.table["run"]),
+        "ways": ways(runs),
     }
 
 
@@ -154,29 +153,3 @@ def _latex(lines: Sequence[Sequence[str]]) -> str:
     above = above.replace("\\toprule\n", f"\\toprule\n& & & & {spans} \\\\\n")
     body = re.sub(r"\n (?=\S)", "\n\\\\addlinespace\n ", body)  # before a pair
     return f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n"
-
-
-def _csv(groups: Sequence[Group]) -> str:
-    names = list(dict.fromkeys([*PRINTED, *BEYOND]))
-    theirs = pd.DataFrame(
-        {"pair": pair, "model": model, **published(pair, model)}
-        for pair, models in paper.TABLE_1.items()
-        for model in models
-    ).assign(source="paper", official_text=True, seeds=1)
-    theirs["text"] = "TED-HRLR " + theirs["pair"]
-    ours = pd.DataFrame(
-        {
-            "pair": run.pair,
-            "source": "ours",
-            "text": run.text,
-            "official_text": run.manifest.official_text,
-            "model": run.model,
-            "seeds": len(table),
-            **table[names].mean().round(5),
-            **table[names].std().round(5).add_suffix("_sd"),
-            "departures": "; ".join(run.settings.departures),
-        }
-        for run, table in groups
-    )
-    found = pd.concat([theirs, ours])[list(ours)] if groups else theirs
-    return found.convert_dtypes().to_csv(index=False, lineterminator="\n")
