@@ -2,14 +2,12 @@
 
 import re
 
-import numpy as np
 import pytest
 from fake_runs import row
 
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab import paper
 from reprt.lab.pages import PAGES, write_page
-from reprt.lab.pages.figure3 import bootstrap_interval
 from reprt.lab.records import RunFolderError
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
@@ -136,8 +134,7 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
     assert len(rows) == 2 + 14 * 2 + 1 and latex.count("addlinespace") == 13
     assert r"az\_to\_en" in latex and not re.search(r"(?<!\\)_|±|−", latex)
     table = (folder / "table1.csv").read_text().splitlines()
-    assert len(table) == 1 + 28 + 2
-    assert "az_to_en,ours,TED-HRLR az_to_en,True,repe,2,1,4.5,3.6," in table[-1]
+    assert len(table) == 1 + 3 and table[1].startswith("baseline.0,TED-HRLR az_to_en,")
 
 
 def test_table1_names_departures_and_other_texts(add):
@@ -202,14 +199,6 @@ def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
             bars = next(each for each in axis.containers if hasattr(each, "patches"))
             whisker = tuple(bars.errorbar.lines[2][0].get_color()[0])
             assert whisker not in [bar.get_facecolor() for bar in bars]
-
-
-def test_the_interval_covers_the_mean_about_as_often_as_it_says():
-    random = np.random.default_rng(0)
-    intervals = [bootstrap_interval(random.normal(size=10)) for _ in range(300)]
-    covered = np.mean([low < 0 < high for low, high in intervals])
-    # The percentile bootstrap of ten values is somewhat too narrow.
-    assert 0.85 < covered < 0.97
 
 
 def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
