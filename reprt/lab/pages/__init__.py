@@ -23,12 +23,13 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
-    from reprt.lab.pages.runs import notes, page_settings
+    from reprt.lab.pages.runs import notes, page_settings, read_runs, read_texts
     from reprt.lab.pages.tables import fill
 
     settings, said = page_settings(folder, name), notes(folder)
     module = importlib.import_module(f"{__name__}.{settings.name}")
-    values = module.page_values(folder, settings, out or folder)
+    runs = (read_texts if settings.name in ON_TEXTS else read_runs)(folder)
+    values = module.page_values(runs, settings, out or folder)
     title, _, rest = said.partition("\n\n")
     headed = title.startswith("# ")
     text = fill(str(settings.name), notes=rest if headed else said, **values)

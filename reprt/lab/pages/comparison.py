@@ -8,19 +8,17 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, as_csv, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
-from reprt.lab.pages.runs import read_runs
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.recipe import PageSettings
 
 FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_bleu"
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     """Returns what `comparison.md` says of trials on one text.
 
     Writes `comparison.csv`, a run a row, and `comparison.png`.
     """
-    runs = read_runs(folder)
     manifest, name = runs[0].manifest, plain(runs[0].text)
     finished = [run for run in runs if run.metrics and run.log]
     table = runs_table(finished)

@@ -11,9 +11,8 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
-from reprt.lab.pages.runs import Run, read_texts
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import fill, markdown, plain
-from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
 CHOSEN_BY = "val_prefix_loss_per_token"
@@ -23,12 +22,11 @@ TERA = 1e12
 PRODUCTS = "operations of the training's\nproducts, in 10¹²"
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
     """Returns what `families.md` says of trials on one text or several.
 
     Draws `families.png`.
     """
-    texts = read_texts(folder)
     tables = [runs_table(filter(measured, runs)) for runs in texts]
     chosen = [choose(table) for table in tables]
     sections = [

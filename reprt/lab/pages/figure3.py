@@ -11,9 +11,8 @@ from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.frame import by_settings, spread
 from reprt.lab.pages.provenance import ways
-from reprt.lab.pages.runs import Run, read_runs
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
-from reprt.lab.recipe import PageSettings
 
 MODELS = paper.LABELS
 COLOURS = {"baseline": "#000000", "repe": "#d55e00"}
@@ -26,13 +25,12 @@ NONE = (np.nan, np.nan)  # of a single trial, which tells nothing of the spread
 Trials = Mapping[str, Sequence[Run]]  # by model
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     """Returns what `figure3.md` says of trials on one text.
 
     Writes `figure3.png`, `.svg` and `.csv`. Of several settings of a model those count
     that come nearest to the paper's.
     """
-    runs = read_runs(folder)
     manifest, name = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
     trials: dict[str, list[Run]] = {model: [] for model in MODELS}

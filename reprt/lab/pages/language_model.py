@@ -1,21 +1,20 @@
 """Language models on one side of a text: loss and perplexity a token."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from reprt.lab.pages.frame import Group, by_settings, spread
 from reprt.lab.pages.provenance import left_out, ways
-from reprt.lab.pages.runs import read_runs
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.recipe import PageSettings
 
 FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     """Returns what `language_model.md` says of the runs on one text."""
-    runs = read_runs(folder)
     finished = [run for run in runs if run.metrics and run.log]
     groups = by_settings(finished)
     groups.sort(key=lambda group: group.table[PREFIX].mean())

@@ -7,9 +7,8 @@ from pathlib import Path
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
 from reprt.lab.pages.provenance import left_out, ways
-from reprt.lab.pages.runs import read_texts
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.recipe import PageSettings
 from reprt.lab.records import RunFolderError
 
 LOSSES = ("train_loss", "val_loss")
@@ -19,19 +18,17 @@ HEAD = (
 ).split(" | ")
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
     """Returns what `readings.md` says of runs on one pair, each a reading of the paper.
 
     Raises:
         RunFolderError: if the paper has no such pair.
     """
-    texts = read_texts(folder)
     runs = [run for text in texts for run in text]
     pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
         raise RunFolderError(
-            "Expected runs on one pair of Table 1. Received, in "
-            f"{folder}: {', '.join(pairs)}."
+            f"Expected runs on one pair of Table 1. Received: {', '.join(pairs)}."
         )
     groups = [
         group

@@ -10,9 +10,8 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import runs_table
 from reprt.lab.pages.provenance import ways
-from reprt.lab.pages.runs import Run, read_runs
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
-from reprt.lab.recipe import PageSettings
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | prefix loss, "
@@ -22,9 +21,8 @@ LOSSES = {"train_loss": "training", "val_loss": "validation"}
 PER_TOKEN, PREFIX = "val_loss_per_token", "val_prefix_loss"
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, object]:
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
     """Returns what `report.md` says of runs on one text; draws `report.png`."""
-    runs = read_runs(folder)
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     means = {

@@ -10,9 +10,8 @@ from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, as_csv, by_settings, runs_table
 from reprt.lab.pages.provenance import ways
-from reprt.lab.pages.runs import read_texts
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import latex, markdown, plain
-from reprt.lab.recipe import PageSettings
 
 MODELS = paper.LABELS
 # What the paper prints of each model, with how many digits, and our name for it.
@@ -27,17 +26,16 @@ BEYOND = {
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
-Texts = Mapping[str, Sequence[Sequence[Group]]]  # groups of each text, by pair
 
 
-def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, str]:
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
     """Returns what `table1.md` says of runs on one text or several.
 
     Writes `table1.tex`, and `table1.csv`, a run of ours a row.
     """
-    texts = read_pairs(folder)
-    groups = [group for found in texts.values() for text in found for group in text]
-    lines = [line for pair in texts for line in _lines(pair, texts[pair])]
+    pairs = by_pair(texts)
+    groups = [group for found in pairs.values() for text in found for group in text]
+    lines = [line for pair in pairs for line in _lines(pair, pairs[pair])]
     departures = dict.fromkeys(
         f"- \\* {plain(run.label)} on {plain(run.text)}: {run.departures}"
         for run, _ in groups
@@ -58,17 +56,17 @@ def page_values(folder: Path, settings: PageSettings, out: Path) -> dict[str, st
     }
 
 
-def read_pairs(folder: Path) -> Texts:
+def by_pair(texts: Sequence[Sequence[Run]]) -> Mapping[str, list[list[Group]]]:
     """Returns the groups on each text by pair, those of Table 1 in its order first."""
-    texts: dict[str, list[list[Group]]] = {pair: [] for pair in PAIRS}
-    for runs in read_texts(folder):
+    pairs: dict[str, list[list[Group]]] = {pair: [] for pair in PAIRS}
+    for runs in texts:
         begun = [run for run in runs if run.log]
         groups = by_settings(run for run in begun if run.metrics)
         for run in (run for run in begun if not run.metrics):
             groups += by_settings([run])  # which has other epochs than the others
         if groups:
-            texts.setdefault(groups[0].run.pair, []).append(groups)
-    return texts
+            pairs.setdefault(groups[0].run.pair, []).append(groups)
+    return pairs
 
 
 def nearest(groups: Iterable[Group]) -> dict[str, Group]:

@@ -168,7 +168,7 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     ]
     assert "Not finished: repe-table.m64.0." in text
     folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
-    with pytest.raises(RunFolderError, match="one pair of Table 1. .*: az_to_en, de"):
+    with pytest.raises(RunFolderError, match="one pair of Table 1. .*: az_to_en, de_"):
         write_page(folder, "readings")
 
 
