@@ -23,13 +23,19 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
+    from reprt.lab.pages.provenance import left_out, ways
     from reprt.lab.pages.runs import notes, page_settings, read_runs, read_texts
     from reprt.lab.pages.tables import fill
 
     settings, said = page_settings(folder, name), notes(folder)
     module = importlib.import_module(f"{__name__}.{settings.name}")
-    runs = (read_texts if settings.name in ON_TEXTS else read_runs)(folder)
-    values = module.page_values(runs, settings, out or folder)
+    runs = [run for text in read_texts(folder) for run in text]
+    shown = (read_texts if settings.name in ON_TEXTS else read_runs)(folder)
+    values = {
+        "ways": ways(runs),
+        "unfinished": left_out("Not finished", (r for r in runs if not r.finished)),
+        **module.page_values(shown, settings, out or folder),
+    }
     title, _, rest = said.partition("\n\n")
     headed = title.startswith("# ")
     text = fill(str(settings.name), notes=rest if headed else said, **values)

@@ -7,7 +7,7 @@ from reprt.files import write_text
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, as_csv, by_schedule, runs_table, spread
-from reprt.lab.pages.provenance import left_out, out_of_time, ways
+from reprt.lab.pages.provenance import out_of_time
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
 
@@ -20,8 +20,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     Writes `comparison.csv`, a run a row, and `comparison.png`.
     """
     manifest, name = runs[0].manifest, plain(runs[0].text)
-    finished = [run for run in runs if run.metrics and run.log]
-    table = runs_table(finished)
+    table = runs_table(run for run in runs if run.finished)
     groups = by_schedule(table)
     # The best comes first; what has no such loss comes last.
     groups.sort(key=lambda g: (g.table[PREFIX].isna().all(), g.table[PREFIX].mean()))
@@ -33,10 +32,8 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         "foreign": "" if manifest.official_text else name,
         "count": str(len(table)),
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
-        "out_of_time": out_of_time(finished),
-        "unfinished": left_out("Not finished", (r for r in runs if r not in finished)),
+        "out_of_time": out_of_time(table["run"]),
         "cost": cost_section({_name(group): group.table for group in groups}),
-        "ways": ways(table["run"]),
     }
 
 

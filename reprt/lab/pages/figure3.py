@@ -10,7 +10,6 @@ from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.frame import by_settings, spread
-from reprt.lab.pages.provenance import ways
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
 
@@ -52,7 +51,6 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         "counts": ", ".join(_count(MODELS[m], runs) for m, runs in trials.items()),
         "losses": _losses(points, ours),
         "seconds": _seconds(trials),
-        "ways": ways(run for own in trials.values() for run in own),
     }
 
 

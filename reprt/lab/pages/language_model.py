@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from reprt.lab.pages.frame import Group, by_settings, spread
-from reprt.lab.pages.provenance import left_out, ways
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
 
@@ -15,14 +14,11 @@ FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     """Returns what `language_model.md` says of the runs on one text."""
-    finished = [run for run in runs if run.metrics and run.log]
-    groups = by_settings(finished)
+    groups = by_settings(run for run in runs if run.finished)
     groups.sort(key=lambda group: group.table[PREFIX].mean())
     return {
         "text": plain(runs[0].text),
         "table": markdown([_cells(group) for group in groups], "ll"),
-        "unfinished": left_out("Not finished", (r for r in runs if r not in finished)),
-        "ways": ways(finished),
     }
 
 

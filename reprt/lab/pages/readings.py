@@ -6,7 +6,6 @@ from pathlib import Path
 
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
-from reprt.lab.pages.provenance import left_out, ways
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.records import RunFolderError
@@ -33,17 +32,14 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     groups = [
         group
         for text in texts
-        for group in by_settings(run for run in text if run.metrics and run.log)
+        for group in by_settings(run for run in text if run.finished)
     ]
-    finished = [run for group in groups for run in group.table["run"]]
     foreign = {plain(run.text) for run in runs if not run.manifest.official_text}
     results = paper.TABLE_1[pairs[0]].items()
     return {
         "pair": pairs[0],
         "foreign": ", ".join(sorted(foreign)),
         "sections": "\n\n".join(_section(*result, groups) for result in results),
-        "unfinished": left_out("Not finished", (r for r in runs if r not in finished)),
-        "ways": ways(finished),
     }
 
 

@@ -9,7 +9,6 @@ from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import runs_table
-from reprt.lab.pages.provenance import ways
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
 
@@ -58,7 +57,6 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
         or "none yet",
         "translations": _translations(runs),
         "runs": "\n".join(map(_how, runs)),
-        "ways": ways(runs),
     }
 
 
@@ -86,7 +84,7 @@ def _results(runs: Sequence[Run]) -> str:
             ]
             rows.append([label, theirs, *cells])
         rows.append([label, ours, *_cells(run, baseline)])
-        if result and official and run.metrics and run.log:
+        if result and official and run.finished:
             gaps = [run.numbers[loss] - getattr(result, loss) for loss in LOSSES]
             gaps = [f"{gap:+.2f}" for gap in gaps]
             rows.append([label, "ours − paper", "", "", *gaps])

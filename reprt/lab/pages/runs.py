@@ -64,6 +64,10 @@ class Run(Record):
         return self.manifest.looks_ahead
 
     @property
+    def finished(self) -> bool:
+        return bool(self.metrics and self.log)
+
+    @property
     def departures(self) -> str:
         return ", ".join(self.settings.departures)
 

@@ -9,7 +9,6 @@ from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, as_csv, by_settings, runs_table
-from reprt.lab.pages.provenance import ways
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import latex, markdown, plain
 
@@ -52,7 +51,6 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         "table": markdown([dict(zip(head, line)) for line in lines], "lrrl"),
         "beyond": markdown([_beyond(group) for group in groups], "ll"),
         "departures": "\n".join(departures),
-        "ways": ways(runs),
     }
 
 
