@@ -77,7 +77,8 @@ class Benchmark:
         self.weights = str(options.out / "weights.npz")
         options.out.mkdir(parents=True, exist_ok=True)
         text.save(options.out / "text.json")
-        found = provenance(shlex.join(["python", "run.py", *sys.argv[1:]])).as_table()
+        command = shlex.join(["python", "run.py", *sys.argv[1:]])
+        found = provenance().changed(command=command).as_table()
         found |= {"load": os.getloadavg()[0], "seed": SEED, "text": text.describe()}
         self.found = {"provenance": found | facts, "versions": {}}
 

@@ -21,6 +21,7 @@ from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays, by_length, padded
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
+from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.beam_search import more_room
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy, real_tokens
@@ -120,7 +121,12 @@ def prefix_loss(
     return Loss(float(losses.sum()), int(counts.sum()), mean)
 
 
-def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray:
+def log_probabilities(
+    translator: Translator,
+    split: EncodedSplit,
+    batch_size: int = 64,
+    progress: Callable[[str], None] = lambda text: None,
+) -> np.ndarray:
     """Returns log P(Y | X) of each sentence pair, the end included.
 
         log P(Y | X) = Σ_t log P(y_t | x, y_1 … y_{t−1})
@@ -130,6 +136,7 @@ def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray
     Args:
         translator: the model with its vocabularies.
         split: the ids of the pairs, such as `translator.encode` returns.
+        batch_size, progress: as in `prefix_loss`.
 
     Example:
 
@@ -139,10 +146,10 @@ def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray
     >>> log_probabilities(translator, pairs)  # doctest: +SKIP
     array([-0.31])
     """
-    return -_of_sentences(translator.model, split)[0]
+    return -_of_sentences(translator.model, split, batch_size, progress)[0]
 
 
-def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
+def _of_sentences(model, split, batch_size, progress):
     """Returns the sum of each sentence's losses, and how many they are."""
     crossentropy = MaskedCrossentropy()
 
@@ -188,7 +195,6 @@ def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
 def translation_scores(
     translator: Translator,
     source: Sequence[np.ndarray],
-    words: Sequence[str],
     references: Sequence[str],
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
@@ -200,8 +206,6 @@ def translation_scores(
     Args:
         translator: the model with its vocabularies and its search.
         source: the ids of the split's source sentences.
-        words: its target sentences as `Tokenizer.words` has them, so that both sides
-            are made of the same words.
         references: its target sentences.
         progress: called with how far the work is.
         language: that of the targets, by its tag; it decides how BLEU splits text.
@@ -209,15 +213,27 @@ def translation_scores(
     found = translator.search_all(source, progress)
     tokenizer = translator.target_tokenizer
     translations = tokenizer.decode([best.ids for best, *_ in found])
-    scored = scores(
+    return translations, scores_of(tokenizer, translations, references, language)
+
+
+def scores_of(
+    tokenizer: Tokenizer,
+    translations: Sequence[str],
+    references: Sequence[str],
+    language: str = "en",
+) -> list[Score]:
+    """Returns BLEU and chrF of translations, as `translation_scores` has them.
+
+    On corpus tokens both sides are made of the words that the vocabulary has.
+    """
+    return scores(
         translations,
-        words,
+        tokenizer.words(references),
         references,
         tokenizer.as_written,
         lowercase=not tokenizer.keeps_case,
         language=language,
     )
-    return translations, scored
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,7 +258,7 @@ class Evaluation:
         kept = dataclasses.asdict(self)
         for name in ("teacher_forced", "prefix"):
             kept[name]["per_token"] = getattr(self, name).per_token
-        return kept
+        return kept | {"scores": [score.as_table() for score in self.scores]}
 
 
 def evaluate(
@@ -282,7 +298,6 @@ def evaluate(
         translation_scores,
         translator,
         split.source,
-        translator.target_tokenizer.words(references),
         references,
         progress,
         language,
