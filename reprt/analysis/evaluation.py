@@ -164,7 +164,7 @@ def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
         prefixes = model.start(memory, 1, capacity)
         for position in range(target.shape[1] - 1):
             if position == capacity:
-                prefixes = prefixes.extended(more_room(position, most))
+                prefixes = model.extended(prefixes, more_room(position, most))
                 capacity += more_room(position, most)
             ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")

@@ -174,7 +174,7 @@ class BeamSearch:
                     tokens=ops.pad(beams.tokens, room),
                     ended_tokens=ops.pad(beams.ended_tokens, room),
                 )
-                prefixes = prefixes.extended(more)
+                prefixes = self.model.extended(prefixes, more)
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])

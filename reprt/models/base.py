@@ -25,7 +25,7 @@ class TranslationModel(keras.Model, abc.ABC):
     |---|---|
     | training | `states`, `projection`, `packed_layout`, the lengths |
     | validation | `states`, `logits` |
-    | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
+    | search, prefix loss | `encode`, `start`, `step`, `extended`, `padding_matters`, the lengths |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
     | `"translation_and_source"` | `both_states`, `source_labels` |
     | attention maps | `attention_weights` |
@@ -289,10 +289,12 @@ class TranslationModel(keras.Model, abc.ABC):
             capacity: how many tokens there is room for.
 
         Returns:
-            What `step` takes and returns: a named tuple of tensors with the methods
-            `of_hypotheses(chosen)`, `of_sentences(sentences, hypotheses)` and
-            `extended(tokens)`, as in `reprt.models.prefixes`.
+            What `step` takes and returns, the `reprt.models.prefixes.Prefixes`.
         """
+
+    def extended(self, prefixes, tokens: int):
+        """Returns prefixes with room for more tokens, once there is none."""
+        return prefixes
 
     @abc.abstractmethod
     def step(self, ids, position, prefixes):

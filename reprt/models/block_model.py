@@ -1,5 +1,7 @@
 """What the models made of Transformer blocks share."""
 
+from keras import ops
+
 from reprt.constants import IN_ATTENTION
 from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
@@ -51,10 +53,33 @@ class BlockModel(TranslationModel):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
 
+    @property
+    def _recomputes(self) -> bool:
+        """Whether each token changes all the positions before it.
+
+        Statistics over the whole sequence have this effect. Of a prefix only the tokens
+        are kept then, and each step decodes all of it again.
+        """
+        return self.looks_ahead
+
+    def extended(self, prefixes, tokens):
+        kept, of_sequence = prefixes.own
+        if self._recomputes:
+            kept = ops.pad(kept, ((0, 0), (0, tokens)))
+        else:
+            kept = tuple(block.extended(tokens) for block in kept)
+        return prefixes._replace(own=(kept, of_sequence))
+
     def _projected(self, states):
         if self.output_projection is None:
             return states
         return self.output_projection(states)
+
+    @staticmethod
+    def _written(prefix, ids, position):
+        """A prefix `(hypotheses, capacity)` with tokens `(hypotheses,)` at a position."""
+        here = ops.equal(ops.arange(ops.shape(prefix)[1]), position)
+        return ops.where(here, ids[:, None], prefix)
 
     @staticmethod
     def _width(embedding):

@@ -8,7 +8,7 @@ from keras import ops
 from reprt.layers import Decoder, Encoder, TokenAndPositionEmbedding, padding_mask
 from reprt.layers.packing import PackedHeads
 from reprt.models.block_model import BlockModel
-from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
+from reprt.models.prefixes import Prefixes
 from reprt.settings import TransformerConfig
 
 
@@ -174,34 +174,29 @@ class Transformer(BlockModel):
 
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams
-        if self.looks_ahead:
-            return RecomputedPrefixes(
-                ops.zeros((hypotheses, capacity), "int32"),
-                tuple(ops.repeat(each, beams, axis=0) for each in memory[:3]),
-            )
-        value = self._value(memory.tokens)
-        return CachedPrefixes(
-            self.decoder.start(hypotheses, capacity, memory.states, value),
-            self.target_embedding.start(hypotheses),
-            memory.mask,
-        )
+        if self._recomputes:
+            read = tuple(ops.repeat(each, beams, axis=0) for each in memory[:3])
+            return Prefixes((ops.zeros((hypotheses, capacity), "int32"), read))
+        blocks = self.decoder.start(hypotheses, capacity)
+        read = self.decoder.read(memory.states, self._value(memory.tokens))
+        statistics = self.target_embedding.start(hypotheses)
+        return Prefixes((blocks, statistics), (read, memory.mask))
 
     def step(self, ids, position, prefixes):
-        if self.looks_ahead:
-            prefixes = prefixes.written(ids, position)
-            states, _ = self._decoded(
-                prefixes.ids, Memory(*prefixes.memory), count_padding=False
-            )
+        if self._recomputes:
+            prefix, memory = prefixes.own
+            prefix = self._written(prefix, ids, position)
+            states, _ = self._decoded(prefix, Memory(*memory), count_padding=False)
             states = ops.take(states, position, axis=1)
-            return self.logits(states), prefixes
-        ids = ops.expand_dims(ids, 1)
-        tokens, states, embedding = self.target_embedding.step(
-            ids, position, prefixes.embedding
+            return self.logits(states), Prefixes((prefix, memory))
+        blocks, statistics = prefixes.own
+        tokens, states, statistics = self.target_embedding.step(
+            ops.expand_dims(ids, 1), position, statistics
         )
         states, blocks = self.decoder.step(
-            states, self._value(tokens), prefixes.blocks, position, prefixes.memory_mask
+            states, self._value(tokens), blocks, position, *prefixes.memory
         )
-        prefixes = prefixes._replace(blocks=blocks, embedding=embedding)
+        prefixes = prefixes._replace(own=(blocks, statistics))
         return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
