@@ -38,7 +38,7 @@ class MaskedCrossentropy(keras.losses.Loss):
         Scalar, nats per token.
 
     Raises:
-        ValueError: for shapes of labels, logits or weights that do not match.
+        ValueError: for shapes of labels and logits that do not match.
 
     Example:
 
@@ -82,9 +82,6 @@ def _crossentropy(labels, logits):
 
     It is that of Keras. Keras' own takes TensorFlow on a CPU three times as long.
     """
-    # A negative label is out of range, and no place counted from the end.
-    labels = ops.where(labels < 0, logits.shape[-1], labels)
-
     @ops.custom_gradient
     def crossentropy(logits):
         p, normalizer = softmax_and_normalizer(logits)
@@ -133,9 +130,6 @@ def token_weights(y_true, sample_weight=None):
         sample_weight: weights of tokens, `(batch, length)`, or of sentences,
             `(batch,)` or `(batch, 1)`. None for 1.
 
-    Raises:
-        ValueError: for weights that fit neither.
-
     Example:
 
     >>> import keras, reprt
@@ -147,35 +141,11 @@ def token_weights(y_true, sample_weight=None):
     if sample_weight is None:
         return weight
     sample_weight = ops.cast(sample_weight, weight.dtype)
-    check_weights(sample_weight.shape, weight.shape)
     if len(sample_weight.shape) == 1:
         sample_weight = ops.expand_dims(sample_weight, 1)
-    # Weights of rows would stretch the one row of packed labels, were they multiplied.
+    # Weights of rows would stretch the one row of packed labels, were they multiplied;
+    # here they are refused.
     return weight * ops.broadcast_to(sample_weight, ops.shape(weight))
-
-
-def check_weights(weights, labels):
-    """Raises a `ValueError` if shapes of weights fit neither rows of labels nor labels.
-
-    Sizes that are not known yet are None.
-
-    >>> import reprt
-    >>> reprt.losses.check_weights((2,), labels=(2, 5))
-    """
-    weights, labels = tuple(weights), tuple(labels)
-    rows, tokens = (*weights, 1, 1)[:2]
-
-    def fit(size, *sizes):
-        return None in (size, *sizes) or size in sizes
-
-    if not (
-        len(weights) in (1, 2) and fit(rows, labels[0]) and fit(tokens, 1, labels[1])
-    ):
-        raise ValueError(
-            "Expected sample weights of sentences, (batch,), or of tokens, (batch, "
-            f"length), for labels of shape {labels}. Received: {weights}. "
-            "`reprt.data.pack` packs weights beside labels."
-        )
 
 
 def real_tokens(y_true):

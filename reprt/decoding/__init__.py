@@ -2,12 +2,7 @@
 
 import importlib
 
-from reprt.decoding.beam_search import (
-    BeamSearch,
-    Hypothesis,
-    as_array,
-    greedy_search,
-)
+from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
 
 # These load vocabularies, and CTranslate2 where it is asked for.
 _HOMES = {
@@ -20,7 +15,7 @@ _HOMES = {
     "draw_positions": "attention_maps",
     "write_page": "attention_maps",
 }
-__all__ = ["BeamSearch", "Hypothesis", "as_array", "greedy_search", *_HOMES]
+__all__ = ["BeamSearch", "Hypothesis", "as_array", *_HOMES]
 
 
 def __getattr__(name):

@@ -91,8 +91,7 @@ class BeamSearch:
             own length plus 50, as in the original Transformer.
 
     Raises:
-        ValueError: for an argument out of its range; when called, for sources longer
-            than the model's `max_length`.
+        ValueError: for an argument out of its range.
         ArithmeticError: when called, if the model's weights are not finite.
 
     Example:
@@ -153,11 +152,6 @@ class BeamSearch:
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
         longest, most = self.model.longest_source, self.model.longest_target
-        if source_ids.shape[1] > longest:
-            raise ValueError(
-                f"Expected sources of at most {longest} tokens, the model's "
-                f"max_length. Received: {source_ids.shape[1]}."
-            )
         if not self.model.padding_matters:
             source_ids = with_room(source_ids, longest)
         capacity = more_room(0, most)
@@ -436,33 +430,6 @@ def _columns(x, chosen):
 
 def _where(live, new, old):
     return ops.where(ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old)
-
-
-def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
-    """Takes the most likely token, again and again, until every sentence has ended.
-
-    Args:
-        model: a `reprt.models.TranslationModel`.
-        source_ids: integer array `(batch, sources)`, 0 for padding.
-        start_id: the id that every translation begins with.
-        end_id: the id that ends one.
-        max_tokens: longest translation, as in `BeamSearch`.
-
-    Returns:
-        int32 array `(batch, targets)` that begins with `start_id`; 0 follows
-        `end_id`.
-
-    Example:
-
-    >>> import keras, reprt
-    >>> model = reprt.models.build("repe", source_vocab_size=9, target_vocab_size=9)
-    >>> source = keras.ops.array([[2, 5, 3]])
-    >>> ids = reprt.decoding.greedy_search(model, source, 2, 3, max_tokens=4)
-    >>> ids[0, 0].item()
-    2
-    """
-    search = BeamSearch(model, start_id, end_id, max_tokens=max_tokens)
-    return as_array([best for best, *_ in search(source_ids)], start_id, end_id)
 
 
 def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:

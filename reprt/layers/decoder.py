@@ -38,9 +38,6 @@ class DecoderBlock(Block):
         of the weights of self-attention `(batch, heads, targets, targets)` and of
         cross attention `(batch, heads, targets, sources)`, or None.
 
-    Raises:
-        ValueError: for a memory if the block was built without one, or the reverse.
-
     Example:
 
     >>> import keras, reprt
@@ -91,7 +88,6 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        self._check_memory(memory)
         states, own = self._attend(
             self.self_attention,
             self.self_norm,
@@ -118,13 +114,6 @@ class DecoderBlock(Block):
             )
         states = self._feed(states, training)
         return (states, (own, across)) if return_attention_scores else states
-
-    def _check_memory(self, memory):
-        if (memory is None) != (self.cross_attention is None):
-            built, received = ("on", "no") if memory is None else ("without", "a")
-            raise ValueError(
-                f"{self.name!r} was built {built} a memory. Received {received} memory."
-            )
 
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.

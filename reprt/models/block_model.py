@@ -77,7 +77,7 @@ class BlockModel(TranslationModel):
 
     @staticmethod
     def _written(prefix, ids, position):
-        """A prefix `(hypotheses, capacity)` with tokens `(hypotheses,)` at a position."""
+        """A prefix `(hypotheses, capacity)` with a token of each at a position."""
         here = ops.equal(ops.arange(ops.shape(prefix)[1]), position)
         return ops.where(here, ids[:, None], prefix)
 

@@ -198,13 +198,6 @@ class DecoderOnly(BlockModel):
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
         """Tokens, states and mask of the source, and of the target if it is given."""
         ids, start = source_ids, 0
-        for side in (source_ids, target_ids):
-            length = None if side is None else side.shape[1]
-            if isinstance(length, int) and length > self.config.max_length:
-                raise ValueError(
-                    f"Expected at most {self.config.max_length} tokens a side, the "
-                    f"model's max_length. Received: {length}."
-                )
         mask = padding_mask(source_ids)
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)

@@ -18,12 +18,7 @@ from reprt import models
 from reprt.constants import RESERVED
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import beam_search
-from reprt.decoding.beam_search import (
-    EXTRA_TOKENS,
-    MORE_ROOM,
-    BeamSearch,
-    greedy_search,
-)
+from reprt.decoding.beam_search import EXTRA_TOKENS, MORE_ROOM, BeamSearch
 from reprt.decoding.translator import Translator
 
 PADDED = ("repe", {"padding_in_statistics": True})
@@ -127,15 +122,6 @@ def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
             [one.log_probability for one in found], log_probabilities, rtol=1e-4
         )
         np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-4)
-
-
-def test_greedy_search_returns_the_decoders_input():
-    ids = greedy_search(model_of("repe"), SOURCES, START, END, max_tokens=LIMIT)
-    assert ids.dtype == np.int32
-    for source, row in zip(SOURCES, ids, strict=True):
-        words, ended = naive.greedy(reader_of("repe"), source, LIMIT)
-        expected = [START, *words, *([END] if ended else [])]
-        assert row.tolist() == expected + [PAD] * (len(row) - len(expected))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -263,18 +249,10 @@ def test_bad_settings_are_named(options, message):
         BeamSearch(model_of("baseline"), **options)
 
 
-def test_a_source_longer_than_the_model_can_read_is_refused():
-    search = BeamSearch(model_of("baseline"), START, END)
-    longest = search.model.config.max_length
-    with pytest.raises(ValueError, match=f"at most {longest} tokens.*: {longest + 1}"):
-        search(np.full((1, longest + 1), 5))
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_nothing_is_translated_into_nothing(variant):
     nothing = np.zeros((0, 5), "int32")
     assert search_of(variant, 2)(nothing) == []
-    assert len(greedy_search(model_of(variant), nothing, START, END)) == 0
     # A sentence without a word is still a sentence.
     ((one, *_),) = search_of(variant, 2)(np.zeros((1, 3), "int32"))
     assert math.isfinite(one.score)
