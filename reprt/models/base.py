@@ -352,16 +352,12 @@ class TranslationModel(keras.Model, abc.ABC):
         """The inputs, checked: ids of both sides, and what packing has added."""
         layout = self.packed_layout
         allowed = (2, 4) if layout else (2,)
-        several = isinstance(inputs, list | tuple)
-        if not several or len(inputs) not in allowed:
+        if not isinstance(inputs, list | tuple) or len(inputs) not in allowed:
             packed = ", or the four that reprt.data.pack makes of it" if layout else ""
-            received = type(inputs).__name__
-            if several:
-                received += f" of {len(inputs)}"
             raise ValueError(
                 f"Expected the inputs to be the pair (source_ids, target_ids){packed}; "
                 "`fit` takes them with labels, ((source_ids, target_ids), labels). "
-                f"Received: {received}."
+                f"Received: {type(inputs).__name__}."
             )
         source_ids, target_ids, *packings = inputs
         if packings and isinstance(packings[1], Sides) != (layout == "sequence"):

@@ -75,6 +75,28 @@ class BlockModel(TranslationModel):
             return states
         return self.output_projection(states)
 
+    def _products(self, width, attentions, tokens):
+        """The multiply-adds of all blocks, on states of a width.
+
+        With p heads of key width r and value width q, and values of width v, attention
+        of a queries to b keys takes
+
+            p (a (w r + q w) + b (w r + v q) + a b (r + q))
+
+        Args:
+            width: w.
+            attentions: the numbers of queries and keys of each attention of a block.
+            tokens: how many go through its feed-forward networks.
+        """
+        c = self.config
+        r, q, v = c.key_dim, c.value_dim, c.embedding_dim
+        v = width if c.value == "states" else v
+        heads = c.num_heads * sum(
+            a * width * (r + q) + b * (width * r + v * q) + a * b * (r + q)
+            for a, b in attentions
+        )
+        return c.num_blocks * (heads + tokens * 2 * width * c.feed_forward_dim)
+
     @staticmethod
     def _written(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""

@@ -83,20 +83,12 @@ class DecoderOnly(BlockModel):
         self.built = True
 
     def multiply_adds(self, sources, targets):
-        config = self.config
-        tokens, m = sources + targets, config.embedding_dim
+        tokens, m = sources + targets, self.config.embedding_dim
         width = self._width(self.embedding)
-        weighed = m if config.value == "tokens" else width
-        heads = config.num_heads * (config.key_dim + config.value_dim)
-        of_token = (
-            config.num_heads
-            * (2 * width * config.key_dim + (width + weighed) * config.value_dim)
-            + 2 * width * config.feed_forward_dim
-        )
-        block = tokens * of_token + tokens * tokens * heads
-        projected = targets * width * m if self.output_projection is not None else 0
-        output = targets * m * self.target_vocab_size
-        return config.num_blocks * block + projected + output
+        output = m * self.target_vocab_size
+        if self.output_projection is not None:
+            output += width * m
+        return self._products(width, [(tokens, tokens)], tokens) + targets * output
 
     def projection(self):
         return self._projection_by(None, self.embedding)

@@ -200,40 +200,14 @@ class Transformer(BlockModel):
         return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
-        """Returns how much the matrix products of a forward pass of pairs compute.
-
-        With p heads of key width r and value width q, on states of width w and values
-        of width v, attention of a queries to b keys takes
-
-            p (a (w r + q w) + b (w r + v q) + a b (r + q))
-
-        Example:
-
-        >>> import reprt
-        >>> model = reprt.models.build("repe", 8000, 8000)
-        >>> model.multiply_adds(sources=20, targets=21)
-        42292224
-        """
-        c, output = self.config, self.target_vocab_size
-        width = self._width(self.target_embedding)
-        weighed = c.embedding_dim if c.value == "tokens" else width
-
-        def attention(queries, keys):
-            return c.num_heads * (
-                queries * width * (c.key_dim + c.value_dim)
-                + keys * (width * c.key_dim + weighed * c.value_dim)
-                + queries * keys * (c.key_dim + c.value_dim)
-            )
-
-        blocks = c.num_blocks * (
-            attention(sources, sources)
-            + attention(targets, targets)
-            + attention(targets, sources)
-            + (sources + targets) * 2 * width * c.feed_forward_dim
-        )
+        c, width = self.config, self._width(self.target_embedding)
+        attentions = (sources, sources), (targets, targets), (targets, sources)
+        blocks = self._products(width, attentions, sources + targets)
         if c.output_tying == "projected":
-            return blocks + targets * c.embedding_dim * (width + output)
-        return blocks + targets * width * output
+            output = c.embedding_dim * (width + self.target_vocab_size)
+        else:
+            output = width * self.target_vocab_size
+        return blocks + targets * output
 
     def _encoded(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
