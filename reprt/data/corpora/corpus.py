@@ -43,6 +43,16 @@ class Split:
         """Returns the pairs that are kept; `Lines` stay in their file."""
         return Split(_chosen(self.source, kept), _chosen(self.target, kept))
 
+    def shares(self, share: float) -> np.ndarray:
+        """Returns the number of the share that each pair falls into, from 0.
+
+        A hash of its source decides, so that repeated sentences stay together, a pair
+        stays where it is when others are added, and the choice depends on no seed.
+        """
+        hashes = (zlib.crc32(sentence.encode()) for sentence in self.source)
+        places = np.fromiter(hashes, "uint32", len(self)) / 2**32
+        return (places / share).astype(int)
+
     def __len__(self):
         return len(self.source)
 
@@ -84,19 +94,16 @@ class Corpus:
     def validated_on(self, share: float) -> "Corpus":
         """Returns the text with a share of its training pairs as validation split.
 
-        A hash of its source chooses a pair, so that repeated sentences stay together
-        and the choice depends on no seed.
-
         Args:
-            share: of the training pairs, about; 0 for the text as it is.
+            share: of the training pairs, about, as `Split.shares` chooses them; 0 for
+                the text as it is.
 
         Raises:
             ValueError: if the share is so small that it has no pair.
         """
         if not share:
             return self
-        hashes = (zlib.crc32(sentence.encode()) for sentence in self.train.source)
-        held = np.fromiter(hashes, "uint32", len(self.train)) < share * 2**32
+        held = self.train.shares(share) == 0
         if not held.any():
             raise ValueError(
                 f"Expected a share of the {len(self.train):,} training pairs of "
