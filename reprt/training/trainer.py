@@ -85,7 +85,7 @@ class State:
     def read(cls, saved) -> "State":
         """Returns what `dataclasses.asdict` made a table of."""
         tallies = ("tally", "lately")
-        return cls(**saved | {n: Tally(**saved[n]) for n in tallies if n in saved})
+        return cls(**saved | {name: Tally(**saved[name]) for name in tallies})
 
 
 class Trainer:
