@@ -153,7 +153,7 @@ def preset(name: str, /, **overrides):
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """
-    if name not in tuple(PRESETS):  # any object may be asked for
+    if name not in PRESETS:
         raise ValueError(
             f"Expected a model named one of {tuple(PRESETS)}. Received: {name!r}."
         )
