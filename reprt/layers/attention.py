@@ -60,8 +60,8 @@ class PMHA(keras.layers.Layer):
         after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
 
     Raises:
-        ValueError: for an input whose rank is not 3, key and value of different
-            lengths, or a mask that is not boolean or not of its rank.
+        ValueError: for an input whose rank is not 3, or a mask that is not boolean or
+            not of its rank.
 
     Example:
 
@@ -105,12 +105,6 @@ class PMHA(keras.layers.Layer):
             raise ValueError(
                 f"{type(self).__name__} expects query, key and value of shape (batch, "
                 f"tokens, features). Received: {shapes}."
-            )
-        keys, values = key_shape[1], value_shape[1]
-        if None not in (keys, values) and keys != values:
-            raise ValueError(
-                f"{type(self).__name__} attends to as many keys as values. Received: "
-                f"{keys} keys and {values} values."
             )
         value_dim = self.value_dim or self.key_dim
         widths = self.key_dim, self.key_dim, value_dim
