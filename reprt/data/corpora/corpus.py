@@ -97,18 +97,10 @@ class Corpus:
         Args:
             share: of the training pairs, about, as `Split.shares` chooses them; 0 for
                 the text as it is.
-
-        Raises:
-            ValueError: if the share is so small that it has no pair.
         """
         if not share:
             return self
         held = self.train.shares(share) == 0
-        if not held.any():
-            raise ValueError(
-                f"Expected a share of the {len(self.train):,} training pairs of "
-                f"{self.name} that has one of them at least. Received: {share}."
-            )
         return dataclasses.replace(
             self,
             name=f"{self.name}, {share:.2%} held out",

@@ -75,9 +75,6 @@ class BPE(Tokenizer):
         check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
 
-    def __reduce__(self):
-        return BPE, (self.model,)  # TensorFlow's tokenizer stays behind
-
     def digest(self) -> str:
         return hashlib.sha256(self.model).hexdigest()
 
