@@ -5,12 +5,12 @@ from keras import ops
 
 from reprt.constants import SCALES
 from reprt.layers.masks import padding_mask
-from reprt.layers.sharing import held, serialized
+from reprt.layers.sharing import ConfiguredLayer, held
 from reprt.schema import check_choice
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class TokenAndPositionEmbedding(keras.layers.Layer):
+class TokenAndPositionEmbedding(ConfiguredLayer):
     """Embeds ids and joins their positions to them.
 
     With X_e the embedding of the ids (eq. 1-2):
@@ -79,6 +79,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     Reference: section 2, eq. 1, 2 and 8-11 (RePE), and appendix A, eq. 28 and 38
     (baseline) of the paper.
     """
+
+    parts = ("positional", "token_norm", "embedding")
 
     def __init__(
         self,
@@ -185,22 +187,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         return tokens_shape, self.positional.compute_output_shape(tokens_shape)
 
     def get_config(self):
-        given = self.shared or self.embedding.holders > 1
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "embedding_dim": self.embedding_dim,
-            "positional": serialized(self.positional),
-            "token_norm": serialized(self.token_norm),
-            "scale": self.scale,
-            "dropout": self.dropout,
-            "token_dropout": self.token_dropout,
-            "embedding": serialized(self.embedding) if given else None,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        deserialize = keras.saving.deserialize_keras_object
-        names = ("positional", "token_norm", "embedding")
-        parts = {name: deserialize(config.get(name)) for name in names}
-        return cls(**{**config, **parts})
+        config = super().get_config()
+        if not self.shared and self.embedding.holders == 1:
+            config["embedding"] = None
+        return config
