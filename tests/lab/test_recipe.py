@@ -163,7 +163,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
         ("[trials]\nschedules.a = {}", "'seeds' where there are 'schedules'"),
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
-        ("[models.x]\npreset = 'rope'", "'models.x.preset' .* repe, .*'rope'"),
+        ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
         ("[models.x]\npreset = 'repe'\ntraining = 1", "'models.x.training' .*dict"),
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),

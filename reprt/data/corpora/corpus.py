@@ -5,7 +5,6 @@ import functools
 import hashlib
 import itertools
 import unicodedata
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,9 +48,9 @@ class Split:
         A hash of its source decides, so that repeated sentences stay together, a pair
         stays where it is when others are added, and the choice depends on no seed.
         """
-        hashes = (zlib.crc32(sentence.encode()) for sentence in self.source)
-        places = np.fromiter(hashes, "uint32", len(self)) / 2**32
-        return (places / share).astype(int)
+        hashes = (hashlib.sha256(one.encode()).digest() for one in self.source)
+        places = (int.from_bytes(sha[:8], "big") / 2**64 for sha in hashes)
+        return (np.fromiter(places, float, len(self)) / share).astype(int)
 
     def __len__(self):
         return len(self.source)
