@@ -83,20 +83,6 @@ def assert_same(found, expected):
         )
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_what_is_searched_for_below_is_worth_it(variant):
-    """Sentences end one after the other, some of them past the first capacity."""
-    lengths = [len(best.ids) for best, *_ in found_by(variant, 2)]
-    assert len(set(lengths)) >= 4
-    assert max(lengths) > MORE_ROOM and min(lengths) < MORE_ROOM / 2
-    ended = {one.ended for hypotheses in found_by(variant, 2) for one in hypotheses}
-    assert ended == {False, True}
-    assert any(
-        greedy[0].ids != best[0].ids
-        for greedy, best in zip(found_by(variant, 1), found_by(variant, 2))
-    )
-
-
 @pytest.mark.parametrize(
     "variant, size, length_penalty",
     [
@@ -133,14 +119,6 @@ def test_neither_order_nor_padding_nor_company_matters(variant):
     for source, one in zip(SOURCES[:2], expected):
         (found,) = search(source[None, source != PAD])
         assert_same(found, one)
-
-
-def test_more_hypotheses_than_words():
-    search = BeamSearch(model_of("baseline"), START, END, beam_size=12, max_tokens=1)
-    (found,) = search(SOURCES[:1])
-    # There are ten, but neither padding nor the start is ever said.
-    words = [word for word in range(10) if word not in (PAD, START, END)]
-    assert sorted(one.ids for one in found) == [(), *((word,) for word in words)]
 
 
 @pytest.mark.parametrize("columns, count", [(1000, 2), (1024, 1), (200, 8)])

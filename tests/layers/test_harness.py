@@ -1,7 +1,6 @@
 """Every layer through the harness."""
 
 import functools
-import inspect
 
 import keras
 import numpy as np
@@ -179,34 +178,6 @@ def test_layer_keeps_the_contract(case, harness):
     harness(make, inputs, shapes, weights, call)
 
 
-class Users(keras.Model):
-    """A user's own model of one layer."""
-
-    def __init__(self, layer, options):
-        super().__init__(name="users")
-        self.layer, self.options = layer, options
-
-    def call(self, inputs):
-        return self.layer(*inputs, **self.options)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_summary_names_the_shapes(case, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
-    make, inputs, shapes, _, call = CASES[case]
-    layer, rows = make(name="ours"), []
-    model = Users(layer, call)
-    model(inputs)
-    model.summary(line_length=300, print_fn=rows.append, expand_nested=True)
-    (row,) = [line for line in "".join(rows).splitlines() if "ours" in line]
-    assert all(str(shape) in row for shape in shapes)
-    # Keras finds the argument of `call` by the name of a shape.
-    named = inspect.signature(layer.build).parameters
-    if len(named) > 1:
-        calls = inspect.signature(layer.call).parameters
-        assert {name.removesuffix("_shape") for name in named} <= set(calls)
-
-
 def test_every_public_layer_is_held_against_the_contract():
     public = {
         name
@@ -215,17 +186,3 @@ def test_every_public_layer_is_held_against_the_contract():
         and issubclass(getattr(layers, name), keras.layers.Layer)
     }
     assert public == {name.partition(",")[0] for name in CASES}
-
-
-def test_layers_work_in_a_functional_model():
-    """A user's own classifier on masked embeddings."""
-    ids = keras.Input((None,), dtype="int32")
-    x = keras.layers.Embedding(9, 4, mask_zero=True)(ids)
-    tokens = layers.TokenNorm()(x)
-    states = layers.ConcatPositional()(tokens)
-    states = layers.Encoder(num_blocks=1, **SIZES)(states, tokens)
-    pooled = keras.layers.GlobalAveragePooling1D()(states)
-    model = keras.Model(ids, keras.layers.Dense(1)(pooled))
-    longer = np.pad(IDS, ((0, 0), (0, 3)))
-    # The mask that Keras attached reaches the norm, the attention and the pooling.
-    np.testing.assert_allclose(model(IDS), model(longer), atol=1e-6)

@@ -141,17 +141,6 @@ def test_fifty_words_later_nothing_has_drifted(build):
             walk.reorder()
 
 
-def test_the_published_model_sees_in_teacher_forcing_what_no_step_sees(build):
-    model, target = build("published"), np.array([[2, 4, 7, 5, 6, 9]] * 3, "int32")
-    assert model.looks_ahead
-    forced = np.array(model((SOURCE, target)))
-    kept, apart = model.start(model.encode(SOURCE), 1, 8), []
-    for position in range(6):
-        logits, kept = model.step(target[:, position], position, kept)
-        apart.append(np.abs(logits - forced[:, position]).max())
-    assert min(apart[:-1]) > 0.1 and apart[-1] < 1e-4
-
-
 @pytest.fixture
 def lengths_seen(monkeypatch):
     """The lengths of all that a position-wise network is given, in the making.

@@ -241,20 +241,6 @@ def test_sample_weights_count_where_tokens_are_packed(name, weights, tiny):
     assert np.abs(np.subtract(found, unweighted)).max() > 1e-2
 
 
-@pytest.mark.parametrize("weights", SAMPLE_WEIGHTS.values(), ids=SAMPLE_WEIGHTS)
-def test_weights_stand_beside_their_labels(weights):
-    inputs, labels = random_batch(7, 9)
-    # Each label's own number, to find it by.
-    labels = np.where(labels != 0, np.arange(1, labels.size + 1).reshape(7, 9), 0)
-    _, packed, found = pack(inputs, labels, weights)
-    of_labels = np.broadcast_to(weights.reshape(7, -1), (7, 9))
-    expected = dict(zip(labels.flat, of_labels.flat))
-    real = packed[packed != 0]
-    assert found.shape == packed.shape and len(real) == np.count_nonzero(labels)
-    for label, weight in zip(real, found[packed != 0]):
-        assert weight == expected[label]
-
-
 @pytest.mark.parametrize("weights", [np.ones(2), np.ones((2, 1)), np.ones((2, 5))])
 def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(weights, tiny):
     inputs, labels = pack((SOURCE, TARGET), LABELS)

@@ -127,18 +127,6 @@ def test_who_sees_later_words(variant, tiny, ids):
     assert model.looks_ahead == sees_ahead(variant)
 
 
-def test_dropout_acts_where_it_is_asked_to(tiny, ids):
-    source, target = ids
-    everywhere = ["embeddings", "attention_output"]
-    for places in (everywhere, everywhere[1:]):
-        model = tiny("baseline", dropout=0.5, dropout_places=places)
-        _, states = model.source_embedding(source, training=True)
-        _, usual = model.source_embedding(source)
-        assert np.array_equal(states, usual) == ("embeddings" not in places)
-        changed = logits(model, *ids, training=True) - logits(model, *ids)
-        assert np.abs(changed).max() > 0.01
-
-
 def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
     source, _ = ids
     model = tiny("repe", num_blocks=2, dropout=0.5, dropout_places=["values"])
