@@ -10,12 +10,7 @@ import tempfile
 def load_extra(package: str, need: str):
     """Returns a package that `pip install reprt` alone does not bring.
 
-    Args:
-        package: its name.
-        need: what needs it and how to get it, a sentence.
-
-    Raises:
-        ImportError: without it, with that sentence.
+    Without it an `ImportError` says the sentence `need`: what needs it, how to get it.
     """
     try:
         with quietly():

@@ -143,10 +143,6 @@ PRESETS: dict[str, Any] = {
 def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
-    Args:
-        name: one of `PRESETS`, such as `"repe"` or `"baseline"`.
-        **overrides: fields of the settings, such as those of `TransformerConfig`.
-
     Example:
 
     >>> from reprt.presets import preset

@@ -188,12 +188,7 @@ class BeamSearch:
     ) -> Iterator[tuple[np.ndarray, list[list[Hypothesis]]]]:
         """Searches batches of similar length, and yields them one after the other.
 
-        Args:
-            source: each sentence's ids.
-            batch_size: the most sentences of a batch.
-
-        Yields:
-            The indices of a batch's sentences, and the hypotheses of each.
+        Of each it yields the indices of its sentences, and their hypotheses.
         """
         # Where padding counts, a translation must not depend on the rest of its
         # batch.
@@ -214,13 +209,7 @@ class BeamSearch:
         return ops.full_like(source_tokens, min(self.max_tokens, most))
 
     def start(self, source_ids, capacity, encode=None):
-        """Returns beams and prefixes of an encoded source, before the first step.
-
-        Args:
-            source_ids: integer tensor `(sentences, sources)`.
-            capacity: how many tokens there is room for.
-            encode: instead of the model's own.
-        """
+        """Returns beams and prefixes of a source, with room for `capacity` tokens."""
         source_ids = ops.convert_to_tensor(source_ids)
         memory = (encode or self.model.encode)(source_ids)
         sentences = ops.shape(source_ids)[0]
@@ -263,10 +252,8 @@ class BeamSearch:
     def step(self, beams: _Beams, prefixes, position):
         """Extends every hypothesis by a token; returns beams and prefixes.
 
-        Args:
-            beams: the hypotheses.
-            prefixes: what the model keeps of them.
-            position: scalar tensor, the number of steps before.
+        The prefixes are what the model keeps of the hypotheses; the position is a
+        scalar tensor, the number of steps before.
         """
         logits, prefixes = self.model.step(
             ops.reshape(beams.last, (-1,)), position, prefixes
@@ -434,11 +421,6 @@ def _where(live, new, old):
 
 def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
     """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
-
-    Args:
-        hypotheses: one for each row.
-        start_id: the id that every row begins with.
-        end_id: the id that ends a row, if the model has ended it.
 
     Example:
 

@@ -63,10 +63,6 @@ class OnTensorFlow:
     """Where and how a `Trainer` takes its steps: under a `MirroredStrategy`.
 
     One graph serves batches of all lengths, and variables are always up to date.
-
-    Args:
-        deterministic: whether TensorFlow is held to operations that give the same bits
-            each time.
     """
 
     def __init__(self, deterministic: bool):
@@ -211,12 +207,7 @@ class OnTensorFlow:
 
 
 def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
-    """Returns a dataset whose batches the replicas of a strategy share.
-
-    Args:
-        dataset: of tensors whose first axis is that of the rows.
-        strategy: each of its replicas gets every n-th row.
-    """
+    """Returns a dataset of whose batches each of n replicas gets every n-th row."""
     if several_workers():
         return strategy.experimental_distribute_dataset(dataset)
 

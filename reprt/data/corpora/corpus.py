@@ -65,9 +65,7 @@ class Corpus:
         pair: the pair by TFDS's name, e.g. `"pt_to_en"`.
         official: whether numbers on this text may stand beside the paper's.
         origin: where the text was found, for the run's manifest.
-        train: the training split.
-        dev: the validation split.
-        test: the test split.
+        train, dev, test: its splits.
 
     Example:
 

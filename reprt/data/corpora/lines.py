@@ -21,13 +21,7 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
 
     LF ends a line, with or without a CR before it. What follows the last break is a
     line unless it is empty.
-
-    Args:
-        file: what yields bytes up to each LF, such as a binary file.
-        name: its name in messages.
-
-    Raises:
-        ValueError: if it is not UTF-8, naming the line.
+    A text that is not UTF-8 is a `ValueError` that names it and the line.
 
     Example:
 
@@ -50,12 +44,7 @@ def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
 
 
 class Lines(Sequence[str]):
-    """Some lines of a file, in the order of the file.
-
-    Args:
-        data: its bytes, perhaps mapped into memory.
-        starts, ends: where each line begins and ends in them.
-    """
+    """Some lines of a file: its bytes, perhaps mapped, and where each starts and ends."""
 
     def __init__(self, data, starts: np.ndarray, ends: np.ndarray):
         self._data, self._starts, self._ends = data, starts, ends

@@ -176,11 +176,7 @@ def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -
         size: the number of pieces; small texts give fewer.
         tags: control tokens that follow the reserved ones.
 
-    Returns:
-        The model, as sentencepiece stores it.
-
     Raises:
-        ImportError: without sentencepiece.
         ValueError: if the text has more signs than `size`, or none.
 
     Example:
