@@ -63,111 +63,90 @@ def norm_case(settings):
     return name, (make, (STATES,), [(2, 5, 8)], len(layer.weights), call)
 
 
+def case(make, *inputs, weights, shapes=((2, 5, 8),), **call):
+    return make, inputs, list(shapes), weights, call
+
+
+ATTENDING = functools.partial(layers.PMHA, **ATTENTION)
+WITHIN, ACROSS = (STATES, STATES, TOKENS), (STATES, MEMORY, MEMORY_TOKENS)
 CASES = {
     **dict(
         norm_case(settings)
         for settings in NORMS.values()
         if settings["embedding_norm"] != "none"
     ),
-    "AddPositional": (
-        lambda **options: layers.AddPositional("paper", 50, **options),
-        (STATES,),
-        [(2, 5, 8)],
-        0,
-        {},
+    "AddPositional": case(
+        functools.partial(layers.AddPositional, "paper", 50), STATES, weights=0
     ),
-    "ConcatPositional": (
-        lambda **options: layers.ConcatPositional("paper", 50, **options),
-        (STATES,),
-        [(2, 5, 16)],
-        0,
-        {},
+    "ConcatPositional": case(
+        functools.partial(layers.ConcatPositional, "paper", 50),
+        STATES,
+        weights=0,
+        shapes=[(2, 5, 16)],
     ),
-    "Positional": (layers.Positional, (STATES,), [(2, 5, 8)], 0, {}),
+    "Positional": case(layers.Positional, STATES, weights=0),
     **{
-        f"{POSITIONS[name].__name__}, in PMHA": (
+        f"{POSITIONS[name].__name__}, in PMHA": case(
             functools.partial(attention_with, name),
-            (STATES, STATES, TOKENS),
-            [(2, 5, 8)],
-            8 + NUMBERS.get(name, 0),
-            {"key_mask": MASK},
+            *WITHIN,
+            weights=8 + NUMBERS.get(name, 0),
+            key_mask=MASK,
         )
         for name in IN_ATTENTION
     },
-    "PMHA": (
-        lambda **options: layers.PMHA(**ATTENTION, **options),
-        (STATES, STATES, TOKENS),
-        [(2, 5, 8)],
-        8,
-        {},
+    "PMHA": case(ATTENDING, *WITHIN, weights=8),
+    "PMHA, queries and keys normed": case(
+        functools.partial(ATTENDING, query_key_norm=True), *WITHIN, weights=9
     ),
-    "PMHA, queries and keys normed": (
-        lambda **options: layers.PMHA(**ATTENTION, query_key_norm=True, **options),
-        (STATES, STATES, TOKENS),
-        [(2, 5, 8)],
-        9,
-        {},
+    "PMMHA": case(
+        functools.partial(layers.PMMHA, **ATTENTION),
+        *WITHIN,
+        weights=8,
+        attention_mask=np.ones((1, 5, 5), dtype=bool),
     ),
-    "PMMHA": (
-        lambda **options: layers.PMMHA(**ATTENTION, **options),
-        (STATES, STATES, TOKENS),
-        [(2, 5, 8)],
-        8,
-        {"attention_mask": np.ones((1, 5, 5), dtype=bool)},
+    "PMHCA": case(
+        functools.partial(layers.PMHCA, **ATTENTION),
+        *ACROSS,
+        weights=8,
+        key_mask=MEMORY_MASK,
     ),
-    "PMHCA": (
-        lambda **options: layers.PMHCA(**ATTENTION, **options),
-        (STATES, MEMORY, MEMORY_TOKENS),
-        [(2, 5, 8)],
-        8,
-        {"key_mask": MEMORY_MASK},
+    "FeedForward": case(
+        functools.partial(layers.FeedForward, 16, dropout=0.1), STATES, weights=4
     ),
-    "FeedForward": (
-        lambda **options: layers.FeedForward(16, dropout=0.1, **options),
-        (STATES,),
-        [(2, 5, 8)],
-        4,
-        {},
+    "TokenAndPositionEmbedding": case(
+        embedding, IDS, weights=1, shapes=[(2, 5, 4), (2, 5, 8)]
     ),
-    "TokenAndPositionEmbedding": (embedding, (IDS,), [(2, 5, 4), (2, 5, 8)], 1, {}),
-    "EncoderBlock": (
-        lambda **options: layers.EncoderBlock(**SIZES, dropout=0.1, **options),
-        (STATES, TOKENS),
-        [(2, 5, 8)],
-        16,
-        {},
+    "EncoderBlock": case(
+        functools.partial(layers.EncoderBlock, **SIZES, dropout=0.1),
+        STATES,
+        TOKENS,
+        weights=16,
     ),
-    "Encoder": (
-        lambda **options: layers.Encoder(
-            num_blocks=2, **SIZES, **BEFORE, final_norm=True, **options
+    "Encoder": case(
+        functools.partial(layers.Encoder, 2, **SIZES, **BEFORE, final_norm=True),
+        STATES,
+        weights=34,
+        padding_mask=MASK,
+    ),
+    "DecoderBlock": case(
+        functools.partial(layers.DecoderBlock, **SIZES),
+        *(STATES, MEMORY, TOKENS, MEMORY_TOKENS),
+        weights=26,
+    ),
+    "Decoder": case(
+        functools.partial(layers.Decoder, 2, **SIZES),
+        STATES,
+        MEMORY,
+        weights=52,
+        padding_mask=MASK,
+        memory_padding_mask=MEMORY_MASK,
+    ),
+    "Decoder, without a memory": case(
+        functools.partial(
+            layers.Decoder, 1, **SIZES, dropout=0.1, dropout_places=["attention_output"]
         ),
-        (STATES,),
-        [(2, 5, 8)],
-        34,
-        {"padding_mask": MASK},
-    ),
-    "DecoderBlock": (
-        lambda **options: layers.DecoderBlock(**SIZES, **options),
-        (STATES, MEMORY, TOKENS, MEMORY_TOKENS),
-        [(2, 5, 8)],
-        26,
-        {},
-    ),
-    "Decoder": (
-        lambda **options: layers.Decoder(num_blocks=2, **SIZES, **options),
-        (STATES, MEMORY),
-        [(2, 5, 8)],
-        52,
-        {"padding_mask": MASK, "memory_padding_mask": MEMORY_MASK},
-    ),
-    "Decoder, without a memory": (
-        lambda **options: layers.Decoder(
-            1, **SIZES, dropout=0.1, dropout_places=["attention_output"], **options
-        ),
-        (STATES,),
-        [(2, 5, 8)],
-        16,
-        {},
+        STATES,
+        weights=16,
     ),
 }
 

@@ -44,7 +44,7 @@ def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
 
 
 class Lines(Sequence[str]):
-    """Some lines of a file: its bytes, perhaps mapped, and where each starts and ends."""
+    """Some lines of a file: its bytes, perhaps mapped, where each starts and ends."""
 
     def __init__(self, data, starts: np.ndarray, ends: np.ndarray):
         self._data, self._starts, self._ends = data, starts, ends
