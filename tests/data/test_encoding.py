@@ -165,14 +165,3 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
     other = dataclasses.replace(corpus, dev=embedded.load(train=40, dev=6, test=3).dev)
     encode(other, VOCABULARY, 99, tmp_path)
     assert tokenised[20:] == [(6, 99), (6, 100)]
-
-
-def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("reprt.data.tokenizers.base.CHUNK", 25)
-    told: list[str] = []
-    encode(corpus, VOCABULARY, 99, tmp_path, told.append)
-    assert told[1] == "vocabulary of the target: learnt from 40 sentences"
-    assert told[2].startswith("tokenising train source: 25/40 sentences, 0:0")
-    assert told[-1] == "tokenising test: 3/3 sentences, 0:00 left" and len(told) == 11
-    encode(corpus, VOCABULARY, 99, tmp_path, told.append)
-    assert len(told) == 11

@@ -129,18 +129,6 @@ def test_each_step_is_its_prefix_decoded_alone(variant, build):
     assert walk.words.shape == (3, 8)
 
 
-def test_fifty_words_later_nothing_has_drifted(build):
-    walk = Walk(build("prefix"), beams=2, capacity=16)
-    for position in range(50):
-        if position == walk.room:
-            walk.extend(max(16, position // 2))
-        if position == 30:
-            walk.select([0, 2])
-        walk.step()
-        if position % 7 == 0:
-            walk.reorder()
-
-
 @pytest.fixture
 def lengths_seen(monkeypatch):
     """The lengths of all that a position-wise network is given, in the making.

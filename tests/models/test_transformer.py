@@ -44,23 +44,6 @@ def test_counts_the_parameters_of_its_source_and_of_the_readme(
     assert f" {count:,} " in README.read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    "position, more",
-    [
-        ("add", 0),
-        ("rotary", 0),
-        ("alibi", 0),
-        ("relative", 2 * 32 * 4),
-        ("untied", 2 * 2 * 16 * 4 * 64),
-    ],
-)
-def test_positions_have_the_weights_of_their_sources(position, more):
-    width = {"position_dim": 16} if position == "untied" else {}
-    without = models.build("repe-causal", 99, 99, position="none")
-    model = models.build("repe-causal", 99, 99, position=position, **width)
-    assert model.count_params() == without.count_params() + more
-
-
 def test_the_papers_counts_need_what_its_equations_leave_out():
     """Biases, except within FFN, and the gains and shifts of LayerNormalization."""
     for name, printed in ("repe", 2_794_688), ("baseline", 10_133_632):
