@@ -5,6 +5,8 @@ import importlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
 
 
 def load_extra(package: str, need: str):
@@ -17,6 +19,17 @@ def load_extra(package: str, need: str):
             return importlib.import_module(package)
     except ImportError as error:
         raise ImportError(f"{need} Importing it failed with: {error}") from error
+
+
+def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Returns a module's `__getattr__`: names are imported when they are asked for."""
+
+    def get(name):
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return get
 
 
 @contextlib.contextmanager

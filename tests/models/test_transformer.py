@@ -159,8 +159,6 @@ PREFIXES = {"encoder_statistics": "prefix", "decoder_statistics": "prefix"}
         ("baseline", {"position_dim": 8}, "position='add' has none.*'untied'"),
         ("baseline", {"decoder_statistics": "prefix"}, "='none' has none"),
         ("repe", {"embedding_norm": "rms", **PREFIXES}, "='rms' has none"),
-        ("baseline", {"epsilon": 1e-3}, "='none' has none.*epsilon=0.001"),
-        ("repe", {"padding_in_statistics": True, **PREFIXES}, "in no prefix"),
         ("repe", {"output_tying": "tied"}, "wider than embeddings.*'projected'"),
         ("repe", {"shared_embedding": True}, "one vocabulary.*target_vocab_size=8"),
         ("repe", {"dropout_places": []}, "acts nowhere"),
