@@ -190,9 +190,10 @@ def translation_scores(
 
     Args:
         translator: the model with its vocabularies and its search.
-        source, references: the ids of the split's sources, and its target sentences.
-        words: the targets as `Tokenizer.words` has them, so that both sides are made of
-            the same words.
+        source: the ids of the split's source sentences.
+        words: its target sentences as `Tokenizer.words` has them, so that both sides
+            are made of the same words.
+        references: its target sentences.
         progress: called with how far the work is.
         language: that of the targets, by its tag; it decides how BLEU splits text.
     """
