@@ -1,5 +1,6 @@
 """What the models made of Transformer blocks share."""
 
+import keras
 from keras import ops
 
 from reprt.constants import IN_ATTENTION
@@ -35,6 +36,15 @@ class BlockModel(TranslationModel):
             embedding=table,
             name=name,
             **policy,
+        )
+
+    def _to_table(self):
+        """A projection of states to the width of the embedding's table."""
+        return keras.layers.Dense(
+            self.config.embedding_dim,
+            use_bias=False,
+            name="output_projection",
+            dtype=self.dtype_policy,
         )
 
     def _stack(self, kind, embedding, final_norm):

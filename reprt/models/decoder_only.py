@@ -65,12 +65,7 @@ class DecoderOnly(BlockModel):
             Decoder, self.embedding, config.norm_place == "before"
         )
         if self._width(self.embedding) != config.embedding_dim:
-            self.output_projection = keras.layers.Dense(
-                config.embedding_dim,
-                use_bias=False,
-                name="output_projection",
-                dtype=self.dtype_policy,
-            )
+            self.output_projection = self._to_table()
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.

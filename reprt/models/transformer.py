@@ -84,7 +84,6 @@ class Transformer(BlockModel):
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         config = self.config
-        policy = {"dtype": self.dtype_policy}
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
         )
@@ -100,12 +99,10 @@ class Transformer(BlockModel):
         self.output_dense = None
         if config.output_tying == "none":
             self.output_dense = keras.layers.Dense(
-                target_vocab_size, name="output", **policy
+                target_vocab_size, name="output", dtype=self.dtype_policy
             )
         elif config.output_tying == "projected":
-            self.output_projection = keras.layers.Dense(
-                config.embedding_dim, use_bias=False, name="output_projection", **policy
-            )
+            self.output_projection = self._to_table()
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.

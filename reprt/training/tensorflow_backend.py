@@ -118,13 +118,11 @@ class OnTensorFlow:
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
         # One trace serves every batch, whatever its lengths.
         spec = [shared(batches(split, 1), self._strategy).element_spec]
-        self.train = tf.function(
-            lambda batch: self._on_replicas(self._train, batch), spec, autograph=False
-        )
-        self.evaluate = tf.function(
-            lambda batch: self._on_replicas(self._evaluate, batch),
-            spec,
-            autograph=False,
+        self.train, self.evaluate = (
+            tf.function(
+                functools.partial(self._on_replicas, function), spec, autograph=False
+            )
+            for function in (self._train, self._evaluate)
         )
 
     def load(self):
