@@ -181,7 +181,8 @@ def _of_sentences(model, split, batch_size, progress):
         for position in range(target.shape[1] - 1):
             if position == capacity:
                 more = more_room(position, most, dear)
-                prefixes, capacity = prefixes.extended(more), capacity + more
+                prefixes = model.extended(prefixes, more)
+                capacity += more
             ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, labels, here, prefixes)

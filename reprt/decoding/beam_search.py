@@ -93,8 +93,7 @@ class BeamSearch:
             lengths costs seconds once. Single sentences are faster after it.
 
     Raises:
-        ValueError: for an argument out of its range; when called, for sources longer
-            than the model's `max_length`.
+        ValueError: for an argument out of its range.
         ArithmeticError: when called, if the model's weights are not finite.
 
     Example:
@@ -158,11 +157,6 @@ class BeamSearch:
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
         longest, most = self.model.longest_source, self.model.longest_target
-        if source_ids.shape[1] > longest:
-            raise ValueError(
-                f"Expected sources of at most {longest} tokens, the model's "
-                f"max_length. Received: {source_ids.shape[1]}."
-            )
         if self._dear and not self.model.padding_matters:
             source_ids = with_room(source_ids, longest)
         capacity = self._capacity
@@ -178,7 +172,7 @@ class BeamSearch:
                     tokens=ops.pad(beams.tokens, room),
                     ended_tokens=ops.pad(beams.ended_tokens, room),
                 )
-                prefixes = prefixes.extended(more)
+                prefixes = self.model.extended(prefixes, more)
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
@@ -198,12 +192,7 @@ class BeamSearch:
     ) -> Iterator[tuple[np.ndarray, list[list[Hypothesis]]]]:
         """Searches batches of similar length, and yields them one after the other.
 
-        Args:
-            source: each sentence's ids.
-            batch_size: the most sentences of a batch.
-
-        Yields:
-            The indices of a batch's sentences, and the hypotheses of each.
+        Of each it yields the indices of its sentences, and their hypotheses.
         """
         # Where padding counts, a translation must not depend on the rest of its
         # batch.
@@ -223,6 +212,7 @@ class BeamSearch:
             return ops.minimum(source_tokens + EXTRA_TOKENS, most)
         return ops.full_like(source_tokens, min(self.max_tokens, most))
 
+<<<<<<< HEAD
     def start(self, source_ids, capacity):
         """Returns beams and prefixes of a source that it encodes, before the first step.
 
@@ -231,6 +221,12 @@ class BeamSearch:
             capacity: how many tokens there is room for.
         """
         memory = self.model.encode(source_ids, training=False)
+=======
+    def start(self, source_ids, capacity, encode=None):
+        """Returns beams and prefixes of a source, with room for `capacity` tokens."""
+        source_ids = ops.convert_to_tensor(source_ids)
+        memory = (encode or self.model.encode)(source_ids)
+>>>>>>> library
         sentences = ops.shape(source_ids)[0]
         own = ops.sum(ops.cast(source_ids != PAD_ID, "int32"), axis=1)
         shape = (sentences, self.beam_size)
@@ -271,10 +267,8 @@ class BeamSearch:
     def step(self, beams: _Beams, prefixes, position):
         """Extends every hypothesis by a token; returns beams and prefixes.
 
-        Args:
-            beams: the hypotheses.
-            prefixes: what the model keeps of them.
-            position: scalar tensor, the number of steps before.
+        The prefixes are what the model keeps of the hypotheses; the position is a
+        scalar tensor, the number of steps before.
         """
         logits, prefixes = self.model.step(
             ops.reshape(beams.last, (-1,)), position, prefixes
@@ -439,40 +433,8 @@ def _where(live, new, old):
     return ops.where(ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old)
 
 
-def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
-    """Takes the most likely token, again and again, until every sentence has ended.
-
-    Args:
-        model: a `reprt.models.TranslationModel`.
-        source_ids: integer array `(batch, sources)`, 0 for padding.
-        start_id: the id that every translation begins with.
-        end_id: the id that ends one.
-        max_tokens: longest translation, as in `BeamSearch`.
-
-    Returns:
-        int32 array `(batch, targets)` that begins with `start_id`; 0 follows
-        `end_id`.
-
-    Example:
-
-    >>> import keras, reprt
-    >>> model = reprt.models.build("repe", source_vocab_size=9, target_vocab_size=9)
-    >>> source = keras.ops.array([[2, 5, 3]])
-    >>> ids = reprt.decoding.greedy_search(model, source, 2, 3, max_tokens=4)
-    >>> ids[0, 0].item()
-    2
-    """
-    search = BeamSearch(model, start_id, end_id, max_tokens=max_tokens)
-    return as_array([best for best, *_ in search(source_ids)], start_id, end_id)
-
-
 def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
     """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
-
-    Args:
-        hypotheses: one for each row.
-        start_id: the id that every row begins with.
-        end_id: the id that ends a row, if the model has ended it.
 
     Example:
 
