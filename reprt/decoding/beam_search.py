@@ -212,21 +212,9 @@ class BeamSearch:
             return ops.minimum(source_tokens + EXTRA_TOKENS, most)
         return ops.full_like(source_tokens, min(self.max_tokens, most))
 
-<<<<<<< HEAD
     def start(self, source_ids, capacity):
-        """Returns beams and prefixes of a source that it encodes, before the first step.
-
-        Args:
-            source_ids: integer tensor `(sentences, sources)`.
-            capacity: how many tokens there is room for.
-        """
-        memory = self.model.encode(source_ids, training=False)
-=======
-    def start(self, source_ids, capacity, encode=None):
         """Returns beams and prefixes of a source, with room for `capacity` tokens."""
-        source_ids = ops.convert_to_tensor(source_ids)
-        memory = (encode or self.model.encode)(source_ids)
->>>>>>> library
+        memory = self.model.encode(source_ids, training=False)
         sentences = ops.shape(source_ids)[0]
         own = ops.sum(ops.cast(source_ids != PAD_ID, "int32"), axis=1)
         shape = (sentences, self.beam_size)

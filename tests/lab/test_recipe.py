@@ -157,7 +157,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
         ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
-        ("[objective]\nname = 'translation_and_source'", "decoder alone.*'repe'"),
+        ("[objective]\nname = 'translation_and_source'", "decoder-only.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
         ("[trials]\nschedules.a = {}", "'seeds' where there are 'schedules'"),
