@@ -143,17 +143,13 @@ PRESETS: dict[str, Any] = {
 def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
-    Args:
-        name: one of `PRESETS`, such as `"repe"` or `"baseline"`.
-        **overrides: fields of the settings, such as those of `TransformerConfig`.
-
     Example:
 
     >>> from reprt.presets import preset
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """
-    if name not in tuple(PRESETS):  # any object may be asked for
+    if name not in PRESETS:
         raise ValueError(
             f"Expected a model named one of {tuple(PRESETS)}. Received: {name!r}."
         )

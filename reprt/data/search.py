@@ -56,12 +56,6 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
             the search for `"ted"` or the download of `"wmt14"` fails.
         ValueError: if the pair is unknown.
-
-    Example:
-
-    >>> corpus = find("auto", "pt_to_en")  # doctest: +SKIP
-    >>> corpus.name  # doctest: +SKIP
-    'TED-HRLR pt_to_en'
     """
     ted.any_pair(pair)
     if text == "embedded":
