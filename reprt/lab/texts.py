@@ -109,7 +109,7 @@ def find_runs(
         raise missing[0]
     if begun:
         progress.say(
-            f"The recipe {recipe.fallback!r} goes on, whose runs are in {begun}. "
+            f"The runs in {begun}, of the recipe {recipe.fallback!r}, go on. "
             "--text ted looks for TED-HRLR again."
         )
     else:

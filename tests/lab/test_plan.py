@@ -165,7 +165,7 @@ def test_a_fallback_that_has_runs_goes_on_without_a_download(
     find_runs(recipe, [], tmp_path, Progress())
     assert asked == [True, False]
     said = capsys.readouterr().err
-    assert "A long story" not in said and f"runs are in {tmp_path}" in said
+    assert "A long story" not in said and f"The runs in {tmp_path}" in said
 
 
 def test_a_text_that_was_named_or_that_all_pairs_share_is_not_replaced(
