@@ -139,10 +139,11 @@ class BeamSearch:
         self._never[[PAD_ID, start_id]] = -np.inf
         self._dear = jit_compile or shapes_are_dear()
         self._capacity = more_room(0, model.longest_target, self._dear)
+        jit = {"jit_compile": jit_compile}
         self._begin = compiled(
-            lambda ids: self.start(ids, self._capacity), model, [IDS], False, jit_compile
+            lambda ids: self.start(ids, self._capacity), model, [IDS], False, **jit
         )
-        self._run = compiled(self.run, model, jit_compile=jit_compile)
+        self._run = compiled(self.run, model, **jit)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.
