@@ -33,6 +33,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 toc_object_entries = False  # or the index of the API lists every method
 default_role = "code"  # docstrings write `name`, as Markdown does
+smartquotes_action = "qe"  # quotes and ellipses; -- begins an option
 
 # Notebooks come with their outputs, and show as they are.
 nb_execution_mode = "off"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import textwrap
 import warnings
@@ -185,7 +186,7 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 def draw(
     maps: AttentionMaps, path: str | os.PathLike, kind: str | None = None, layer=-1
 ) -> Path:
-    """Draws the heads of one layer side by side as heat maps, in a PNG.
+    """Draws the heads of one layer as heat maps, in a PNG.
 
     Args:
         maps: the weights to show.
@@ -208,15 +209,21 @@ def draw(
     cell = min(0.2, 8 / max(len(queries), len(keys)))  # inches of a token
     text = {"fontsize": min(8, 45 * cell), "parse_math": False}  # dollars are dollars
     width, height = (2 + cell * len(side) for side in (keys, queries))
-    figure = Figure((len(weights) * width, 1 + height), layout="constrained")
-    row = figure.subplots(1, len(weights), squeeze=False)[0]
-    for head, axes in enumerate(row):
+    columns = min(len(weights), max(1, int(9 / width)))  # read at a page's width
+    rows = math.ceil(len(weights) / columns)
+    figure = Figure((columns * width, 1 + rows * height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for head, axes in enumerate(grid.flat):
+        axes.set_yticks([])
+        if head >= len(weights):
+            axes.set_axis_off()
+            continue
         image = axes.imshow(weights[head], cmap="magma_r", vmin=0, vmax=1)
         axes.set_title(f"head {head + 1}", fontsize=8)
         axes.set_xticks(range(len(keys)), keys, rotation=90, **text)
-        axes.set_yticks([])
-    row[0].set_yticks(range(len(queries)), queries, **text)
-    figure.colorbar(image, ax=list(row), label="weight")
+    for axes in grid[:, 0]:
+        axes.set_yticks(range(len(queries)), queries, **text)
+    figure.colorbar(image, ax=grid, label="weight")
     search = f" ({maps.search})" if maps.search else ""
     found = f"{maps.sentence} → {maps.translation}{search}"
     title = f"{TITLES[kind]}, {maps.model}: {found}"

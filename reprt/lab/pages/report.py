@@ -185,8 +185,8 @@ def _draw(runs: Sequence[Run], path: Path):
         manifest.text, 1, 2, (9, 4), width_ratios=(3, 2)
     )
     title = (
-        "Losses, teacher-forced: validation, and training dashed;\n"
-        "star, prefix: what counts in a translation"
+        "Teacher-forced losses: validation, and training dashed;\n"
+        "star: the prefix loss, which counts in a translation"
     )
     for run in begun:
         for loss, style in (("train_loss", ".--"), ("val_loss", ".-")):
@@ -200,7 +200,7 @@ def _draw(runs: Sequence[Run], path: Path):
             look = {"color": shown.get(model, "grey"), "fillstyle": "none"}
             curves.plot(result.epochs, result.train_loss, "o", **look)
             curves.plot(result.epochs, result.val_loss, "s", **look)
-    curves.xaxis.get_major_locator().set_params(integer=True)
+    curves.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     curves.set_ylabel("nats per token")
     pictures.finish_axis(curves, title, "epoch")
     labels = {run.label: shown[run.model] for run in begun}
