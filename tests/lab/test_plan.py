@@ -188,17 +188,3 @@ def test_what_is_under_way_is_planned_by_its_own_steps(
 def test_mistakes_in_pairs_are_named(train, capsys, pair, message):
     assert train("--pair", pair) == 2
     assert re.search(message, capsys.readouterr().err)
-
-
-def test_the_recipes_are_the_papers():
-    from reprt.lab import paper
-
-    experiments = tiny_run.REPOSITORY / "experiments"
-    table1 = load_recipe(experiments / "table1.toml")
-    assert set(table1.pairs) == set(paper.TABLE_1)
-    assert [run.name for run in table1.runs()] == ["baseline", "repe"]
-    figure3 = load_recipe(experiments / "figure3.toml")
-    assert len(figure3.runs()) == 20 and figure3.pairs == ["pt_to_en"]
-    for recipe in (table1, figure3):
-        for run in recipe.runs():
-            assert (run.training.epochs, run.training.hours) == (10, 12)
