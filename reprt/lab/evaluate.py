@@ -21,14 +21,7 @@ def evaluate_run(
 ) -> str:
     """Returns the measures of a run's model as a table, and writes them to its folder.
 
-    Args:
-        path: the run's folder.
-        split: `"dev"` or `"test"`.
-        source: where its text is now; None for where the run found it.
-        search: arguments of `reprt.Translator.load`.
-
-    Raises:
-        RunFolderError: if the run has no model, or the text is not the run's.
+    Its text is now at `source`; None for where the run found it.
     """
     from reprt.analysis.evaluation import evaluate
     from reprt.decoding.translator import Translator

@@ -37,7 +37,7 @@ class RunFolder:
     | `source.vocab`, `target.vocab` | the vocabularies, one piece a line; of BPE |
     | or `source.spm`, `target.spm` | models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
-    | `steps.csv` | with `validate_every`, a row for each so many steps |
+    | `steps.csv` | with `validate_every`, a row at each of these steps |
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch; once the run has |
     | | finished, with `average`, the mean of its last models |
