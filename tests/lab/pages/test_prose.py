@@ -7,9 +7,9 @@ import re
 import pytest
 
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import by_schedule, runs_table, spread
+from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
 from reprt.lab.pages.runs import read_runs, read_texts
-from reprt.lab.pages.table1 import by_pair, nearest, published
+from reprt.lab.pages.table1 import by_pair, published
 from reprt.presets import preset
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
