@@ -29,11 +29,9 @@ IN_ATTENTION = ("rotary", "relative", "alibi", "untied")
 SINUSOIDS = ("tutorial", "paper")
 TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
 OF_STATES = get_args(DropoutPlace)[:4]
-SCALES, STATISTICS, TABLES, EMBEDDING_NORMS, NORM_PLACES, LAYOUTS, QUANTIZATIONS = map(
-    get_args,
-    (Scale, Statistics, Table, EmbeddingNorm, NormPlace, Layout, Quantization),
+SCALES, STATISTICS, TABLES, EMBEDDING_NORMS, LAYOUTS, QUANTIZATIONS = map(
+    get_args, (Scale, Statistics, Table, EmbeddingNorm, Layout, Quantization)
 )
-DROPOUT_PLACES = get_args(DropoutPlace)
 
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32

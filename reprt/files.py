@@ -61,11 +61,8 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
     """Holds a lock on a file while the context lasts.
 
     The system releases it when the process ends, however it ends. A disk without locks,
-    as some of a network are, cannot tell; every process gets True there.
-
-    Args:
-        path: the file, which keeps what it holds.
-        wait: whether to wait for another process, rather than yield False.
+    as some of a network are, cannot tell; every process gets True there. Without `wait`
+    it yields False where another process holds the lock.
     """
     import portalocker  # of the extra `train`, like all that takes locks
 

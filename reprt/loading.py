@@ -5,23 +5,31 @@ import importlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
 
 
 def load_extra(package: str, need: str):
     """Returns a package that `pip install reprt` alone does not bring.
 
-    Args:
-        package: its name.
-        need: what needs it and how to get it, a sentence.
-
-    Raises:
-        ImportError: without it, with that sentence.
+    Without it an `ImportError` says the sentence `need`: what needs it, how to get it.
     """
     try:
         with quietly():
             return importlib.import_module(package)
     except ImportError as error:
         raise ImportError(f"{need} Importing it failed with: {error}") from error
+
+
+def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Returns a module's `__getattr__`: names are imported when they are asked for."""
+
+    def get(name):
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return get
 
 
 @contextlib.contextmanager

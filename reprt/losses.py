@@ -38,7 +38,7 @@ class MaskedCrossentropy(keras.losses.Loss):
         Scalar, nats per token.
 
     Raises:
-        ValueError: for shapes of labels, logits or weights that do not match.
+        ValueError: for shapes of labels and logits that do not match.
 
     Example:
 
@@ -82,9 +82,6 @@ def _crossentropy(labels, logits):
 
     It is that of Keras. Keras' own takes TensorFlow on a CPU three times as long.
     """
-    # A negative label is out of range, and no place counted from the end.
-    labels = ops.where(labels < 0, logits.shape[-1], labels)
-
     @ops.custom_gradient
     def crossentropy(logits):
         p, normalizer = softmax_and_normalizer(logits)
@@ -111,11 +108,6 @@ def softmax_and_normalizer(logits):
 
     `log p = logits − normalizer`, in fewer passes than `log_softmax` and `exp` take.
     Logits are float32, `(…, vocab_size)`.
-
-    >>> import keras, reprt
-    >>> _, normalizer = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
-    >>> round(float(normalizer[0, 0]), 4)  # ln 4
-    1.3863
     """
     p = ops.softmax(logits)
     # The likeliest one's probability is its share of the sum of exponentials. Where
@@ -128,13 +120,7 @@ def softmax_and_normalizer(logits):
 def token_weights(y_true, sample_weight=None):
     """Returns what each token counts, 0.0 for padding, in float32.
 
-    Args:
-        y_true: integer labels `(batch, length)`, 0 for padding.
-        sample_weight: weights of tokens, `(batch, length)`, or of sentences,
-            `(batch,)` or `(batch, 1)`. None for 1.
-
-    Raises:
-        ValueError: for weights that fit neither.
+    Labels and weights are those of `MaskedCrossentropy`.
 
     Example:
 
@@ -147,42 +133,13 @@ def token_weights(y_true, sample_weight=None):
     if sample_weight is None:
         return weight
     sample_weight = ops.cast(sample_weight, weight.dtype)
-    check_weights(sample_weight.shape, weight.shape)
     if len(sample_weight.shape) == 1:
         sample_weight = ops.expand_dims(sample_weight, 1)
-    # Weights of rows would stretch the one row of packed labels, were they multiplied.
+    # Weights of rows would stretch the one row of packed labels, were they multiplied;
+    # here they are refused.
     return weight * ops.broadcast_to(sample_weight, ops.shape(weight))
 
 
-def check_weights(weights, labels):
-    """Raises a `ValueError` if shapes of weights fit neither rows of labels nor labels.
-
-    Sizes that are not known yet are None.
-
-    >>> import reprt
-    >>> reprt.losses.check_weights((2,), labels=(2, 5))
-    """
-    weights, labels = tuple(weights), tuple(labels)
-    rows, tokens = (*weights, 1, 1)[:2]
-
-    def fit(size, *sizes):
-        return None in (size, *sizes) or size in sizes
-
-    if not (
-        len(weights) in (1, 2) and fit(rows, labels[0]) and fit(tokens, 1, labels[1])
-    ):
-        raise ValueError(
-            "Expected sample weights of sentences, (batch,), or of tokens, (batch, "
-            f"length), for labels of shape {labels}. Received: {weights}. "
-            "`reprt.data.pack` packs weights beside labels."
-        )
-
-
 def real_tokens(y_true):
-    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
-
-    >>> import keras, reprt
-    >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()
-    [[1.0, 1.0, 0.0]]
-    """
+    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32."""
     return ops.cast(ops.not_equal(y_true, PAD_ID), "float32")

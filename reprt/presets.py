@@ -78,7 +78,7 @@ TINY: dict[str, Any] = {
 }
 SMALL = {**TINY, "num_blocks": 4, "embedding_dim": 256, "num_heads": 8}
 
-# RePE's three changes in a decoder alone; P takes half of the states. The first looks
+# RePE's three changes, decoder-only; P takes half of the states. The first looks
 # ahead, as published, into the source as well.
 REPE_ALONE: dict[str, Any] = {
     "position": "concat",
@@ -143,17 +143,13 @@ PRESETS: dict[str, Any] = {
 def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
-    Args:
-        name: one of `PRESETS`, such as `"repe"` or `"baseline"`.
-        **overrides: fields of the settings, such as those of `TransformerConfig`.
-
     Example:
 
     >>> from reprt.presets import preset
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """
-    if name not in tuple(PRESETS):  # any object may be asked for
+    if name not in PRESETS:
         raise ValueError(
             f"Expected a model named one of {tuple(PRESETS)}. Received: {name!r}."
         )

@@ -221,13 +221,6 @@ class TransformerSettings(BlockSettings):
                 "Rotary positions turn pairs of channels: set key_dim to an even "
                 f"number. Received: key_dim={self.key_dim}."
             )
-        usual = type(self).model_fields["epsilon"].default
-        if self.embedding_norm == "none" and self.epsilon != usual:
-            raise ValueError(
-                "epsilon is that of the norm of embeddings, and embedding_norm='none' "
-                f"has none: leave it at {usual:g}, or set another norm. Received: "
-                f"epsilon={self.epsilon:g}."
-            )
         return self
 
 
@@ -265,25 +258,19 @@ class TransformerConfig(TransformerSettings):
                 "output_tying='projected', or position='add'."
             )
         statistics = (self.encoder_statistics, self.decoder_statistics)
-        if self.embedding_norm != "token_norm":
-            if "prefix" in statistics or self.padding_in_statistics:
-                raise ValueError(
-                    "Statistics are those of a TokenNorm, and embedding_norm="
-                    f"{self.embedding_norm!r} has none: leave encoder_statistics, "
-                    "decoder_statistics and padding_in_statistics at their defaults, "
-                    "or set embedding_norm='token_norm'."
-                )
-        elif self.padding_in_statistics and statistics == ("prefix", "prefix"):
+        of_norm = "prefix" in statistics or self.padding_in_statistics
+        if of_norm and self.embedding_norm != "token_norm":
             raise ValueError(
-                "padding_in_statistics=True has no meaning when both sides use prefix "
-                "statistics: padding follows the sentence, so it is in no prefix of a "
-                "real token."
+                "Statistics are those of a TokenNorm, and embedding_norm="
+                f"{self.embedding_norm!r} has none: leave encoder_statistics, "
+                "decoder_statistics and padding_in_statistics at their defaults, "
+                "or set embedding_norm='token_norm'."
             )
         return self
 
 
 class DecoderOnlyConfig(TransformerSettings):
-    """A decoder alone, which reads source and target as one sequence.
+    """A decoder-only model, which reads source and target as one sequence.
 
     Where norms stand before sublayers, one more stands before the output.
 

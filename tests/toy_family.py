@@ -1,12 +1,11 @@
 """A third family of models: bags of words, which the package knows nothing of."""
 
-from typing import Any, NamedTuple
-
 import keras
 from keras import ops
 
 from reprt.layers import padding_mask
 from reprt.models import FAMILIES, TranslationModel
+from reprt.models.prefixes import Prefixes
 from reprt.presets import PRESETS
 from reprt.settings import Settings
 
@@ -16,20 +15,6 @@ class BagSettings(Settings):
     max_length: int = 128
     dropout: float = 0.1
     sees_all: bool = False  # the whole target, later tokens as well
-
-
-class BagPrefixes(NamedTuple):
-    total: Any  # of the target's embeddings, `(hypotheses, width)`
-    memory: Any  # `(hypotheses, width)`
-
-    def of_hypotheses(self, chosen):
-        return self._replace(total=ops.take(self.total, chosen, axis=0))
-
-    def of_sentences(self, sentences, hypotheses):
-        return BagPrefixes(*(ops.take(each, hypotheses, axis=0) for each in self))
-
-    def extended(self, tokens):
-        return self
 
 
 @keras.saving.register_keras_serializable(package="toy")
@@ -79,13 +64,14 @@ class Bag(TranslationModel):
 
     def start(self, memory, beams, capacity):
         memory = ops.repeat(memory, beams, axis=0)
-        return BagPrefixes(ops.zeros_like(memory), memory)
+        return Prefixes((ops.zeros_like(memory), memory))
 
     def step(self, ids, position, prefixes):
-        total = prefixes.total + self.target(ids)
+        total, memory = prefixes.own
+        total = total + self.target(ids)
         count = ops.cast(position, total.dtype) + 1.0
-        states = ops.tanh(total / count + prefixes.memory)
-        return self.logits(states), prefixes._replace(total=total)
+        states = ops.tanh(total / count + memory)
+        return self.logits(states), Prefixes((total, memory))
 
     def multiply_adds(self, sources, targets):
         return targets * self.config.embedding_dim * self.target_vocab_size

@@ -1,22 +1,17 @@
 """What a trained model knows: losses, scores, and whether it looks ahead."""
 
-import importlib
+from reprt.loading import lazily
 
 # Where each name comes from. Counting what a training costs needs no Keras.
 _HOMES = {
-    "Audit": "lookahead",
-    "Evaluation": "evaluation",
-    "audit": "lookahead",
-    "evaluate": "evaluation",
-    "log_probabilities": "evaluation",
-    "prefix_loss": "evaluation",
-    "teacher_forced_loss": "evaluation",
-    "translation_scores": "evaluation",
+    "Audit": "reprt.analysis.lookahead",
+    "Evaluation": "reprt.analysis.evaluation",
+    "audit": "reprt.analysis.lookahead",
+    "evaluate": "reprt.analysis.evaluation",
+    "log_probabilities": "reprt.analysis.evaluation",
+    "prefix_loss": "reprt.analysis.evaluation",
+    "teacher_forced_loss": "reprt.analysis.evaluation",
+    "translation_scores": "reprt.analysis.evaluation",
 }
 __all__ = [*_HOMES]
-
-
-def __getattr__(name):
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOMES)

@@ -99,11 +99,7 @@ def parameters_without_tables(model) -> int:
 
 
 def power(number: float | None) -> str:
-    """Returns a large number in short; a dash for none.
-
-    >>> power(6.02214e23)
-    '6.02e23'
-    """
+    """Returns a large number in short, such as `6.02e23`; a dash for none."""
     if number is None:
         return "–"
     digits, exponent = f"{number:.2e}".split("e")

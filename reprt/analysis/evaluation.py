@@ -10,7 +10,13 @@ import numpy as np
 from keras import ops
 
 from reprt.analysis.scores import Score, scores
-from reprt.compilation import IDS, compiled, length_with_room, with_room
+from reprt.compilation import (
+    IDS,
+    compiled,
+    length_with_room,
+    shapes_are_dear,
+    with_room,
+)
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays, by_length, padded
 from reprt.data.encoding import EncodedSplit
@@ -75,7 +81,7 @@ def teacher_forced_loss(
 
     total, tokens, means = 0.0, 0, 0.0
     length = None
-    if not model.padding_matters:
+    if shapes_are_dear() and not model.padding_matters:
         most = min(model.longest_source, model.longest_target)
         length = functools.partial(length_with_room, most=most)
     if batches is None:
@@ -154,8 +160,13 @@ def _of_sentences(model, split, batch_size, progress):
         losses = crossentropy.call(labels, logits) * real_tokens(labels)
         return losses[:, 0], prefixes
 
-    encode = compiled(lambda ids: model.encode(ids, training=False), model, [IDS])
-    most = model.longest_target
+    most, dear = model.longest_target, shapes_are_dear()
+    room = more_room(0, most, dear)
+
+    @functools.partial(compiled, model=model, signature=[IDS])
+    def start(source):
+        return model.start(model.encode(source, training=False), 1, room)
+
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
     equal = model.padding_matters
@@ -164,15 +175,14 @@ def _of_sentences(model, split, batch_size, progress):
     for chosen in by_length([len(row) for row in side], batch_size, equal):
         target = padded([split.target[index] for index in chosen])
         source = padded([split.source[index] for index in chosen])
-        if not equal:
+        if dear and not equal:
             source = with_room(source, model.longest_source)
-        memory = encode(source)
-        capacity = more_room(0, most)
-        prefixes = model.start(memory, 1, capacity)
+        prefixes, capacity = start(source), room
         for position in range(target.shape[1] - 1):
             if position == capacity:
-                prefixes = prefixes.extended(more_room(position, most))
-                capacity += more_room(position, most)
+                more = more_room(position, most, dear)
+                prefixes = model.extended(prefixes, more)
+                capacity += more
             ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, labels, here, prefixes)

@@ -52,7 +52,6 @@ class Audit:
             position t with respect to the embedding of token u; None if not available.
         tolerance: for each method that was available, what counts as no dependence.
         unavailable: for each other method, the reason.
-        notes: what else a reader should know.
     """
 
     name: str
@@ -62,7 +61,6 @@ class Audit:
     gradient: np.ndarray | None
     tolerance: Mapping[str, float]
     unavailable: Mapping[str, str]
-    notes: tuple[str, ...] = ()
 
     @property
     def looks_ahead(self) -> bool:
@@ -108,7 +106,7 @@ class Audit:
             "Positions and tokens are counted from 1. The largest logit is "
             f"{self.largest_logit:.2g}."
         )
-        return "\n".join([verdict, *findings, *self.notes, counted])
+        return "\n".join([verdict, *findings, counted])
 
     def _finding(self, method) -> str:
         if method in self.unavailable:
@@ -232,11 +230,6 @@ def audit(
     except _Unavailable as reason:
         unavailable["gradient"] = str(reason)
 
-    idle = 1 + np.flatnonzero(perturbation.max(1) <= tolerance["perturbation"])
-    note = (
-        f"The logits of position{'s' * (len(idle) > 1)} {', '.join(map(str, idle))} "
-        "do not depend on the target, not even on the tokens before."
-    )
     return Audit(
         model.name,
         largest,
@@ -245,7 +238,6 @@ def audit(
         gradient,
         tolerance,
         unavailable,
-        (note,) if len(idle) else (),
     )
 
 

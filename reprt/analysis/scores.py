@@ -41,10 +41,7 @@ class Score(Settings):
 
 
 def tokenizer_of(language: str) -> str:
-    """Returns the name of sacrebleu's tokenizer for text of a language.
-
-    Args:
-        language: its tag, such as `"zh-CN"` or `"pt"`.
+    """Returns the name of sacrebleu's tokenizer for a language, by its tag.
 
     Example:
 

@@ -29,7 +29,7 @@ class BatchPlan:
         seed: the training's seed.
 
     Raises:
-        ValueError: if a sentence has no token, or more than a batch may have.
+        ValueError: if a sentence has more tokens than a batch may have.
 
     Example:
 
@@ -47,11 +47,6 @@ class BatchPlan:
     seed: int = 0
 
     def __post_init__(self):
-        if self.lengths.min(initial=1) < 1:
-            raise ValueError(
-                "Expected lengths of 1 or more; a sentence has its start and its end. "
-                f"Received: {self.lengths.min()}."
-            )
         longest = self.lengths.max(initial=0)
         if self.name == "tokens" and longest > self.size:
             raise ValueError(

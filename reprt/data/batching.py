@@ -16,10 +16,7 @@ def by_length(
 ) -> Iterator[np.ndarray]:
     """Yields the indices of batches, the shortest sentences first.
 
-    Args:
-        lengths: the sentences' lengths.
-        batch_size: the most sentences of a batch.
-        equal: whether the sentences of a batch have the very same length.
+    With `equal` the sentences of a batch have the very same length.
     """
     order = np.argsort(lengths, kind="stable")
     steps = np.diff(np.asarray(lengths)[order])
@@ -58,14 +55,8 @@ def bucketed_order(
     """Returns an order of one epoch in which similar lengths share a batch.
 
     This saves padding, and changes training: batches are no longer random. As with
-    `training_order` the order depends only on the arguments.
-
-    Args:
-        lengths: the length of each sentence, such as `EncodedSplit.lengths`.
-        batch_size: sentences a batch. One that is not full stays the last, because
-            `batches` cuts the order into consecutive runs.
-        seed: the training's seed.
-        epoch: the epoch.
+    `training_order` the order depends only on the arguments. A batch that is not full
+    stays the last, because `batches` cuts the order into consecutive runs.
     """
     generator = np.random.default_rng((seed, epoch))
     order = generator.permutation(len(lengths))
@@ -90,11 +81,8 @@ def sizes(count: int, batch_size: int) -> np.ndarray:
 def arrays(split: EncodedSplit, chosen, length=None):
     """Returns chosen sentences as `batches` has them, in NumPy arrays.
 
-    Args:
-        split: the sentences.
-        chosen: their indices.
-        length: returns the length of both sides from the longest there is; None for
-            each side's own.
+    A function `length` gives the length of both sides from the longest there is;
+    without it each side has its own.
     """
     target = [split.target[index] for index in chosen]
     sides = (

@@ -10,7 +10,6 @@ import numpy as np
 from reprt.compilation import shapes_are_dear
 from reprt.constants import LAYOUTS, PAD_ID
 from reprt.layers.packing import Packing, Sides
-from reprt.losses import check_weights
 from reprt.schema import check_choice
 
 GROUPS = 4
@@ -235,9 +234,8 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
         They are NumPy arrays, or tensors within a `tf.data` pipeline.
 
     Raises:
-        ValueError: for an unknown layout, weights that do not fit the labels, a batch
-            that none of the shapes fits, or the backend PyTorch, where Keras has no
-            gradient of packed attention.
+        ValueError: for an unknown layout, a batch that none of the shapes fits, or the
+            backend PyTorch, where Keras has no gradient of packed attention.
 
     Example:
 
@@ -296,9 +294,6 @@ def _in_graph(given, layout, shapes):
     """By NumPy, in the midst of TensorFlow's graph."""
     import tensorflow as tf
 
-    labels, *weights = given[2:]
-    for each in weights:
-        check_weights(each.shape, labels.shape)
     # What a batch of one token gives has the same structure, dtypes and ranks.
     of_one = [np.ones([1] * len(each.shape), each.dtype.name) for each in given]
     like = lay_out(*of_one, layout=layout, shapes=None)
@@ -334,7 +329,6 @@ def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
         return np.pad(array, [(0, size) for size in missing])
 
     if weights is not None:
-        check_weights(weights.shape, labels.shape)
         weights = weights[:, None] if weights.ndim == 1 else weights
         weights = filled_up(np.broadcast_to(weights, labels.shape), targets)
     source = filled_up(source, sources)

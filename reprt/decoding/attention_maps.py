@@ -54,9 +54,6 @@ class AttentionMaps:
         written: the token that the model wrote after each of `target`, or nothing.
         search: how the translation was found, such as `"greedy"`.
 
-    Raises:
-        ValueError: if an array does not have its shape.
-
     Example:
 
     >>> import numpy as np
@@ -90,14 +87,6 @@ class AttentionMaps:
         for kind in self.kinds:
             weights = np.asarray(getattr(self, kind), "float32")
             object.__setattr__(self, kind, weights)
-            # Layers and heads of all kinds are those of the first.
-            leading = getattr(self, self.kinds[0]).shape[:2]
-            expected = (*leading, *map(len, self.tokens(kind)))
-            if weights.shape != expected:
-                raise ValueError(
-                    f"Expected `{kind}` to have the shape (layers, heads, queries, "
-                    f"keys), here {expected}. Received: {weights.shape}."
-                )
 
     @property
     def kinds(self) -> tuple[str, ...]:

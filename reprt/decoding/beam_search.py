@@ -89,10 +89,11 @@ class BeamSearch:
             Transformer; 0 ranks only by probability.
         max_tokens: longest translation, its end included. Defaults to the sentence's
             own length plus 50, as in the original Transformer.
+        jit_compile: True has TensorFlow compile by XLA, as JAX does. Each of a few
+            lengths costs seconds once. Single sentences are faster after it.
 
     Raises:
-        ValueError: for an argument out of its range; when called, for sources longer
-            than the model's `max_length`.
+        ValueError: for an argument out of its range.
         ArithmeticError: when called, if the model's weights are not finite.
 
     Example:
@@ -113,6 +114,7 @@ class BeamSearch:
         beam_size=1,
         length_penalty=LENGTH_PENALTY,
         max_tokens=None,
+        jit_compile=False,
     ):
         ids = PAD_ID + 1, model.target_vocab_size - 1
         for name, number, least, most in (
@@ -135,10 +137,13 @@ class BeamSearch:
         self.max_tokens = max_tokens
         self._never = np.zeros(model.target_vocab_size, "float32")
         self._never[[PAD_ID, start_id]] = -np.inf
-        self._encode = compiled(
-            lambda ids: model.encode(ids, training=False), model, [IDS], often=False
+        self._dear = jit_compile or shapes_are_dear()
+        self._capacity = more_room(0, model.longest_target, self._dear)
+        jit = {"jit_compile": jit_compile}
+        self._begin = compiled(
+            lambda ids: self.start(ids, self._capacity), model, [IDS], False, **jit
         )
-        self._run = compiled(self.run, model)
+        self._run = compiled(self.run, model, **jit)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.
@@ -153,28 +158,22 @@ class BeamSearch:
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
         longest, most = self.model.longest_source, self.model.longest_target
-        if source_ids.shape[1] > longest:
-            raise ValueError(
-                f"Expected sources of at most {longest} tokens, the model's "
-                f"max_length. Received: {source_ids.shape[1]}."
-            )
-        if not self.model.padding_matters:
+        if self._dear and not self.model.padding_matters:
             source_ids = with_room(source_ids, longest)
-        capacity = more_room(0, most)
-        beams, prefixes = self.start(source_ids, capacity, self._encode)
-        # Fewer rows are another shape.
-        most_live = 0.0 if shapes_are_dear() else MOST_LIVE
+        capacity = self._capacity
+        beams, prefixes = self._begin(source_ids)
+        most_live = 0.0 if self._dear else MOST_LIVE  # fewer rows are another shape
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = ops.zeros((), "int32")
         while len(rows):
             if (taken := int(position)) == capacity:
-                more = more_room(taken, most)
+                more = more_room(taken, most, self._dear)
                 room = ((0, 0), (0, 0), (0, more))
                 beams = beams._replace(
                     tokens=ops.pad(beams.tokens, room),
                     ended_tokens=ops.pad(beams.ended_tokens, room),
                 )
-                prefixes = prefixes.extended(more)
+                prefixes = self.model.extended(prefixes, more)
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
@@ -194,12 +193,7 @@ class BeamSearch:
     ) -> Iterator[tuple[np.ndarray, list[list[Hypothesis]]]]:
         """Searches batches of similar length, and yields them one after the other.
 
-        Args:
-            source: each sentence's ids.
-            batch_size: the most sentences of a batch.
-
-        Yields:
-            The indices of a batch's sentences, and the hypotheses of each.
+        Of each it yields the indices of its sentences, and their hypotheses.
         """
         # Where padding counts, a translation must not depend on the rest of its
         # batch.
@@ -219,16 +213,9 @@ class BeamSearch:
             return ops.minimum(source_tokens + EXTRA_TOKENS, most)
         return ops.full_like(source_tokens, min(self.max_tokens, most))
 
-    def start(self, source_ids, capacity, encode=None):
-        """Returns beams and prefixes of an encoded source, before the first step.
-
-        Args:
-            source_ids: integer tensor `(sentences, sources)`.
-            capacity: how many tokens there is room for.
-            encode: instead of the model's own.
-        """
-        source_ids = ops.convert_to_tensor(source_ids)
-        memory = (encode or self.model.encode)(source_ids)
+    def start(self, source_ids, capacity):
+        """Returns beams and prefixes of a source, with room for `capacity` tokens."""
+        memory = self.model.encode(source_ids, training=False)
         sentences = ops.shape(source_ids)[0]
         own = ops.sum(ops.cast(source_ids != PAD_ID, "int32"), axis=1)
         shape = (sentences, self.beam_size)
@@ -269,10 +256,8 @@ class BeamSearch:
     def step(self, beams: _Beams, prefixes, position):
         """Extends every hypothesis by a token; returns beams and prefixes.
 
-        Args:
-            beams: the hypotheses.
-            prefixes: what the model keeps of them.
-            position: scalar tensor, the number of steps before.
+        The prefixes are what the model keeps of the hypotheses; the position is a
+        scalar tensor, the number of steps before.
         """
         logits, prefixes = self.model.step(
             ops.reshape(beams.last, (-1,)), position, prefixes
@@ -384,17 +369,16 @@ class BeamSearch:
         )
 
 
-def more_room(tokens: int, most: int) -> int:
+def more_room(tokens: int, most: int, dear: bool) -> int:
     """Returns how many more tokens there should be room for, after these.
 
     It is a share of those that there are, so that a long sentence is not copied too
-    often: a half where each shape is costly, else an eighth, because every step passes
+    often: a half where each shape is dear, else an eighth, because every step passes
     over the room. At first there is more, so that a short sentence needs one graph.
 
-    >>> more_room(100, 2048)
+    >>> more_room(100, 2048, dear=False)
     12
     """
-    dear = shapes_are_dear()
     least = FIRST_ROOM if dear or not tokens else MORE_ROOM
     share = 2 if dear else 8
     return min(max(least, tokens // share), most - tokens)
@@ -438,40 +422,8 @@ def _where(live, new, old):
     return ops.where(ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old)
 
 
-def greedy_search(model, source_ids, start_id, end_id, max_tokens=None):
-    """Takes the most likely token, again and again, until every sentence has ended.
-
-    Args:
-        model: a `reprt.models.TranslationModel`.
-        source_ids: integer array `(batch, sources)`, 0 for padding.
-        start_id: the id that every translation begins with.
-        end_id: the id that ends one.
-        max_tokens: longest translation, as in `BeamSearch`.
-
-    Returns:
-        int32 array `(batch, targets)` that begins with `start_id`; 0 follows
-        `end_id`.
-
-    Example:
-
-    >>> import keras, reprt
-    >>> model = reprt.models.build("repe", source_vocab_size=9, target_vocab_size=9)
-    >>> source = keras.ops.array([[2, 5, 3]])
-    >>> ids = reprt.decoding.greedy_search(model, source, 2, 3, max_tokens=4)
-    >>> ids[0, 0].item()
-    2
-    """
-    search = BeamSearch(model, start_id, end_id, max_tokens=max_tokens)
-    return as_array([best for best, *_ in search(source_ids)], start_id, end_id)
-
-
 def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
     """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
-
-    Args:
-        hypotheses: one for each row.
-        start_id: the id that every row begins with.
-        end_id: the id that ends a row, if the model has ended it.
 
     Example:
 

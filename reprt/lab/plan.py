@@ -49,6 +49,6 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             )
     table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (
-        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.0f} minutes of "
+        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.1f} minutes of "
         f"training, at {USUAL:.0e} operations a second, as on two cores."
     )

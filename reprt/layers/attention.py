@@ -8,7 +8,7 @@ from keras import ops
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import counted
 from reprt.layers.precision import widened
-from reprt.layers.sharing import held, serialized
+from reprt.layers.sharing import ConfiguredLayer, held
 
 HEADS_FIRST = (0, 2, 1, 3)
 TOKENS_LAST = (0, 2, 3, 1)
@@ -17,7 +17,7 @@ EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class PMHA(keras.layers.Layer):
+class PMHA(ConfiguredLayer):
     """Multi-head attention whose value need not be as wide as query and key.
 
     With p heads (eq. 12 writes m for `key_dim`, its value in both models):
@@ -60,8 +60,8 @@ class PMHA(keras.layers.Layer):
         after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
 
     Raises:
-        ValueError: for an input whose rank is not 3, key and value of different
-            lengths, or a mask that is not boolean or not of its rank.
+        ValueError: for an input whose rank is not 3, or a mask that is not boolean or
+            not of its rank.
 
     Example:
 
@@ -73,6 +73,8 @@ class PMHA(keras.layers.Layer):
     Reference: section 2.3, eq. 12, 14 and 15 of the paper; Henry et al. 2020,
     "Query-key normalization for Transformers" (arXiv 2010.04245).
     """
+
+    parts = ("position",)
 
     def __init__(
         self,
@@ -105,12 +107,6 @@ class PMHA(keras.layers.Layer):
             raise ValueError(
                 f"{type(self).__name__} expects query, key and value of shape (batch, "
                 f"tokens, features). Received: {shapes}."
-            )
-        keys, values = key_shape[1], value_shape[1]
-        if None not in (keys, values) and keys != values:
-            raise ValueError(
-                f"{type(self).__name__} attends to as many keys as values. Received: "
-                f"{keys} keys and {values} values."
             )
         value_dim = self.value_dim or self.key_dim
         widths = self.key_dim, self.key_dim, value_dim
@@ -318,23 +314,6 @@ class PMHA(keras.layers.Layer):
     def compute_output_spec(self, *args, **kwargs):
         # By the call itself: with scores wanted there is more than one output.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
-            "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "query_key_norm": self.query_key_norm,
-            "position": serialized(self.position),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        position = keras.saving.deserialize_keras_object(config.get("position"))
-        return cls(**{**config, "position": position})
 
 
 def _projected(dense, x):

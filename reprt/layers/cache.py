@@ -8,10 +8,10 @@ from reprt.layers.attention import SWAPPED
 
 
 class BlockCache(NamedTuple):
-    """Keys and values of one decoder block.
+    """Keys and values of one decoder block's self-attention.
 
-    Hypotheses are those of all sentences, one sentence's after the other's. A step
-    writes into the recent tokens alone, since TensorFlow copies what it writes into.
+    A step writes into the recent tokens alone, since TensorFlow copies what it writes
+    into.
 
     Attributes:
         past: of the hypotheses' first tokens, as attention takes them: the pair
@@ -19,14 +19,10 @@ class BlockCache(NamedTuple):
             value_dim)`.
         recent: of the tokens after them, with room for some more, so that shapes stay
             as they are from step to step: `(hypotheses, heads, tokens, …)` both.
-        memory: as the past, of the sentences' encoded sources, or, without cross
-            attention, of the beginnings of the same sequences; `()` if there is
-            neither.
     """
 
     past: Any
     recent: Any
-    memory: tuple = ()
 
     @classmethod
     def empty(cls, attention, hypotheses, capacity):
@@ -56,16 +52,6 @@ class BlockCache(NamedTuple):
         seen = ops.arange(_tokens(self.recent)) <= position - _tokens(self.past)
         return (*self.past, None), (_swapped(keys), values, seen[None, None])
 
-    def of_hypotheses(self, chosen):
-        return self._replace(
-            past=_taken(self.past, chosen), recent=_taken(self.recent, chosen)
-        )
-
-    def of_sentences(self, sentences, hypotheses):
-        return self.of_hypotheses(hypotheses)._replace(
-            memory=_taken(self.memory, sentences)
-        )
-
     def extended(self, tokens):
         """Returns the same with room for more tokens, once there is none."""
         keys, values = self.recent
@@ -73,13 +59,11 @@ class BlockCache(NamedTuple):
             ops.concatenate([self.past[0], _swapped(keys)], axis=3),
             ops.concatenate([self.past[1], values], axis=2),
         )
-        return self._replace(
-            past=past,
-            recent=tuple(
-                ops.zeros((*ops.shape(x)[:2], tokens, x.shape[3]), x.dtype)
-                for x in self.recent
-            ),
+        recent = (
+            ops.zeros((*ops.shape(x)[:2], tokens, x.shape[3]), x.dtype)
+            for x in self.recent
         )
+        return BlockCache(past, tuple(recent))
 
 
 def _swapped(keys):
@@ -89,7 +73,3 @@ def _swapped(keys):
 def _tokens(part):
     """How many there are."""
     return ops.shape(part[1])[2]
-
-
-def _taken(part, chosen):
-    return tuple(ops.take(each, chosen, axis=0) for each in part)

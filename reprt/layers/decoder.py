@@ -38,9 +38,6 @@ class DecoderBlock(Block):
         of the weights of self-attention `(batch, heads, targets, targets)` and of
         cross attention `(batch, heads, targets, sources)`, or None.
 
-    Raises:
-        ValueError: for a memory if the block was built without one, or the reverse.
-
     Example:
 
     >>> import keras, reprt
@@ -91,7 +88,6 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        self._check_memory(memory)
         states, own = self._attend(
             self.self_attention,
             self.self_norm,
@@ -119,48 +115,38 @@ class DecoderBlock(Block):
         states = self._feed(states, training)
         return (states, (own, across)) if return_attention_scores else states
 
-    def _check_memory(self, memory):
-        if (memory is None) != (self.cross_attention is None):
-            built, received = ("on", "no") if memory is None else ("without", "a")
-            raise ValueError(
-                f"{self.name!r} was built {built} a memory. Received {received} memory."
-            )
-
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.
 
         Returns:
-            The states that the call returns, and what later tokens attend to: the
-            `memory` of a `BlockCache`.
+            The states that the call returns, and the keys and values that later tokens
+            attend to: the `memory` of `step`.
         """
         x = self._before(self.self_norm, states)
         heads = self.self_attention.heads(x, value, padding_mask)
         options = {"padding_mask": padding_mask, "training": training}
         return self(states, value=value, **options), heads
 
-    def start(self, hypotheses, capacity, memory=None, memory_value=None):
-        """Returns the `BlockCache` of hypotheses that have no token yet.
-
-        Args:
-            hypotheses: how many there are, as many of each sentence.
-            capacity: how many tokens there is room for.
-            memory, memory_value: as in the call.
-        """
-        self._check_memory(memory)
-        cache = BlockCache.empty(self.self_attention, hypotheses, capacity)
-        if memory is None:
-            return cache
-        return cache._replace(memory=self.cross_attention.heads(memory, memory_value))
-
-    def step(self, states, value, cache, position, memory_padding_mask=None, first=0):
+    def step(
+        self,
+        states,
+        value,
+        cache,
+        position,
+        memory=None,
+        memory_padding_mask=None,
+        first=0,
+    ):
         """Takes the block one target token further.
 
         Args:
             states: tensor `(hypotheses, 1, width)`, those of the tokens at `position`;
                 the hypotheses of a sentence follow one another, as many of each.
             value: as in the call, of these tokens.
-            cache: the `BlockCache` that `start` or the step before returned.
+            cache: the `BlockCache` that the step before returned, or an empty one.
             position: scalar, counted from 0.
+            memory: keys and values of the sentences' sources, as `PMHA.heads` makes
+                them, or of the sequences' beginnings, as `begin` does.
             memory_padding_mask: as in the call, or of the sequence's beginning.
             first: how many tokens that beginning has, a scalar or integers
                 `(hypotheses, 1)`.
@@ -168,10 +154,9 @@ class DecoderBlock(Block):
         Returns:
             The states that the call would return at this position, and the new cache.
         """
-        memory = None
-        if cache.memory:
+        if memory is not None:
             mask = memory_padding_mask
-            memory = *cache.memory, None if mask is None else mask[:, None]
+            memory = *memory, None if mask is None else mask[:, None]
         crossing = self.cross_attention is not None
         x = self._before(self.self_norm, states)
         token = self.self_attention.token(x, value, first + position)
@@ -251,19 +236,35 @@ class Decoder(BlockStack):
             memories.append(memory)
         return tuple(memories)
 
-    def start(self, hypotheses, capacity, memory=None, memory_value=None):
-        """Returns a `BlockCache` for each block, as `DecoderBlock.start`."""
+    def read(self, memory, memory_value=None):
+        """Returns of each block the keys and values of an encoded source."""
         return tuple(
-            block.start(hypotheses, capacity, memory, memory_value)
+            block.cross_attention.heads(memory, memory_value) for block in self.blocks
+        )
+
+    def start(self, hypotheses, capacity):
+        """Returns a `BlockCache` for each block, of hypotheses without a token.
+
+        Args:
+            hypotheses: how many there are, as many of each sentence.
+            capacity: how many tokens there is room for.
+        """
+        return tuple(
+            BlockCache.empty(block.self_attention, hypotheses, capacity)
             for block in self.blocks
         )
 
-    def step(self, states, value, caches, position, memory_padding_mask=None, first=0):
-        """Takes all blocks one target token further, as `DecoderBlock.step`."""
+    def step(
+        self, states, value, caches, position, memories, memory_mask=None, first=0
+    ):
+        """Takes all blocks one target token further, as `DecoderBlock.step`.
+
+        The memories are what `read` or `begin` returned.
+        """
         new = []
-        for block, cache in zip(self.blocks, caches, strict=True):
+        for block, cache, memory in zip(self.blocks, caches, memories, strict=True):
             states, cache = block.step(
-                states, value, cache, position, memory_padding_mask, first
+                states, value, cache, position, memory, memory_mask, first
             )
             new.append(cache)
         return self._finish(states), tuple(new)

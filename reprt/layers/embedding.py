@@ -5,12 +5,12 @@ from keras import ops
 
 from reprt.constants import SCALES
 from reprt.layers.masks import padding_mask
-from reprt.layers.sharing import held, serialized
+from reprt.layers.sharing import ConfiguredLayer, held
 from reprt.schema import check_choice
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class TokenAndPositionEmbedding(keras.layers.Layer):
+class TokenAndPositionEmbedding(ConfiguredLayer):
     """Embeds ids and joins their positions to them.
 
     With X_e the embedding of the ids (eq. 1-2):
@@ -61,8 +61,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         `(batch, length, 2m)`; packed, `(1, packed, ...)`.
 
     Raises:
-        ValueError: for an unknown scale, ids that are not integers of rank 2, or, in
-            eager execution, ids outside `0 .. vocab_size - 1`.
+        ValueError: for an unknown scale, or ids that are not integers of rank 2.
 
     Example:
 
@@ -80,6 +79,8 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     Reference: section 2, eq. 1, 2 and 8-11 (RePE), and appendix A, eq. 28 and 38
     (baseline) of the paper.
     """
+
+    parts = ("positional", "token_norm", "embedding")
 
     def __init__(
         self,
@@ -129,7 +130,6 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
 
     def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
         mask = padding_mask(ids)
-        self._check_range(ids)
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens = self.token_norm(tokens, mask=statistics_mask)
@@ -180,22 +180,6 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             return tokens
         return tokens * ops.cast(self.factor, tokens.dtype)
 
-    def _check_range(self, ids):
-        # Only concrete values can be looked at. In a graph TensorFlow's own gather
-        # reports such ids on the CPU; GPUs and JAX silently read another row.
-        if 0 in ids.shape:
-            return
-        try:
-            low, high = int(ops.min(ids)), int(ops.max(ids))
-        except (TypeError, ValueError):
-            return
-        if low < 0 or high >= self.vocab_size:
-            raise ValueError(
-                f"Expected ids from 0 to {self.vocab_size - 1}, the vocabulary of "
-                f"{self.name!r}. Received ids from {low} to {high}. A vocabulary's "
-                "size counts padding and all reserved ids."
-            )
-
     def compute_output_shape(self, ids_shape):
         tokens_shape = (*ids_shape, self.embedding_dim)
         if self.positional is None:
@@ -203,22 +187,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         return tokens_shape, self.positional.compute_output_shape(tokens_shape)
 
     def get_config(self):
-        given = self.shared or self.embedding.holders > 1
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "embedding_dim": self.embedding_dim,
-            "positional": serialized(self.positional),
-            "token_norm": serialized(self.token_norm),
-            "scale": self.scale,
-            "dropout": self.dropout,
-            "token_dropout": self.token_dropout,
-            "embedding": serialized(self.embedding) if given else None,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        deserialize = keras.saving.deserialize_keras_object
-        names = ("positional", "token_norm", "embedding")
-        parts = {name: deserialize(config.get(name)) for name in names}
-        return cls(**{**config, **parts})
+        config = super().get_config()
+        if not self.shared and self.embedding.holders == 1:
+            config["embedding"] = None
+        return config

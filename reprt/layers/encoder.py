@@ -1,31 +1,17 @@
 """The encoder, and what its blocks and stacks share with the decoder's."""
 
-import inspect
-
 import keras
 
 from reprt.layers.attention import PMHA
 from reprt.layers.feed_forward import FeedForward
-from reprt.layers.sharing import held, serialized
+from reprt.layers.sharing import ConfiguredLayer, held
 from reprt.settings import BlockSettings
 
 
-class SizedLayer(keras.layers.Layer):
+class SizedLayer(ConfiguredLayer):
     """A layer that `BlockSettings` describe, given as keyword arguments."""
 
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        # What `help()` and editors show: the settings, where code has `**kwargs`.
-        own = dict(inspect.signature(cls.__init__).parameters)
-        del own["self"], own["kwargs"]
-        settings = inspect.signature(BlockSettings).parameters.values()
-        of_both = [*settings, *own.values()]
-        cls.__signature__ = inspect.Signature(
-            [
-                each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
-                for each in of_both
-            ]
-        )
+    parts = ("position",)
 
     def __init__(self, position=None, **kwargs):
         names = BlockSettings.model_fields.keys() & kwargs.keys()
@@ -48,16 +34,7 @@ class SizedLayer(keras.layers.Layer):
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            **self.settings.as_table(),
-            "position": serialized(self.position),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        position = keras.saving.deserialize_keras_object(config.get("position"))
-        return cls(**{**config, "position": position})
+        return {**super().get_config(), **self.settings.as_table()}
 
 
 class Block(SizedLayer):
@@ -248,11 +225,7 @@ class BlockStack(SizedLayer):
         return states if self.final_norm is None else self.final_norm(states)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_blocks": self.num_blocks,
-            "final_norm": self.final_norm is not None,
-        }
+        return {**super().get_config(), "final_norm": self.final_norm is not None}
 
 
 @keras.saving.register_keras_serializable(package="reprt")

@@ -2,9 +2,11 @@
 
 import keras
 
+from reprt.layers.sharing import ConfiguredLayer
+
 
 @keras.saving.register_keras_serializable(package="reprt")
-class FeedForward(keras.layers.Layer):
+class FeedForward(ConfiguredLayer):
     """FFN(x) = dropout(f(x W_1 + b_1) W_2 + b_2), at every position alone.
 
     f is max(0, ·) in the paper. No masking is needed: no position touches another.
@@ -58,11 +60,3 @@ class FeedForward(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "dropout": self.dropout,
-            "activation": self.activation,
-        }

@@ -1,6 +1,31 @@
-"""Layers that several others hold, as configurations tell them."""
+"""What layers tell of themselves, and of layers that several others hold."""
+
+import inspect
 
 import keras
+
+
+class ConfiguredLayer(keras.layers.Layer):
+    """A layer whose configuration is its arguments, kept under their own names.
+
+    Attributes:
+        parts: the names of arguments that are layers or None.
+    """
+
+    parts: tuple[str, ...] = ()
+
+    def get_config(self):
+        config = super().get_config()
+        for name in inspect.signature(type(self).__init__).parameters:
+            if name not in ("self", "kwargs"):
+                own = getattr(self, name)
+                config[name] = serialized(own) if name in self.parts else own
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        made = keras.saving.deserialize_keras_object
+        return cls(**{**config, **{name: made(config.get(name)) for name in cls.parts}})
 
 
 def held(layer):

@@ -25,7 +25,7 @@ class TranslationModel(keras.Model, abc.ABC):
     |---|---|
     | training | `states`, `projection`, `packed_layout`, the lengths |
     | validation | `states`, `logits` |
-    | search, prefix loss | `encode`, `start`, `step`, `padding_matters`, the lengths |
+    | search, prefix loss | `encode`, `start`, `step`, `extended`, `padding_matters` |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
     | `"translation_and_source"` | `both_states`, `source_labels` |
     | attention maps | `attention_weights` |
@@ -59,9 +59,8 @@ class TranslationModel(keras.Model, abc.ABC):
         target_vocab_size)`.
 
     Raises:
-        ValueError: for inputs that are neither; ids that are not integers of rank 2 or,
-            in eager execution, outside the vocabulary; a shared embedding of
-            vocabularies of different sizes.
+        ValueError: for inputs that are neither; ids that are not integers of rank 2; a
+            shared embedding of vocabularies of different sizes.
 
     Example:
 
@@ -97,16 +96,6 @@ class TranslationModel(keras.Model, abc.ABC):
             f"Received: quantize({mode!r}). For int8 take `reprt export --to "
             "ctranslate2 --quantization int8`."
         )
-
-    def fit(self, *args, class_weight=None, **kwargs):
-        """Trains, as Keras does; but words have sample weights, no `class_weight`."""
-        _check_class_weight(class_weight)
-        return super().fit(*args, **kwargs)
-
-    def train_on_batch(self, *args, class_weight=None, **kwargs):
-        """Trains on one batch, as `fit`."""
-        _check_class_weight(class_weight)
-        return super().train_on_batch(*args, **kwargs)
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Writes the call for programs without this package, as Keras does.
@@ -289,10 +278,12 @@ class TranslationModel(keras.Model, abc.ABC):
             capacity: how many tokens there is room for.
 
         Returns:
-            What `step` takes and returns: a named tuple of tensors with the methods
-            `of_hypotheses(chosen)`, `of_sentences(sentences, hypotheses)` and
-            `extended(tokens)`, as in `reprt.models.prefixes`.
+            What `step` takes and returns, the `reprt.models.prefixes.Prefixes`.
         """
+
+    def extended(self, prefixes, tokens: int):
+        """Returns prefixes with room for more tokens, once there is none."""
+        return prefixes
 
     @abc.abstractmethod
     def step(self, ids, position, prefixes):
@@ -361,16 +352,12 @@ class TranslationModel(keras.Model, abc.ABC):
         """The inputs, checked: ids of both sides, and what packing has added."""
         layout = self.packed_layout
         allowed = (2, 4) if layout else (2,)
-        several = isinstance(inputs, list | tuple)
-        if not several or len(inputs) not in allowed:
+        if not isinstance(inputs, list | tuple) or len(inputs) not in allowed:
             packed = ", or the four that reprt.data.pack makes of it" if layout else ""
-            received = type(inputs).__name__
-            if several:
-                received += f" of {len(inputs)}"
             raise ValueError(
                 f"Expected the inputs to be the pair (source_ids, target_ids){packed}; "
                 "`fit` takes them with labels, ((source_ids, target_ids), labels). "
-                f"Received: {received}."
+                f"Received: {type(inputs).__name__}."
             )
         source_ids, target_ids, *packings = inputs
         if packings and isinstance(packings[1], Sides) != (layout == "sequence"):
@@ -389,12 +376,3 @@ class TranslationModel(keras.Model, abc.ABC):
         strategy = getattr(self, "distribute_strategy", None)
         replicas = 1 if strategy is None else strategy.num_replicas_in_sync
         return ops.cast(ids, "int32") if replicas > 1 else ids
-
-
-def _check_class_weight(class_weight):
-    if class_weight is not None:
-        raise ValueError(
-            "Expected the weights of words as sample weights of tokens, such as "
-            "sample_weight=weights[labels], an array (batch, length). Received: "
-            "class_weight, by which Keras weighs whole rows of one-hot labels."
-        )

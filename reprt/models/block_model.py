@@ -1,5 +1,8 @@
 """What the models made of Transformer blocks share."""
 
+import keras
+from keras import ops
+
 from reprt.constants import IN_ATTENTION
 from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
@@ -35,6 +38,15 @@ class BlockModel(TranslationModel):
             **policy,
         )
 
+    def _to_table(self):
+        """A projection of states to the width of the embedding's table."""
+        return keras.layers.Dense(
+            self.config.embedding_dim,
+            use_bias=False,
+            name="output_projection",
+            dtype=self.dtype_policy,
+        )
+
     def _stack(self, kind, embedding, final_norm):
         """The blocks that follow an embedding."""
         config = self.config
@@ -51,10 +63,55 @@ class BlockModel(TranslationModel):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
 
+    @property
+    def _recomputes(self) -> bool:
+        """Whether each token changes all the positions before it.
+
+        Statistics over the whole sequence have this effect. Of a prefix only the tokens
+        are kept then, and each step decodes all of it again.
+        """
+        return self.looks_ahead
+
+    def extended(self, prefixes, tokens):
+        kept, of_sequence = prefixes.own
+        if self._recomputes:
+            kept = ops.pad(kept, ((0, 0), (0, tokens)))
+        else:
+            kept = tuple(block.extended(tokens) for block in kept)
+        return prefixes._replace(own=(kept, of_sequence))
+
     def _projected(self, states):
         if self.output_projection is None:
             return states
         return self.output_projection(states)
+
+    def _products(self, width, attentions, tokens):
+        """The multiply-adds of all blocks, on states of a width.
+
+        With p heads of key width r and value width q, and values of width v, attention
+        of a queries to b keys takes
+
+            p (a (w r + q w) + b (w r + v q) + a b (r + q))
+
+        Args:
+            width: w.
+            attentions: the numbers of queries and keys of each attention of a block.
+            tokens: how many go through its feed-forward networks.
+        """
+        c = self.config
+        r, q, v = c.key_dim, c.value_dim, c.embedding_dim
+        v = width if c.value == "states" else v
+        heads = c.num_heads * sum(
+            a * width * (r + q) + b * (width * r + v * q) + a * b * (r + q)
+            for a, b in attentions
+        )
+        return c.num_blocks * (heads + tokens * 2 * width * c.feed_forward_dim)
+
+    @staticmethod
+    def _written(prefix, ids, position):
+        """A prefix `(hypotheses, capacity)` with a token of each at a position."""
+        here = ops.equal(ops.arange(ops.shape(prefix)[1]), position)
+        return ops.where(here, ids[:, None], prefix)
 
     @staticmethod
     def _width(embedding):

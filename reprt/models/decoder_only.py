@@ -1,4 +1,4 @@
-"""Translation by a decoder alone: source and target are one sequence."""
+"""Translation by a decoder-only model: source and target are one sequence."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from keras import ops
 
 from reprt.layers import Decoder, padding_mask
 from reprt.models.block_model import BlockModel
-from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
+from reprt.models.prefixes import Prefixes
 from reprt.settings import DecoderOnlyConfig
 
 
@@ -65,12 +65,7 @@ class DecoderOnly(BlockModel):
             Decoder, self.embedding, config.norm_place == "before"
         )
         if self._width(self.embedding) != config.embedding_dim:
-            self.output_projection = keras.layers.Dense(
-                config.embedding_dim,
-                use_bias=False,
-                name="output_projection",
-                dtype=self.dtype_policy,
-            )
+            self.output_projection = self._to_table()
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
@@ -83,20 +78,12 @@ class DecoderOnly(BlockModel):
         self.built = True
 
     def multiply_adds(self, sources, targets):
-        config = self.config
-        tokens, m = sources + targets, config.embedding_dim
+        tokens, m = sources + targets, self.config.embedding_dim
         width = self._width(self.embedding)
-        weighed = m if config.value == "tokens" else width
-        heads = config.num_heads * (config.key_dim + config.value_dim)
-        of_token = (
-            config.num_heads
-            * (2 * width * config.key_dim + (width + weighed) * config.value_dim)
-            + 2 * width * config.feed_forward_dim
-        )
-        block = tokens * of_token + tokens * tokens * heads
-        projected = targets * width * m if self.output_projection is not None else 0
-        output = targets * m * self.target_vocab_size
-        return config.num_blocks * block + projected + output
+        output = m * self.target_vocab_size
+        if self.output_projection is not None:
+            output += width * m
+        return self._products(width, [(tokens, tokens)], tokens) + targets * output
 
     def projection(self):
         return self._projection_by(None, self.embedding)
@@ -137,7 +124,7 @@ class DecoderOnly(BlockModel):
 
     @property
     def _recomputes(self) -> bool:
-        """Whether a step reads the sequence again, for its norm looks at all of it."""
+        # A norm over the prefix would have to know the source's statistics.
         norm = self.embedding.token_norm
         return norm is not None and norm.looks_back
 
@@ -152,25 +139,19 @@ class DecoderOnly(BlockModel):
         if self._recomputes:
             sources = ops.repeat(memory, beams, axis=0)
             room = ops.zeros((ops.shape(sources)[0], capacity), "int32")
-            return RecomputedPrefixes(room, (sources,))
-        hypotheses = ops.shape(memory.mask)[0] * beams
-        blocks = tuple(
-            room._replace(memory=heads)
-            for room, heads in zip(
-                self.decoder.start(hypotheses, capacity), memory.blocks, strict=True
-            )
-        )
+            return Prefixes((room, sources))
+        blocks = self.decoder.start(ops.shape(memory.mask)[0] * beams, capacity)
         read = ops.sum(ops.cast(memory.mask, "int32"), axis=1, keepdims=True)
-        return CachedPrefixes(blocks, ops.repeat(read, beams, axis=0), memory.mask)
+        return Prefixes((blocks, ops.repeat(read, beams, axis=0)), memory)
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefixes = prefixes.written(ids, position)
-            (source_ids,) = prefixes.memory
-            states, _ = self._decoded(source_ids, prefixes.ids)
-            here = ops.shape(source_ids)[1] + position
-            return self.logits(ops.take(states, here, axis=1)), prefixes
-        read = prefixes.embedding
+            prefix, sources = prefixes.own
+            prefix = self._written(prefix, ids, position)
+            states, _ = self._decoded(sources, prefix)
+            states = ops.take(states, ops.shape(sources)[1] + position, axis=1)
+            return self.logits(states), Prefixes((prefix, sources))
+        blocks, read = prefixes.own
         restarts = self.config.target_positions == "restart"
         tokens, states, _ = self.embedding.step(
             ops.expand_dims(ids, 1), position if restarts else read + position, ()
@@ -178,13 +159,13 @@ class DecoderOnly(BlockModel):
         states, blocks = self.decoder.step(
             states,
             self._value(tokens),
-            prefixes.blocks,
+            blocks,
             position,
-            prefixes.memory_mask,
+            *prefixes.memory,
             read,
         )
         states = self._projected(states[:, 0])
-        return self.logits(states), prefixes._replace(blocks=blocks)
+        return self.logits(states), prefixes._replace(own=(blocks, read))
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
@@ -204,13 +185,6 @@ class DecoderOnly(BlockModel):
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
         """Tokens, states and mask of the source, and of the target if it is given."""
         ids, start = source_ids, 0
-        for side in (source_ids, target_ids):
-            length = None if side is None else side.shape[1]
-            if isinstance(length, int) and length > self.config.max_length:
-                raise ValueError(
-                    f"Expected at most {self.config.max_length} tokens a side, the "
-                    f"model's max_length. Received: {length}."
-                )
         mask = padding_mask(source_ids)
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)

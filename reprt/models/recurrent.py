@@ -8,6 +8,7 @@ from keras import ops
 from reprt.layers import TokenAndPositionEmbedding, padding_mask
 from reprt.layers.masks import for_softmax
 from reprt.models.base import TranslationModel
+from reprt.models.prefixes import Prefixes
 from reprt.settings import RecurrentConfig
 
 
@@ -34,29 +35,6 @@ class _Orthogonal(keras.initializers.Orthogonal):
 
     def __call__(self, shape, dtype=None):
         return ops.cast(super().__call__(shape, "float32"), dtype or "float32")
-
-
-class RecurrentPrefixes(NamedTuple):
-    """What is kept of a prefix: the state of each decoder layer after its last token.
-
-    Attributes:
-        states: s of each decoder layer, `(hypotheses, layers, n)`.
-        memory: the `RecurrentMemory`, of which a sentence's hypotheses share a row.
-    """
-
-    states: Any
-    memory: RecurrentMemory
-
-    def of_hypotheses(self, chosen):
-        return self._replace(states=ops.take(self.states, chosen, axis=0))
-
-    def of_sentences(self, sentences, hypotheses):
-        memory = (ops.take(each, sentences, axis=0) for each in self.memory)
-        return self.of_hypotheses(hypotheses)._replace(memory=RecurrentMemory(*memory))
-
-    def extended(self, tokens):
-        """Returns the same: the states have room for any number of tokens."""
-        return self
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -255,21 +233,21 @@ class Recurrent(TranslationModel):
         return {"cross": weights[None, :, None]}
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
-        return RecurrentPrefixes(ops.repeat(memory.starts, beams, axis=0), memory)
+        # The state of each layer after the last token: room for any number of them.
+        return Prefixes(ops.repeat(memory.starts, beams, axis=0), memory)
 
     def step(self, ids, position, prefixes):
         _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
         state, states = embedded[:, 0], []
         for number, layer in enumerate(self.decoder):
-            state, _ = layer.cell(state, prefixes.states[:, number])
+            state, _ = layer.cell(state, prefixes.own[:, number])
             states.append(state)
         # All hypotheses of a sentence attend to its memory at once.
         sentences = ops.shape(prefixes.memory.mask)[0]
         read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
         combined, _ = self._combined(read, prefixes.memory, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
-        prefixes = prefixes._replace(states=ops.stack(states, axis=1))
-        return self.logits(combined), prefixes
+        return self.logits(combined), prefixes._replace(own=ops.stack(states, axis=1))
 
     def projection(self):
         return self._projection_by(self.output_dense, self.target_embedding)

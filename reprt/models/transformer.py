@@ -8,7 +8,7 @@ from keras import ops
 from reprt.layers import Decoder, Encoder, TokenAndPositionEmbedding, padding_mask
 from reprt.layers.packing import PackedHeads
 from reprt.models.block_model import BlockModel
-from reprt.models.prefixes import CachedPrefixes, RecomputedPrefixes
+from reprt.models.prefixes import Prefixes
 from reprt.settings import TransformerConfig
 
 
@@ -84,7 +84,6 @@ class Transformer(BlockModel):
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         config = self.config
-        policy = {"dtype": self.dtype_policy}
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
         )
@@ -100,12 +99,10 @@ class Transformer(BlockModel):
         self.output_dense = None
         if config.output_tying == "none":
             self.output_dense = keras.layers.Dense(
-                target_vocab_size, name="output", **policy
+                target_vocab_size, name="output", dtype=self.dtype_policy
             )
         elif config.output_tying == "projected":
-            self.output_projection = keras.layers.Dense(
-                config.embedding_dim, use_bias=False, name="output_projection", **policy
-            )
+            self.output_projection = self._to_table()
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
@@ -174,71 +171,40 @@ class Transformer(BlockModel):
 
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams
-        if self.looks_ahead:
-            return RecomputedPrefixes(
-                ops.zeros((hypotheses, capacity), "int32"),
-                tuple(ops.repeat(each, beams, axis=0) for each in memory[:3]),
-            )
-        value = self._value(memory.tokens)
-        return CachedPrefixes(
-            self.decoder.start(hypotheses, capacity, memory.states, value),
-            self.target_embedding.start(hypotheses),
-            memory.mask,
-        )
+        if self._recomputes:
+            read = tuple(ops.repeat(each, beams, axis=0) for each in memory[:3])
+            return Prefixes((ops.zeros((hypotheses, capacity), "int32"), read))
+        blocks = self.decoder.start(hypotheses, capacity)
+        read = self.decoder.read(memory.states, self._value(memory.tokens))
+        statistics = self.target_embedding.start(hypotheses)
+        return Prefixes((blocks, statistics), (read, memory.mask))
 
     def step(self, ids, position, prefixes):
-        if self.looks_ahead:
-            prefixes = prefixes.written(ids, position)
-            states, _ = self._decoded(
-                prefixes.ids, Memory(*prefixes.memory), count_padding=False
-            )
+        if self._recomputes:
+            prefix, memory = prefixes.own
+            prefix = self._written(prefix, ids, position)
+            states, _ = self._decoded(prefix, Memory(*memory), count_padding=False)
             states = ops.take(states, position, axis=1)
-            return self.logits(states), prefixes
-        ids = ops.expand_dims(ids, 1)
-        tokens, states, embedding = self.target_embedding.step(
-            ids, position, prefixes.embedding
+            return self.logits(states), Prefixes((prefix, memory))
+        blocks, statistics = prefixes.own
+        tokens, states, statistics = self.target_embedding.step(
+            ops.expand_dims(ids, 1), position, statistics
         )
         states, blocks = self.decoder.step(
-            states, self._value(tokens), prefixes.blocks, position, prefixes.memory_mask
+            states, self._value(tokens), blocks, position, *prefixes.memory
         )
-        prefixes = prefixes._replace(blocks=blocks, embedding=embedding)
+        prefixes = prefixes._replace(own=(blocks, statistics))
         return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
-        """Returns how much the matrix products of a forward pass of pairs compute.
-
-        With p heads of key width r and value width q, on states of width w and values
-        of width v, attention of a queries to b keys takes
-
-            p (a (w r + q w) + b (w r + v q) + a b (r + q))
-
-        Example:
-
-        >>> import reprt
-        >>> model = reprt.models.build("repe", 8000, 8000)
-        >>> model.multiply_adds(sources=20, targets=21)
-        42292224
-        """
-        c, output = self.config, self.target_vocab_size
-        width = self._width(self.target_embedding)
-        weighed = c.embedding_dim if c.value == "tokens" else width
-
-        def attention(queries, keys):
-            return c.num_heads * (
-                queries * width * (c.key_dim + c.value_dim)
-                + keys * (width * c.key_dim + weighed * c.value_dim)
-                + queries * keys * (c.key_dim + c.value_dim)
-            )
-
-        blocks = c.num_blocks * (
-            attention(sources, sources)
-            + attention(targets, targets)
-            + attention(targets, sources)
-            + (sources + targets) * 2 * width * c.feed_forward_dim
-        )
+        c, width = self.config, self._width(self.target_embedding)
+        attentions = (sources, sources), (targets, targets), (targets, sources)
+        blocks = self._products(width, attentions, sources + targets)
         if c.output_tying == "projected":
-            return blocks + targets * c.embedding_dim * (width + output)
-        return blocks + targets * width * output
+            output = c.embedding_dim * (width + self.target_vocab_size)
+        else:
+            output = width * self.target_vocab_size
+        return blocks + targets * output
 
     def _encoded(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""

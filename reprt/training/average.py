@@ -13,12 +13,6 @@ def keep_model(folder: Path, model, step: int, most: int):
 
     Those of later steps are dropped too: they were kept before a kill, and will be made
     again.
-
-    Args:
-        folder: where models are kept.
-        model: the model.
-        step: the steps that it was trained for.
-        most: how many models are kept.
     """
     with whole_file(_kept(folder, step)) as file:
         model.save(file.name)
@@ -31,16 +25,9 @@ def average_last(folder: Path, model, step: int, most: int) -> list[str]:
 
         w = (w_1 + ... + w_n) / n    for each weight, added up in float64
 
-    It depends on the kept models only, so that it may be made again after a kill.
-
-    Args:
-        folder: where they are kept.
-        model: the model; it stays as it is if there are none.
-        step: those of the finished epochs; later models do not count.
-        most: how many models, if that many were kept.
-
-    Returns:
-        The names of the models.
+    It depends on the kept models only, so that it may be made again after a kill. Those
+    of steps after the finished epochs do not count. Returns the names of the models; if
+    there are none, the model stays as it is.
     """
     paths = _newest(folder, step, most)
     weights = [load_model(path).get_weights() for path in paths]

@@ -73,14 +73,10 @@ class Backend(Protocol):
 
 
 def backend(deterministic: bool) -> Backend:
-    """Returns Keras' present backend.
+    """Returns Keras' present backend; there is no training on PyTorch.
 
-    Args:
-        deterministic: whether TensorFlow is held to operations that give the same bits
-            each time; JAX always does.
-
-    Raises:
-        ValueError: for a backend on which there is no training.
+    With `deterministic` TensorFlow is held to operations that give the same bits each
+    time; JAX always does.
     """
     match keras.backend.backend():
         case "tensorflow":

@@ -19,14 +19,8 @@ class CheckpointError(ValueError):
 def by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training by names that the process does not change.
 
-    Keras numbers seeds as they are made; here a seed is called after its layer.
-
-    Args:
-        model: a built model.
-        optimizer: a built optimizer that was given a name.
-
-    Raises:
-        ValueError: if two variables have one name.
+    Keras numbers seeds as they are made; here a seed is called after its layer. Two
+    variables of one name are a `ValueError`.
     """
     named = [(weight.path, weight) for weight in model.weights]
     named += _seeds(model, model.name)
@@ -53,13 +47,8 @@ def save_checkpoint(
 ):
     """Writes a checkpoint, whole or not at all, and keeps the one before it.
 
-    Older ones go first, so that a kill leaves no more than these two.
-
-    Args:
-        folder: where checkpoints are kept.
-        step: the training step, which names the file.
-        variables: Keras variables by name, such as `by_path` returns.
-        state: anything that JSON can hold.
+    Older ones go first, so that a kill leaves no more than these two. Variables come by
+    name, as from `by_path`; the state is anything that JSON can hold.
     """
     arrays: dict[str, Any] = {
         name: np.asarray(each.numpy()) for name, each in variables.items()
@@ -74,17 +63,10 @@ def save_checkpoint(
 def restore_checkpoint(
     folder: Path, variables: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Sets the variables from the newest checkpoint and returns its state.
+    """Sets the variables from the newest checkpoint and returns its state, or None.
 
-    Where there is no checkpoint it returns None.
-
-    Args:
-        folder: where checkpoints are kept.
-        variables: the variables that were saved, by the same names.
-
-    Raises:
-        CheckpointError: if the newest checkpoint is damaged or of another model. The
-            variables are untouched then.
+    A checkpoint that is damaged or of another model is a `CheckpointError`, and leaves
+    the variables untouched.
     """
     checkpoints = _checkpoints(folder)
     if not checkpoints:

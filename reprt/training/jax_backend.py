@@ -1,7 +1,6 @@
 """Training on JAX: packed batches of a few shapes, on one device or several."""
 
 import contextlib
-import functools
 import itertools
 from collections.abc import Iterator
 
@@ -23,17 +22,6 @@ FEW_BATCHES = 200  # of which the shapes are compiled in advance; others are rar
 DEVICES = "batch"  # the mesh's axis, as Keras names it
 
 
-@functools.cache
-def data_parallel() -> keras.distribution.DataParallel | None:
-    """Returns the distribution over all devices, or None for a single one.
-
-    Weights are on every device, and each has its share of a batch.
-    """
-    if jax.device_count() == 1:
-        return None
-    return keras.distribution.DataParallel()
-
-
 class OnJax:
     """Where and how a `Trainer` takes its steps: by functions of all state.
 
@@ -46,12 +34,12 @@ class OnJax:
     """
 
     def __init__(self):
-        self._distribution = data_parallel()
         self._everywhere = self._apart = None  # where arrays are: JAX's own choice
-        if self._distribution is not None:
-            # Each time, because Keras forgets it when it clears its session.
-            keras.distribution.set_distribution(self._distribution)
-            mesh = self._distribution.device_mesh.backend_mesh
+        if jax.device_count() > 1:
+            # Weights are on every device, and each has its share of a batch.
+            distribution = keras.distribution.DataParallel()
+            keras.distribution.set_distribution(distribution)
+            mesh = distribution.device_mesh.backend_mesh
             self._everywhere = NamedSharding(mesh, PartitionSpec())
             self._apart = NamedSharding(mesh, PartitionSpec(DEVICES))
 

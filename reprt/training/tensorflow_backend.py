@@ -63,10 +63,6 @@ class OnTensorFlow:
     """Where and how a `Trainer` takes its steps: under a `MirroredStrategy`.
 
     One graph serves batches of all lengths, and variables are always up to date.
-
-    Args:
-        deterministic: whether TensorFlow is held to operations that give the same bits
-            each time.
     """
 
     def __init__(self, deterministic: bool):
@@ -122,13 +118,11 @@ class OnTensorFlow:
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
         # One trace serves every batch, whatever its lengths.
         spec = [shared(batches(split, 1), self._strategy).element_spec]
-        self.train = tf.function(
-            lambda batch: self._on_replicas(self._train, batch), spec, autograph=False
-        )
-        self.evaluate = tf.function(
-            lambda batch: self._on_replicas(self._evaluate, batch),
-            spec,
-            autograph=False,
+        self.train, self.evaluate = (
+            tf.function(
+                functools.partial(self._on_replicas, function), spec, autograph=False
+            )
+            for function in (self._train, self._evaluate)
         )
 
     def load(self):
@@ -211,12 +205,7 @@ class OnTensorFlow:
 
 
 def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
-    """Returns a dataset whose batches the replicas of a strategy share.
-
-    Args:
-        dataset: of tensors whose first axis is that of the rows.
-        strategy: each of its replicas gets every n-th row.
-    """
+    """Returns a dataset of whose batches each of n replicas gets every n-th row."""
     if several_workers():
         return strategy.experimental_distribute_dataset(dataset)
 

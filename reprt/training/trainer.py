@@ -85,7 +85,7 @@ class State:
     def read(cls, saved) -> "State":
         """Returns what `dataclasses.asdict` made a table of."""
         tallies = ("tally", "lately")
-        return cls(**saved | {n: Tally(**saved[n]) for n in tallies if n in saved})
+        return cls(**saved | {name: Tally(**saved[name]) for name in tallies})
 
 
 class Trainer:
@@ -462,14 +462,7 @@ def train_side_by_side(
     """Trains several models, an epoch of each in turn.
 
     They take turns, so other work of the machine slows each of them as much, and their
-    times can be compared.
-
-    Args:
-        trainers: the models; those that have finished stay as they are.
-        after_epoch: called whenever an epoch has ended.
-
-    Returns:
-        Why models did not finish; the others went on.
+    times can be compared. Returns why models did not finish; the others went on.
     """
     pending = list(trainers)
     errors: list[ArithmeticError] = []

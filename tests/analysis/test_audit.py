@@ -7,7 +7,6 @@ import sys
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import layers, ops
 from tiny import TINY
 
@@ -33,18 +32,6 @@ def attention(ahead, source_length=None, target_length=None):
     x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=not ahead)
     x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, memory))
     return keras.Model([source, target], layers.Dense(VOCAB)(x), name="user")
-
-
-def recurrent(ahead):
-    """One with a table for both sides."""
-    source, target = keras.Input((None,)), keras.Input((None,))
-    embedding = layers.Embedding(VOCAB, 8)
-    state = layers.GRU(8)(embedding(source))
-    gru = layers.GRU(8, return_sequences=True)
-    if ahead:
-        gru, state = layers.Bidirectional(gru, merge_mode="sum"), [state, state]
-    states = gru(embedding(target), initial_state=state)
-    return keras.Model([source, target], layers.Dense(VOCAB)(states), name="gru")
 
 
 class Custom(keras.Model):
@@ -156,8 +143,6 @@ def test_models_that_do_not(name, overrides, policy):
     assert not found.looks_ahead
     assert found.first_offending == {method: () for method in METHODS}
     assert f"{name} does not look ahead" in str(found)
-    # The first token normalised by itself is zero, whichever it is.
-    assert any("position 1 do" in note for note in found.notes) == (name == "repe")
 
 
 def test_derivatives_are_those_of_differences():
@@ -176,10 +161,9 @@ def test_derivatives_are_those_of_differences():
     )
 
 
-@pytest.mark.parametrize("make", [attention, recurrent])
 @pytest.mark.parametrize("ahead", [True, False])
-def test_a_users_functional_model(make, ahead, tmp_path):
-    make(ahead).save(tmp_path / "model.keras")
+def test_a_users_functional_model(ahead, tmp_path):
+    attention(ahead).save(tmp_path / "model.keras")
     model = keras.saving.load_model(tmp_path / "model.keras")
     found = audit(model, source_vocab_size=VOCAB)
     assert not found.unavailable and found.looks_ahead == ahead
@@ -254,17 +238,10 @@ class Stopped(Custom):
         return ops.stop_gradient(states)
 
 
-class Compiled(Custom):
-    @tf.function
-    def call(self, inputs):
-        return super().call(inputs)
-
-
 @pytest.mark.parametrize(
     "model, reason",
     [
         (Stopped, "no finite derivatives"),
-        (Compiled, "no keras.layers.Embedding layer"),
         (WithoutTables, "no keras.layers.Embedding layer"),
     ],
 )
@@ -299,15 +276,6 @@ class Random(Custom):
         return states + keras.random.normal(states.shape)
 
 
-class Returning(Custom):
-    def __init__(self, make):
-        super().__init__()
-        self.make = make
-
-    def logits(self, states, target):
-        return self.make(super().logits(states, target))
-
-
 def dictionary():
     source, target = keras.Input((None,), name="a"), keras.Input((None,), name="b")
     x = layers.Embedding(VOCAB, 8)(target)
@@ -330,18 +298,13 @@ def zeros():
     "make, options, message",
     [
         (lambda: "runs/repe", {}, "Expected a Keras model.*'runs/repe', of type str"),
-        (lambda: layers.Dense(3), {}, "called on .source_ids, target_ids.*'dense"),
         (dictionary, {}, "Received 'd', which for shapes"),
         (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
-        (lambda: Returning(lambda x: {"logits": x}), {}, "Received: dict"),
-        (lambda: Returning(lambda x: x[:, -1]), {}, r"Received: shape=\(1, 24\)"),
-        (lambda: Returning(lambda x: x / 0.0), {}, "same finite logits.* a number"),
         (Random, {}, "same finite logits.*random"),
         (zeros, {}, "depend on the target.*weights of zero"),
         (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
         (Custom, {"length": 2}, "at least 3 tokens.* Received: length=2"),
         (Custom, {"target_vocab_size": 8}, "one to put in their place.*size=8"),
-        (Custom, {"target_vocab_size": 4000}, "raises InvalidArgumentError"),
     ],
 )
 def test_bad_input_is_named(make, options, message):

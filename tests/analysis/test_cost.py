@@ -74,14 +74,6 @@ def finished(tmp_path, tmp_path_factory, monkeypatch):
     return shutil.copytree(tiny_run.trained(base), tmp_path / "tiny")
 
 
-def planned(capsys, folder, *more):
-    """The costs in a plan of the folder's recipe, by model."""
-    asked = [*tiny_run.arguments(folder, *more), "--out", str(folder / "other")]
-    assert main(["train", *asked, "--plan"]) == 0
-    rows = [re.split(" {2,}", row) for row in capsys.readouterr().err.splitlines()]
-    return {cells[1]: cells[4:] for cells in rows if cells[2:3] == ["to do"]}
-
-
 def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     run = finished / "out" / "repe"
     translator, lengths = Translator.load(run), []
@@ -113,13 +105,9 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     hours = f"{sum(row['train_seconds'] for row in log) / 3600:.3f}"
     page = re.sub(" +", " ", (finished / "out" / "report.md").read_text())
     assert " | ".join([*cells, hours]) in page
-
-    plan = planned(capsys, finished)
-    assert list(plan) == ["baseline", "repe"] and plan["repe"] == cells
-    changes = ["--set", "training.epochs=6", "--set", "models.repe.num_blocks=2"]
-    changed = planned(capsys, finished, *changes)["repe"]
-    assert changed[1] == f"{2 * expected['parameters_without_tables']:,}"
-    assert changed[3] == f"{3 * expected['train_target_tokens']:,}"
+    asked = [*tiny_run.arguments(finished), "--out", str(finished / "other")]
+    assert main(["train", *asked, "--plan"]) == 0
+    assert " ".join(cells) in re.sub(" +", " ", capsys.readouterr().err)
 
 
 # The blog's table; which of its numbers are what, docs/cost.md says.

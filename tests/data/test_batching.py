@@ -1,19 +1,13 @@
 import numpy as np
 import pytest
 
-from reprt.data.batching import by_length, padded
+from reprt.data.batching import by_length
 
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 
 
 def batches(*arguments):
     return [batch.tolist() for batch in by_length(*arguments)]
-
-
-def test_the_shortest_come_first_and_like_lengths_keep_their_order():
-    assert batches(LENGTHS, 4) == [[1, 3, 6, 0], [9, 2, 4, 8], [10, 7, 5]]
-    of_one_length = [[1, 3], [6], [0, 9], [2], [4, 8], [10], [7], [5]]
-    assert batches(LENGTHS, 2, True) == of_one_length
 
 
 @pytest.mark.parametrize("equal", [False, True])
@@ -30,10 +24,3 @@ def test_every_sentence_is_in_one_batch(batch_size, equal):
         # As few as can be.
         _, counts = np.unique(lengths, return_counts=True)
         assert len(found) == sum(-(-counts // batch_size))
-
-
-@pytest.mark.parametrize("equal", [False, True])
-def test_nothing_makes_no_batch(equal):
-    assert batches([], 4, equal) == [] and batches([7], 4, equal) == [[0]]
-    ids = padded([np.array([2, 5, 3]), np.array([2, 3]), np.array([], "int32")])
-    assert ids.tolist() == [[2, 5, 3], [2, 3, 0], [0, 0, 0]]

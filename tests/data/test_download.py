@@ -1,11 +1,9 @@
 import hashlib
 import random
-import socket
 from concurrent import futures
 
 import pytest
 
-from reprt.data.corpora import download as module
 from reprt.data.corpora.download import DownloadError, download
 
 CONTENT = random.Random(1).randbytes(300_000)
@@ -43,19 +41,6 @@ def test_what_is_not_the_file_is_told_and_not_kept(fetch, tmp_path, way):
         fetch(way)
     assert names(tmp_path / "cache" / "file") == ["file.lock"]
     assert fetch("good").read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("listens, message", [(False, "refused"), (True, "timed out")])
-def test_nobody_answers(tmp_path, monkeypatch, listens, message):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(module, "TIMEOUT", 0.1)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        if listens:
-            silent.listen()
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/file"
-        with pytest.raises(DownloadError, match=f"{url} cannot .*{message}"):
-            download(url, tmp_path / "file", SHA256)
 
 
 def test_only_one_process_downloads(fetch, server):

@@ -44,18 +44,6 @@ def test_labels_are_the_inputs_moved_by_one(split):
         assert split.lengths[row] == max(len(ids), words)
 
 
-def test_padding_is_only_at_the_end_and_reaches_the_longest_of_the_batch(split):
-    for number, batch in enumerate(read(batches(split, 3))):
-        pairs = range(3 * number, min(3 * number + 3, 7))
-        source, target = (
-            max(len(side[i]) for i in pairs) for side in (split.source, split.target)
-        )
-        for ids, width in zip(batch, (source, target - 1, target - 1)):
-            assert ids.dtype == np.int32 and ids.shape == (len(pairs), width)
-            real = ids != 0
-            assert (real[:, :-1] >= real[:, 1:]).all() and real[:, 0].all()
-
-
 def test_an_order_is_followed(split):
     order = [6, 0, 3, 1, 5, 2, 4]
     firsts = [source[:, 1] for source, *_ in read(batches(split, 2, order))]
@@ -91,22 +79,6 @@ def test_a_bucketed_order_mixes_its_batches_and_ends_with_the_incomplete_one(len
     assert len(full) > 100 and (longest == lengths.max()).sum() > 1
     rest = lengths[order[len(full) * 64 :]]
     assert len(rest) == 10_050 % 64 and np.ptp(rest) > 10  # as drawn
-
-
-@pytest.mark.parametrize("bucketed", [False, True])
-def test_an_order_is_only_a_function_of_its_arguments(lengths, bucketed):
-    def order(seed, epoch):
-        if bucketed:
-            return bucketed_order(lengths, 64, seed, epoch).tolist()
-        return training_order(len(lengths), seed, epoch).tolist()
-
-    first = order(3, 5)
-    np.random.seed(1)
-    assert order(3, 5) == first and sorted(first) == list(range(len(lengths)))
-    assert all(order(*which) != first for which in ((3, 6), (4, 5), (5, 3)))
-    for count in (1, 7, 8, 9):
-        few = bucketed_order(np.arange(count), 8, seed=0, epoch=0)
-        assert sorted(few.tolist()) == list(range(count))
 
 
 @pytest.fixture(scope="module")
@@ -193,31 +165,3 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
     other = dataclasses.replace(corpus, dev=embedded.load(train=40, dev=6, test=3).dev)
     encode(other, VOCABULARY, 99, tmp_path)
     assert tokenised[20:] == [(6, 99), (6, 100)]
-
-
-def test_a_digest_is_the_same_for_ids_in_memory_and_in_files(corpus, tmp_path):
-    text = encode(corpus, VOCABULARY, 99, tmp_path)
-    in_memory = {
-        name: EncodedSplit(list(split.source), list(split.target))
-        for name, split in (("train", text.train), ("dev", text.dev))
-    }
-    assert dataclasses.replace(text, **in_memory).digest() == text.digest()
-
-
-def test_damaged_ids_are_named(corpus, tmp_path):
-    encode(corpus, VOCABULARY, 99, tmp_path)
-    for path in (tmp_path / "ids").iterdir():
-        path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(ValueError, match=f"{tmp_path}/ids/.* is damaged: .* Remove it"):
-        encode(corpus, VOCABULARY, 99, tmp_path)
-
-
-def test_it_is_told_how_far_the_work_is(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("reprt.data.tokenizers.base.CHUNK", 25)
-    told: list[str] = []
-    encode(corpus, VOCABULARY, 99, tmp_path, told.append)
-    assert told[1] == "vocabulary of the target: learnt from 40 sentences"
-    assert told[2].startswith("tokenising train source: 25/40 sentences, 0:0")
-    assert told[-1] == "tokenising test: 3/3 sentences, 0:00 left" and len(told) == 11
-    encode(corpus, VOCABULARY, 99, tmp_path, told.append)
-    assert len(told) == 11

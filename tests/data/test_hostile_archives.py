@@ -8,7 +8,6 @@ import tarfile
 import pytest
 
 from reprt.data.corpora import ted
-from reprt.data.corpora.archive import open_member
 
 WORDS = random.Random(1).randbytes(3000).hex(" ")
 FILES = {
@@ -92,14 +91,3 @@ DAMAGED = {
 def test_damage_is_told(read, content):
     with pytest.raises(ValueError, match=r"mine.tgz should be a whole tar .* it again"):
         read(content)
-
-
-def test_one_member_is_read_by_its_name(tmp_path):
-    (tmp_path / "a.tgz").write_bytes(packed(link("a", "/etc/passwd")))
-    name = "datasets/gl_to_en/en.dev"
-    with open_member(tmp_path / "a.tgz", name) as (file, size):
-        assert file.read().decode() == FILES[name] and size == len(FILES[name])
-    for missing in ("a", "b"):
-        with pytest.raises(ValueError, match=f"file {missing} in .*a.tgz. Received: n"):
-            with open_member(tmp_path / "a.tgz", missing):
-                pass

@@ -16,7 +16,6 @@ from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 from reprt.data.corpora import embedded, lines, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
-from reprt.lab.recipe import load_recipe
 from reprt_command import main
 
 PAIRS = 200  # of each archive
@@ -154,8 +153,6 @@ def test_a_share_of_the_training_pairs_may_validate(monkeypatch):
     assert 0.07 < len(dev) / len(train + dev) < 0.13
     assert {*corpus.dev.source}.isdisjoint(corpus.train.source)
     assert corpus.test is whole.test and whole.validated_on(0) is whole
-    with pytest.raises(ValueError, match="1,000 training pairs .* Received: 1e-09"):
-        whole.validated_on(1e-9)
 
 
 def test_what_was_killed_is_done_again_without_another_download(
@@ -176,16 +173,6 @@ def test_what_was_killed_is_done_again_without_another_download(
         found = list(pool.map(lambda _: find("wmt14", "en_to_fr"), range(2)))
     assert [aligned(corpus) for corpus in found] == [expected(pairs)] * 2
     assert len(server.asked) == 7  # each archive once
-
-
-@pytest.mark.parametrize(
-    "name, known", [("dev", "SHA256"), ("europarl-v7", "SHA256"), ("full", "MD5")]
-)
-def test_another_file_is_refused_and_named(server, name, known):
-    path = next(path for path in server.files if name in path)
-    server.files[path] = server.files[path][:-1] + b"!"
-    with pytest.raises(TextUnavailable, match=f"{path} cannot be downloaded: {known}"):
-        find("wmt14", "en_to_fr")
 
 
 def test_files_that_do_not_align_are_named(server, monkeypatch):
@@ -254,19 +241,3 @@ def test_sentences_of_sgml_are_sacrebleus(tmp_path):
     dataset._convert_format(str(tmp_path / "in.sgm"), str(tmp_path / "out"))
     theirs = (tmp_path / "out").read_text("utf-8").removesuffix("\n").split("\n")
     assert wmt14._segments(sgml) == theirs
-
-
-@pytest.mark.parametrize(
-    "name, pair, pieces",
-    [
-        ("wmt14_en_de", "en_to_de", 37_000),
-        ("wmt14_en_fr", "en_to_fr", 32_000),
-        ("wmt14_en_fr_modern", "en_to_fr", 30_000),
-        ("wmt14_en_fr_decoder_only", "en_to_fr", 32_000),
-    ],
-)
-def test_the_recipes_are_of_this_text(name, pair, pieces):
-    (run,) = load_recipe(tiny_run.REPOSITORY / "experiments" / f"{name}.toml").runs()
-    assert (run.text.source, run.text.pair) == ("wmt14", pair)
-    assert run.vocabulary.size == pieces
-    assert run.training.hours > 24 * 365

@@ -1,5 +1,4 @@
 import random
-import sys
 import unicodedata
 
 import numpy as np
@@ -182,15 +181,6 @@ def test_ids_go_from_start_to_end_and_text_writes_no_reserved_token(
     assert portuguese.words(["漢"]) == ["[UNK]"]
 
 
-def test_decoding_stops_at_the_first_end_and_nothing_is_nothing(portuguese, sentences):
-    ids, nothing = portuguese.encode([sentences[0], ""])
-    rows = [np.append(ids, ids), np.append(ids, [0, 0]), ids[:-1]]
-    assert portuguese.decode(rows) == portuguese.decode([ids]) * 3
-    assert portuguese.encode([]) == [] and portuguese.decode([]) == []
-    assert nothing.tolist() == [START_ID, END_ID]
-    assert portuguese.decode([nothing, []]) == ["", ""]
-
-
 def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
     whole = portuguese.encode(sentences)
     monkeypatch.setattr(base, "CHUNK", 7)
@@ -239,11 +229,3 @@ def test_what_is_no_vocabulary_is_refused_and_its_file_named(tmp_path, pieces, m
     (tmp_path / "damaged.vocab").write_text("\n".join(pieces))
     with pytest.raises(ValueError, match=f"damaged.vocab cannot be used: .*{message}"):
         WordPiece.read(tmp_path / "damaged.vocab")
-
-
-def test_without_tensorflow_text_it_is_said_how_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
-    tokenizer = WordPiece([*RESERVED, "casa", "##s"])
-    with pytest.raises(ImportError, match=r"pip install '\.\[train\]'"):
-        tokenizer.encode(["casas"])
-    assert tokenizer.decode([[4, 5]]) == ["casas"]  # needs none

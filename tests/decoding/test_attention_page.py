@@ -76,12 +76,6 @@ def opacities(dom, mark):
     return sorted(map(float, re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom)))
 
 
-def read(dom):
-    """The text of the tip."""
-    [tip] = re.findall('<output id="tip"[^>]*>(.*?)</output>', dom)
-    return re.sub("<.*?>", "", tip)
-
-
 def captions(dom):
     found = re.findall("<figcaption>(.*?)</figcaption>", dom)
     return [re.sub("<.*?>", "", caption) for caption in found]
@@ -125,24 +119,6 @@ def test_tokens_are_text_in_their_own_direction(visit):
     assert "olá &lt;i&gt;mundo&lt;/i&gt;" in dom
     markup = re.sub('(?s)<script.*?</script>|title=".*?"', "", dom)
     assert "<b>" not in markup and "<i>" not in markup
-
-
-def test_keys_and_pointer_read_exact_weights(maps, visit):
-    script = """
-    const press = (key) => document.querySelector("figure").dispatchEvent(
-      new KeyboardEvent("keydown", { key, cancelable: true }));
-    ["Home", "ArrowUp", "ArrowDown", "ArrowRight", "ArrowRight"].forEach(press);
-    """
-    dom = visit("head=2&layer=2&mode=heat&threshold=1", script)
-    assert read(dom) == f"head 2 of 3: hello → שלום {maps.cross[1, 1, 1, 2]:.4f}"
-
-    script = """
-    const svg = document.querySelector("figure svg"), box = svg.getBoundingClientRect();
-    svg.dispatchEvent(new PointerEvent("pointermove", {
-      clientX: box.left + 1, clientY: box.top + 1, bubbles: true }));
-    """
-    dom = visit("mode=heat", script)
-    assert read(dom) == f"head 1: [START] → olá {maps.cross[0, 0, 0, 0]:.4f}"
 
 
 def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):

@@ -1,7 +1,6 @@
 """CTranslate2 translates as the package does, and is refused what it cannot run."""
 
 import json
-import sys
 
 import keras
 import naive
@@ -240,13 +239,6 @@ def test_what_it_does_not_know_is_named(variant, tmp_path):
     with pytest.raises(ValueError, match=f"{told}\\. CTranslate2 cannot run it: "):
         export_ctranslate2(translator, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-
-
-def test_without_the_package_it_is_said_how_to_get_it(run, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    assert main(["export", str(run), "--to", "ctranslate2"]) == 2
-    told = capsys.readouterr().err
-    assert "pip install '.[train,ctranslate2]'" in told and "[train]'" not in told
 
 
 def test_a_quantization_is_that_of_ctranslate2(run, tmp_path, capsys):

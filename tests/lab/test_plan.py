@@ -86,7 +86,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
         "de_to_en repe": ("to do", "5"),
     }
     assert planned(told) == to_do
-    assert "Together 16 steps: about 0 minutes" in told
+    assert "Together 16 steps: about 0.0 minutes" in told
     assert re.search("gl_to_en: not run, its text is missing. .*cannot be used", told)
     assert not (place / "out").exists()  # a plan leaves nothing behind
 

@@ -3,18 +3,13 @@
 import keras
 import numpy as np
 import pytest
-from formula import array_by_formula, set_weights_by_formula
+from formula import array_by_formula
 
 from reprt.layers import DecoderBlock, EncoderBlock
 
 SIZES = {"num_heads": 2, "key_dim": 3, "feed_forward_dim": 16, "value_dim": 5}
 STATES, MEMORY = array_by_formula((2, 5, 8), 1), array_by_formula((2, 6, 8), 2)
 PLACES = pytest.mark.parametrize("place", ["after", "before"])
-
-
-def of_formula(layer, *shapes):
-    layer.build(*shapes)
-    return set_weights_by_formula(layer)
 
 
 @PLACES
@@ -50,16 +45,6 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
         (
             lambda: EncoderBlock(**SIZES, dropout_places=["ffn"]),
             "'dropout_places.0' in EncoderBlock.*'ffn'",
-        ),
-        (
-            lambda: of_formula(DecoderBlock(**SIZES), STATES.shape)(STATES, MEMORY),
-            "built without a memory. Received a memory",
-        ),
-        (
-            lambda: of_formula(DecoderBlock(**SIZES), STATES.shape, MEMORY.shape)(
-                STATES
-            ),
-            "built on a memory. Received no memory",
         ),
     ],
 )

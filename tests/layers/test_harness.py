@@ -1,7 +1,6 @@
 """Every layer through the harness."""
 
 import functools
-import inspect
 
 import keras
 import numpy as np
@@ -64,111 +63,90 @@ def norm_case(settings):
     return name, (make, (STATES,), [(2, 5, 8)], len(layer.weights), call)
 
 
+def case(make, *inputs, weights, shapes=((2, 5, 8),), **call):
+    return make, inputs, list(shapes), weights, call
+
+
+ATTENDING = functools.partial(layers.PMHA, **ATTENTION)
+WITHIN, ACROSS = (STATES, STATES, TOKENS), (STATES, MEMORY, MEMORY_TOKENS)
 CASES = {
     **dict(
         norm_case(settings)
         for settings in NORMS.values()
         if settings["embedding_norm"] != "none"
     ),
-    "AddPositional": (
-        lambda **options: layers.AddPositional("paper", 50, **options),
-        (STATES,),
-        [(2, 5, 8)],
-        0,
-        {},
+    "AddPositional": case(
+        functools.partial(layers.AddPositional, "paper", 50), STATES, weights=0
     ),
-    "ConcatPositional": (
-        lambda **options: layers.ConcatPositional("paper", 50, **options),
-        (STATES,),
-        [(2, 5, 16)],
-        0,
-        {},
+    "ConcatPositional": case(
+        functools.partial(layers.ConcatPositional, "paper", 50),
+        STATES,
+        weights=0,
+        shapes=[(2, 5, 16)],
     ),
-    "Positional": (layers.Positional, (STATES,), [(2, 5, 8)], 0, {}),
+    "Positional": case(layers.Positional, STATES, weights=0),
     **{
-        f"{POSITIONS[name].__name__}, in PMHA": (
+        f"{POSITIONS[name].__name__}, in PMHA": case(
             functools.partial(attention_with, name),
-            (STATES, STATES, TOKENS),
-            [(2, 5, 8)],
-            8 + NUMBERS.get(name, 0),
-            {"key_mask": MASK},
+            *WITHIN,
+            weights=8 + NUMBERS.get(name, 0),
+            key_mask=MASK,
         )
         for name in IN_ATTENTION
     },
-    "PMHA": (
-        lambda **options: layers.PMHA(**ATTENTION, **options),
-        (STATES, STATES, TOKENS),
-        [(2, 5, 8)],
-        8,
-        {},
+    "PMHA": case(ATTENDING, *WITHIN, weights=8),
+    "PMHA, queries and keys normed": case(
+        functools.partial(ATTENDING, query_key_norm=True), *WITHIN, weights=9
     ),
-    "PMHA, queries and keys normed": (
-        lambda **options: layers.PMHA(**ATTENTION, query_key_norm=True, **options),
-        (STATES, STATES, TOKENS),
-        [(2, 5, 8)],
-        9,
-        {},
+    "PMMHA": case(
+        functools.partial(layers.PMMHA, **ATTENTION),
+        *WITHIN,
+        weights=8,
+        attention_mask=np.ones((1, 5, 5), dtype=bool),
     ),
-    "PMMHA": (
-        lambda **options: layers.PMMHA(**ATTENTION, **options),
-        (STATES, STATES, TOKENS),
-        [(2, 5, 8)],
-        8,
-        {"attention_mask": np.ones((1, 5, 5), dtype=bool)},
+    "PMHCA": case(
+        functools.partial(layers.PMHCA, **ATTENTION),
+        *ACROSS,
+        weights=8,
+        key_mask=MEMORY_MASK,
     ),
-    "PMHCA": (
-        lambda **options: layers.PMHCA(**ATTENTION, **options),
-        (STATES, MEMORY, MEMORY_TOKENS),
-        [(2, 5, 8)],
-        8,
-        {"key_mask": MEMORY_MASK},
+    "FeedForward": case(
+        functools.partial(layers.FeedForward, 16, dropout=0.1), STATES, weights=4
     ),
-    "FeedForward": (
-        lambda **options: layers.FeedForward(16, dropout=0.1, **options),
-        (STATES,),
-        [(2, 5, 8)],
-        4,
-        {},
+    "TokenAndPositionEmbedding": case(
+        embedding, IDS, weights=1, shapes=[(2, 5, 4), (2, 5, 8)]
     ),
-    "TokenAndPositionEmbedding": (embedding, (IDS,), [(2, 5, 4), (2, 5, 8)], 1, {}),
-    "EncoderBlock": (
-        lambda **options: layers.EncoderBlock(**SIZES, dropout=0.1, **options),
-        (STATES, TOKENS),
-        [(2, 5, 8)],
-        16,
-        {},
+    "EncoderBlock": case(
+        functools.partial(layers.EncoderBlock, **SIZES, dropout=0.1),
+        STATES,
+        TOKENS,
+        weights=16,
     ),
-    "Encoder": (
-        lambda **options: layers.Encoder(
-            num_blocks=2, **SIZES, **BEFORE, final_norm=True, **options
+    "Encoder": case(
+        functools.partial(layers.Encoder, 2, **SIZES, **BEFORE, final_norm=True),
+        STATES,
+        weights=34,
+        padding_mask=MASK,
+    ),
+    "DecoderBlock": case(
+        functools.partial(layers.DecoderBlock, **SIZES),
+        *(STATES, MEMORY, TOKENS, MEMORY_TOKENS),
+        weights=26,
+    ),
+    "Decoder": case(
+        functools.partial(layers.Decoder, 2, **SIZES),
+        STATES,
+        MEMORY,
+        weights=52,
+        padding_mask=MASK,
+        memory_padding_mask=MEMORY_MASK,
+    ),
+    "Decoder, without a memory": case(
+        functools.partial(
+            layers.Decoder, 1, **SIZES, dropout=0.1, dropout_places=["attention_output"]
         ),
-        (STATES,),
-        [(2, 5, 8)],
-        34,
-        {"padding_mask": MASK},
-    ),
-    "DecoderBlock": (
-        lambda **options: layers.DecoderBlock(**SIZES, **options),
-        (STATES, MEMORY, TOKENS, MEMORY_TOKENS),
-        [(2, 5, 8)],
-        26,
-        {},
-    ),
-    "Decoder": (
-        lambda **options: layers.Decoder(num_blocks=2, **SIZES, **options),
-        (STATES, MEMORY),
-        [(2, 5, 8)],
-        52,
-        {"padding_mask": MASK, "memory_padding_mask": MEMORY_MASK},
-    ),
-    "Decoder, without a memory": (
-        lambda **options: layers.Decoder(
-            1, **SIZES, dropout=0.1, dropout_places=["attention_output"], **options
-        ),
-        (STATES,),
-        [(2, 5, 8)],
-        16,
-        {},
+        STATES,
+        weights=16,
     ),
 }
 
@@ -179,34 +157,6 @@ def test_layer_keeps_the_contract(case, harness):
     harness(make, inputs, shapes, weights, call)
 
 
-class Users(keras.Model):
-    """A user's own model of one layer."""
-
-    def __init__(self, layer, options):
-        super().__init__(name="users")
-        self.layer, self.options = layer, options
-
-    def call(self, inputs):
-        return self.layer(*inputs, **self.options)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_summary_names_the_shapes(case, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")
-    make, inputs, shapes, _, call = CASES[case]
-    layer, rows = make(name="ours"), []
-    model = Users(layer, call)
-    model(inputs)
-    model.summary(line_length=300, print_fn=rows.append, expand_nested=True)
-    (row,) = [line for line in "".join(rows).splitlines() if "ours" in line]
-    assert all(str(shape) in row for shape in shapes)
-    # Keras finds the argument of `call` by the name of a shape.
-    named = inspect.signature(layer.build).parameters
-    if len(named) > 1:
-        calls = inspect.signature(layer.call).parameters
-        assert {name.removesuffix("_shape") for name in named} <= set(calls)
-
-
 def test_every_public_layer_is_held_against_the_contract():
     public = {
         name
@@ -215,17 +165,3 @@ def test_every_public_layer_is_held_against_the_contract():
         and issubclass(getattr(layers, name), keras.layers.Layer)
     }
     assert public == {name.partition(",")[0] for name in CASES}
-
-
-def test_layers_work_in_a_functional_model():
-    """A user's own classifier on masked embeddings."""
-    ids = keras.Input((None,), dtype="int32")
-    x = keras.layers.Embedding(9, 4, mask_zero=True)(ids)
-    tokens = layers.TokenNorm()(x)
-    states = layers.ConcatPositional()(tokens)
-    states = layers.Encoder(num_blocks=1, **SIZES)(states, tokens)
-    pooled = keras.layers.GlobalAveragePooling1D()(states)
-    model = keras.Model(ids, keras.layers.Dense(1)(pooled))
-    longer = np.pad(IDS, ((0, 0), (0, 3)))
-    # The mask that Keras attached reaches the norm, the attention and the pooling.
-    np.testing.assert_allclose(model(IDS), model(longer), atol=1e-6)

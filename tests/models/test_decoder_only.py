@@ -1,4 +1,4 @@
-"""A decoder alone: its equations, who sees what, its cache, its objective."""
+"""A decoder-only model: its equations, who sees what, its cache, its objective."""
 
 import numpy as np
 import oracle
@@ -93,8 +93,7 @@ def test_multiply_adds_are_those_of_the_dense_products(build):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda m: m((SOURCE, TARGET, LABELS)), r"pair \(source_.*tuple of 3"),
-        (lambda m: m((np.tile(SOURCE, 2), TARGET)), "at most 6 tokens.*Received: 12"),
+        (lambda m: m((SOURCE, TARGET, LABELS)), r"pair \(source_.*Received: tuple"),
         (
             lambda m: models.build("baseline", 9, 9).both_states((SOURCE, TARGET)),
             "model that scores its source. 'baseline', a Transformer.*'translation'",
@@ -103,7 +102,7 @@ def test_multiply_adds_are_those_of_the_dense_products(build):
 )
 def test_what_cannot_be_is_refused_with_the_reason(build, call, message):
     with pytest.raises(ValueError, match=message):
-        call(build(max_length=6))
+        call(build())
 
 
 def log_softmax(logits):

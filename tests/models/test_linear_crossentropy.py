@@ -75,17 +75,6 @@ def test_half_precision_counts_a_frequent_label(dtype):
         np.testing.assert_allclose(tf.cast(gradient, "float32"), exact, rtol=0.01)
 
 
-def test_no_bias_is_a_bias_of_zero():
-    states, kernel, _, labels = example(50)
-    zero = np.zeros(VOCABULARY, "float32")
-    for one, other in zip(
-        in_chunks(states, kernel, None, labels),
-        in_chunks(states, kernel, zero, labels),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_very_unlikely_labels_have_a_finite_loss():
     kernel = KERNEL * 0
     bias = np.where(np.arange(VOCABULARY) == 3, 200.0, 0.0).astype("float32")

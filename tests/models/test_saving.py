@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from variants import COMPARED, FAMILY
 
-from reprt.layers import AddPositional, TokenAndPositionEmbedding
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.schedules import WarmupSchedule
@@ -73,20 +72,6 @@ def test_every_variant_comes_back(name, overrides, tiny, ids, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.config == model.config
     np.testing.assert_array_equal(again(ids), model(ids))
-
-
-def test_weights_of_two_embeddings_with_one_table_come_back(tmp_path):
-    def made():
-        first = TokenAndPositionEmbedding(9, 8, AddPositional())
-        second = TokenAndPositionEmbedding(9, 8, None, embedding=first.embedding)
-        ids = [keras.Input((3,), dtype="int32") for _ in range(2)]
-        return keras.Model(ids, [first(ids[0])[1], second(ids[1])[1]])
-
-    model, again = made(), made()
-    model.save_weights(tmp_path / "model.weights.h5")
-    again.load_weights(tmp_path / "model.weights.h5")
-    (table,) = again.weights
-    np.testing.assert_array_equal(table, model.weights[0])
 
 
 def test_a_model_is_not_quantised_in_place(tiny):

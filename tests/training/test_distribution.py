@@ -56,8 +56,7 @@ test.drop_and_resume(folder, text, settings)
 test.overflow(folder, text, settings)
 """
 # Of 33 pairs, this leaves 17 and 16, of the first of which a second replica has 8.
-# RePE's batches of 16 leave 16, 16 and 1, which leaves nothing for it. Eagerly, an
-# embedding would refuse that.
+# RePE's batches of 16 leave 16, 16 and 1, which leaves nothing for it.
 BATCH = 17
 
 

@@ -60,15 +60,6 @@ def test_the_cosine_rises_falls_and_stays():
         assert float(again(step)) == float(schedule(step))
 
 
-def test_a_peak_is_what_a_width_stands_for():
-    of_peak = WarmupSchedule(peak=(64 * 400) ** -0.5, warmup_steps=400)
-    again = WarmupSchedule.from_config(of_peak.get_config())
-    of_width = WarmupSchedule(64, 400)
-    for step in (0, 1, 400, 9000):
-        assert float(of_peak(step)) == pytest.approx(float(of_width(step)), rel=1e-6)
-        assert float(again(step)) == float(of_peak(step))
-
-
 @pytest.mark.parametrize(
     "make, message",
     [

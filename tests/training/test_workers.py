@@ -137,12 +137,6 @@ def test_one_of_the_workers_is_the_chief(monkeypatch, cluster, task, several, ch
     assert several_workers() == several and is_chief() == chief
 
 
-def test_a_configuration_that_is_no_json_is_told(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", WORKERS[:-2])
-    with pytest.raises(ValueError, match="TF_CONFIG to be JSON: .*delimiter"):
-        several_workers()
-
-
 @pytest.mark.long
 def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
     chief, other = start(of_second=["--set", "batching.size=4"])

@@ -5,7 +5,6 @@ import functools
 import hashlib
 import itertools
 import unicodedata
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,6 +42,16 @@ class Split:
         """Returns the pairs that are kept; `Lines` stay in their file."""
         return Split(_chosen(self.source, kept), _chosen(self.target, kept))
 
+    def shares(self, share: float) -> np.ndarray:
+        """Returns the number of the share that each pair falls into, from 0.
+
+        A hash of its source decides, so that repeated sentences stay together, a pair
+        stays where it is when others are added, and the choice depends on no seed.
+        """
+        hashes = (hashlib.sha256(one.encode()).digest() for one in self.source)
+        places = (int.from_bytes(sha[:8], "big") / 2**64 for sha in hashes)
+        return (np.fromiter(places, float, len(self)) / share).astype(int)
+
     def __len__(self):
         return len(self.source)
 
@@ -56,9 +65,7 @@ class Corpus:
         pair: the pair by TFDS's name, e.g. `"pt_to_en"`.
         official: whether numbers on this text may stand beside the paper's.
         origin: where the text was found, for the run's manifest.
-        train: the training split.
-        dev: the validation split.
-        test: the test split.
+        train, dev, test: its splits.
 
     Example:
 
@@ -84,24 +91,13 @@ class Corpus:
     def validated_on(self, share: float) -> "Corpus":
         """Returns the text with a share of its training pairs as validation split.
 
-        A hash of its source chooses a pair, so that repeated sentences stay together
-        and the choice depends on no seed.
-
         Args:
-            share: of the training pairs, about; 0 for the text as it is.
-
-        Raises:
-            ValueError: if the share is so small that it has no pair.
+            share: of the training pairs, about, as `Split.shares` chooses them; 0 for
+                the text as it is.
         """
         if not share:
             return self
-        hashes = (zlib.crc32(sentence.encode()) for sentence in self.train.source)
-        held = np.fromiter(hashes, "uint32", len(self.train)) < share * 2**32
-        if not held.any():
-            raise ValueError(
-                f"Expected a share of the {len(self.train):,} training pairs of "
-                f"{self.name} that has one of them at least. Received: {share}."
-            )
+        held = self.train.shares(share) == 0
         return dataclasses.replace(
             self,
             name=f"{self.name}, {share:.2%} held out",

@@ -20,12 +20,8 @@ def download(url: str, path: Path, known_hash: str) -> Path:
 
     It gets its name when its hash is right, so that a file at `path` can be trusted.
     One process at a time downloads it; the others then find it there. All that fails is
-    a `DownloadError`.
-
-    Args:
-        url: the address, http or https.
-        path: where the file goes; missing folders are created.
-        known_hash: the expected sha256 in hexadecimal digits, or an MD5 as `md5:...`.
+    a `DownloadError`. The hash is a sha256 in hexadecimal digits, or an MD5 as
+    `md5:...`.
     """
     import pooch  # of the extra `train`; only a download needs it
 

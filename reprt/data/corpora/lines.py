@@ -19,16 +19,9 @@ LARGE = 2**26  # bytes; smaller files are read, so that nobody changes them mean
 def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
     """Yields the lines of a text without their breaks, as they come.
 
-    LF ends a line, with or without a CR before it. A CR without an LF ends a line only
-    where there is no LF at all. What follows the last break is a line unless it is
-    empty.
-
-    Args:
-        file: what yields bytes up to each LF, such as a binary file.
-        name: its name in messages.
-
-    Raises:
-        ValueError: if it is not UTF-8, naming the line.
+    LF ends a line, with or without a CR before it. What follows the last break is a
+    line unless it is empty.
+    A text that is not UTF-8 is a `ValueError` that names it and the line.
 
     Example:
 
@@ -41,10 +34,7 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
 
 def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
     """Yields each line without its break, and its size with it."""
-    lines = iter(file)
-    first = next(lines, b"")
-    head = [first] if first.endswith(b"\n") else first.splitlines(keepends=True)
-    for number, line in enumerate(itertools.chain(head, lines), 1):
+    for number, line in enumerate(file, 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
             bare.decode()
@@ -54,12 +44,7 @@ def _split(file: Iterable[bytes], name: object) -> Iterator[tuple[bytes, int]]:
 
 
 class Lines(Sequence[str]):
-    """Some lines of a file, in the order of the file.
-
-    Args:
-        data: its bytes, perhaps mapped into memory.
-        starts, ends: where each line begins and ends in them.
-    """
+    """Some lines of a file: its bytes, perhaps mapped, where each starts and ends."""
 
     def __init__(self, data, starts: np.ndarray, ends: np.ndarray):
         self._data, self._starts, self._ends = data, starts, ends

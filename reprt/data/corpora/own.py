@@ -1,8 +1,9 @@
 """A text of the user's own: two files with a sentence a line, or a table of pairs."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from reprt.data.corpora.corpus import Corpus, Split, check_aligned
 from reprt.data.corpora.lines import Lines
@@ -32,8 +33,7 @@ def load(
             table, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
         dev, test: the same; where there is none, `held_out` of `train`.
         columns: of tables, the source's and the target's; by default the languages.
-        held_out: that share. A hash of the source decides where a pair goes, so it
-            stays there when others are added.
+        held_out: that share, as `Split.shares` chooses it.
 
     Raises:
         ValueError: for files that are not aligned, or a table without these columns.
@@ -45,9 +45,9 @@ def load(
     missing = [name for name in given if name not in splits]
     if missing:
         whole, where = splits["train"], " and ".join(train)
-        places = [_place(sentence, missing, held_out) for sentence in whole.source]
-        for name in ("train", *missing):
-            splits[name] = whole.chosen([place == name for place in places])
+        shares = np.minimum(whole.shares(held_out), len(missing))
+        for number, name in enumerate([*missing, "train"]):
+            splits[name] = whole.chosen(shares == number)
             if not len(splits[name]):
                 raise ValueError(
                     f"Expected enough pairs in {where} for {', '.join(missing)}, "
@@ -94,10 +94,3 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
         )
     source, target = (table[each].fillna("").tolist() for each in columns)
     return Split.of(source, target, where)
-
-
-def _place(sentence: str, missing: Sequence[str], held_out: float) -> str:
-    """The split of a pair, by the hash of its source."""
-    sha = hashlib.sha256(sentence.encode()).digest()
-    place = int.from_bytes(sha[:8], "big") / 2**64 / held_out
-    return missing[int(place)] if place < len(missing) else "train"

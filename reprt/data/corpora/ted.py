@@ -44,11 +44,6 @@ class Pair:
         witnesses: fingerprints of sentences in the target sides of the official
             training and validation splits, for the pairs where some are known.
 
-    Example:
-
-    >>> pair = PAIRS["aztr_to_en"]
-    >>> pair.folder, pair.files("train"), pair.files("dev")
-    ('az_tr_to_en', ('az-tr.train', 'en.train'), ('az.dev', 'en.dev'))
     """
 
     source: tuple[str, ...]
@@ -113,12 +108,8 @@ def find_pair(name: str) -> Pair:
 def any_pair(name: str) -> Pair:
     """Returns the pair of that name, even if TED-HRLR does not have it.
 
-    Args:
-        name: `SRC_to_TGT`, two tags of languages as BCP 47 or OPUS writes them:
-            `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`.
-
-    Raises:
-        ValueError: if the name is not of that form.
+    The name is of the form `SRC_to_TGT`, two tags of languages as BCP 47 or OPUS writes
+    them: `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`. Another is a `ValueError`.
     """
     if name in PAIRS:
         return PAIRS[name]
@@ -154,10 +145,6 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
         FileNotFoundError: if the folder, the pair or a file is missing.
         ValueError: if its files are not UTF-8, not aligned or without any sentence.
 
-    Example:
-
-    >>> read("qi18naacl-dataset", "pt_to_en").name  # doctest: +SKIP
-    'TED-HRLR pt_to_en'
     """
     known, root = any_pair(pair), Path(folder)
     if (root / "datasets").is_dir():
@@ -234,11 +221,7 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair that TFDS has prepared.
 
     The sentence pairs are those that `read` finds in the files, in the order that TFDS
-    stored them in.
-
-    Args:
-        folder: the folder of the version, `.../ted_hrlr_translate/<pair>/1.0.0`.
-        pair: the name that TFDS gives to the pair.
+    stored them in, in the folder of the version, `ted_hrlr_translate/<pair>/1.0.0`.
     """
     import tensorflow_datasets as tfds
 

@@ -103,10 +103,6 @@ def load(pair: str) -> Corpus:
         DownloadError: if a download fails.
         ValueError: for another pair, or if an archive does not hold what it should.
 
-    Example:
-
-    >>> load("en_to_fr").name  # doctest: +SKIP
-    'WMT14 en_to_fr'
     """
     if pair not in PAIRS:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")

@@ -75,9 +75,6 @@ class BPE(Tokenizer):
         check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
 
-    def __reduce__(self):
-        return BPE, (self.model,)  # TensorFlow's tokenizer stays behind
-
     def digest(self) -> str:
         return hashlib.sha256(self.model).hexdigest()
 
@@ -179,11 +176,7 @@ def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -
         size: the number of pieces; small texts give fewer.
         tags: control tokens that follow the reserved ones.
 
-    Returns:
-        The model, as sentencepiece stores it.
-
     Raises:
-        ImportError: without sentencepiece.
         ValueError: if the text has more signs than `size`, or none.
 
     Example:

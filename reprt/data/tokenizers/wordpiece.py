@@ -155,14 +155,6 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
 
     Returns:
         The pieces, reserved tokens first.
-
-    Raises:
-        ImportError: without tensorflow-text.
-
-    Example:
-
-    >>> learn_vocabulary(["the houses", "the house", "the mouse"], 100)[:4]
-    ['[PAD]', '[UNK]', '[START]', '[END]']
     """
     tf, _ = tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer

@@ -98,7 +98,7 @@ def _draw(groups: Sequence[Group], path: Path):
         names = [group.run.label for group in groups]
         title += f", {first.rate}"
     figure, (losses, bleu) = pictures.new_figure(
-        title, 1, 2, (10, 1.6 + 0.26 * len(groups)), width_ratios=(2, 1), sharey=True
+        title, 1, 2, (8.5, 1.8 + 0.26 * len(groups)), width_ratios=(3, 2), sharey=True
     )
     places = range(len(groups), 0, -1)
     for place, (run, table) in zip(places, groups):
@@ -109,15 +109,14 @@ def _draw(groups: Sequence[Group], path: Path):
         losses.plot(table[PREFIX], rows, "o", color=colour)
         bleu.barh(place, table[BLEU].mean(), color=colour, alpha=0.5)
         bleu.plot(table[BLEU], rows, ".", color=colour)
-    losses.set_yticks(list(places), names, fontsize=8)
+    losses.set_yticks(list(places), names, fontsize=9)
     losses.set_ylim(0.4, len(groups) + 0.6)
     pictures.finish_axis(
         losses,
-        "What looking ahead is worth: hollow with the whole\n"
-        "target given, filled with only the words before",
-        "validation loss, nats per token; one dot a seed",
+        "Loss: lower is better\n"
+        "○ with the whole translation in sight\n"
+        "● with only the words before, as in use",
+        "nats per token, validation split; a dot a seed",
     )
-    pictures.finish_axis(
-        bleu, "What search makes of it", "BLEU, test split, greedy search"
-    )
+    pictures.finish_axis(bleu, "BLEU: higher is better", "test split, greedy search")
     pictures.save_figure(figure, path)

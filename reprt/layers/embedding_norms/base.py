@@ -2,12 +2,11 @@
 
 import abc
 
-import keras
-
 from reprt.layers.masks import attached_mask
+from reprt.layers.sharing import ConfiguredLayer
 
 
-class EmbeddingNorm(keras.layers.Layer, abc.ABC):
+class EmbeddingNorm(ConfiguredLayer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
     A subclass says in `causal` whether no position depends on later tokens. The models

@@ -60,6 +60,3 @@ class RMSNorm(EmbeddingNorm):
 
     def call(self, x, mask=None):
         return ops.rms_normalization(x, self.gain, epsilon=self.epsilon)
-
-    def get_config(self):
-        return {**super().get_config(), "epsilon": self.epsilon}

@@ -124,13 +124,6 @@ class TokenNorm(EmbeddingNorm):
         normed = (tokens - total / count) * ops.rsqrt(squares / count + self.epsilon)
         return ops.cast(normed, x.dtype), RunningStatistics(first, total, squares)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "statistics": self.statistics,
-            "epsilon": self.epsilon,
-        }
-
 
 def _over_sequence(tokens, real):
     """Tokens minus the mean of all real ones, and their variance."""

@@ -47,6 +47,3 @@ class AlibiPositional(Positional):
         distance = ops.abs(ops.expand_dims(queries, 2) - ops.expand_dims(keys, 1))
         distance = ops.expand_dims(ops.cast(distance, "float32"), 1)
         return -slopes[:, None, None] * distance
-
-    def get_config(self):
-        return {**super().get_config(), "num_heads": self.num_heads}

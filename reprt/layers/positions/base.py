@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from reprt.layers.masks import attached_mask
+from reprt.layers.sharing import ConfiguredLayer
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class Positional(keras.layers.Layer):
+class Positional(ConfiguredLayer):
     """A method by which tokens learn where they stand; this one does nothing.
 
     A method acts where tokens enter the first block, as `positional` of a

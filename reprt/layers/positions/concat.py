@@ -44,6 +44,3 @@ class ConcatPositional(PositionTable):
     def compute_output_shape(self, input_shape):
         width = input_shape[-1]
         return (*input_shape[:-1], width + (self.dim or width))
-
-    def get_config(self):
-        return {**super().get_config(), "dim": self.dim}

@@ -78,10 +78,3 @@ class RelativePositional(Positional):
         if not self.both_directions:
             return bucket
         return bucket + ops.where(distance > 0, count, 0)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "both_directions": self.both_directions,
-        }

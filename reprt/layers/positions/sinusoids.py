@@ -110,10 +110,3 @@ class PositionTable(Positional):
                 f"tokens (`max_length`). Received a sequence of {before + tokens}: "
                 "cut it, or build with a larger one."
             )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "table": self.table,
-            "max_length": self.max_length,
-        }

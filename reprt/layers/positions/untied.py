@@ -88,11 +88,3 @@ class UntiedPositional(PositionTable):
         rows = ops.take(table, places, axis=0)
         heads = ops.matmul(rows, kernel)
         return ops.reshape(heads, (*ops.shape(places), self.num_heads, self.key_dim))
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "dim": self.dim,
-        }
