@@ -73,22 +73,6 @@ def test_every_number_on_another_text_carries_its_name(add):
     assert "- o \\*1\\*\n  - reference: a | b\n  - repe: \\<hi>\n" in text
 
 
-def test_a_report_draws_losses_and_bleu_by_step(add, drawn):
-    steps = [
-        {"step": 2, "train_loss_per_token": 5.0, "val_loss_per_token": 4.0},
-        {"step": 4, "val_loss_per_token": 3.0, "val_bleu": 7.0},
-    ]
-    add("repe", [row(1, 4.0, 3.0)], steps=steps)
-    folder = add("baseline", [row(1, 4.0, 3.0)])
-    assert "](steps.png)" in page(folder, "report")
-    losses, bleu = drawn[-1].axes
-    assert [line.get_xydata().tolist() for line in losses.lines] == [
-        [[2, 5]],
-        [[2, 4], [4, 3]],
-    ]
-    assert [line.get_xydata().tolist() for line in bleu.lines] == [[], [[4, 7]]]
-
-
 def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     add("baseline")
     mean = {"averaged_models": ["a", "b"], "val_loss": 1.75}
