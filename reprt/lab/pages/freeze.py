@@ -21,8 +21,9 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     """
     whole = folder.resolve()
     out = out or whole.with_name(f"{whole.name}-frozen")
-    settings = page_settings(folder)
-    runs = [run for text in read_texts(folder) for run in text]
+    texts = read_texts(folder)
+    settings = page_settings(folder, texts)
+    runs = [run for text in texts for run in text]
     if out.exists() and any(out.iterdir()) and not (out / RUNS).exists():
         raise RunFolderError(
             f"Expected {out} to be empty or a frozen experiment. Received a folder "
