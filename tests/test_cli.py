@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import types
+from unittest import mock
 
 import keras
 import pytest
@@ -106,19 +107,6 @@ def test_losses_and_bleu_by_step_have_a_file_and_a_picture(finished, tmp_path, c
     assert "](steps.png)" in (tmp_path / "report.md").read_text("utf-8")
 
 
-def test_out_of_time_is_reported_and_final(finished, tmp_path, capsys):
-    command = ["train", *arguments(finished, "--only", "repe")]
-    command += ["--out", str(tmp_path / "short"), "--set", "training.hours=1e-9"]
-    assert main(command) == 0
-    metrics = json.loads((tmp_path / "short/repe/metrics.json").read_text())
-    assert metrics["out_of_time"] and metrics["epochs"] == 0
-    assert "repe: out of time" in capsys.readouterr().err
-    report = (tmp_path / "short" / "report.md").read_text()
-    assert "not run" in report and "training.hours = 1e-09" in report
-    assert main(command) == 0
-    assert "repe: finished before" in capsys.readouterr().err
-
-
 def told(capsys):
     """What the command says of a mistake, without what it said of its progress."""
     output = capsys.readouterr()
@@ -166,27 +154,19 @@ def test_a_mistake_is_one_line_and_status_2(
     assert line.startswith("reprt: ") and message in line and output.out == ""
 
 
-GOES_ON = " The same command goes on from the last checkpoint."
-
-
-@pytest.mark.parametrize(
-    "command, more", [("train RECIPE", GOES_ON), ("translate RUN a", "")]
-)
 @pytest.mark.parametrize(
     "error, status, word",
     [(KeyboardInterrupt, 130, "Interrupted."), (Terminated, 143, "Terminated.")],
 )
-def test_an_interruption_tells_what_goes_on(
-    monkeypatch, capsys, command, more, error, status, word
-):
-    def interrupt(*arguments, **options):
-        raise error
-
-    monkeypatch.setattr("reprt.lab.recipe.load_recipe", interrupt)
-    monkeypatch.setattr("reprt.decoding.translator.Translator.load", interrupt)
-    assert main(command.split()) == status
-    output = capsys.readouterr()
-    assert (output.out, output.err.strip()) == ("", f"{word}{more}")
+def test_an_interruption_tells_what_goes_on(monkeypatch, capsys, error, status, word):
+    load = mock.Mock(side_effect=error)
+    monkeypatch.setattr("reprt.lab.recipe.load_recipe", load)
+    monkeypatch.setattr("reprt.decoding.translator.Translator.load", load)
+    goes_on = f"{word} The same command goes on from the last checkpoint."
+    for command, expected in (("train RECIPE", goes_on), ("translate RUN a", word)):
+        assert main(command.split()) == status
+        output = capsys.readouterr()
+        assert (output.out, output.err.strip()) == ("", expected)
 
 
 LINES = (
