@@ -44,12 +44,7 @@ def evaluate_run(
         "run": run.name,
         "text": corpus.name,
         "split": split,
-        "search": {
-            "beam_size": translator.search.beam_size,
-            "length_penalty": translator.search.length_penalty,
-            "max_tokens": translator.search.max_tokens,
-            "dtype": translator.model.dtype_policy.name,
-        },
+        "search": {**search, "dtype": translator.model.dtype_policy.name},
         **found.as_json(),
         "provenance": provenance().as_table(),
     }
