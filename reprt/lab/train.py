@@ -21,17 +21,10 @@ EXAMPLES = 5
 MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
 
 
-def train_runs(
-    work: CorpusRuns, write_page: Callable[[], object]
-) -> list[ArithmeticError]:
-    """Trains runs side by side, and writes their page as they go.
+def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
+    """Trains runs side by side, and writes their page whenever an epoch has ended.
 
-    Args:
-        work: the runs and their text.
-        write_page: called whenever an epoch has ended.
-
-    Returns:
-        Why runs did not finish; the others did.
+    Returns why runs did not finish; the others did.
     """
     from reprt.training.trainer import forget_models
 
@@ -57,7 +50,7 @@ def train_runs(
 
         def after_epoch():  # a page that cannot be written stops no training
             try:
-                write_page()
+                work.write_page()
             except (ValueError, OSError) as error:
                 progress.say(f"The page was not written. {error}")
 

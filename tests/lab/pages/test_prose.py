@@ -8,9 +8,9 @@ import pytest
 
 from reprt.analysis.cost import power
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import by_schedule, runs_table, spread
-from reprt.lab.pages.runs import read_runs, read_texts
-from reprt.lab.pages.table1 import by_pair, nearest, published
+from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
+from reprt.lab.pages.runs import read_texts
+from reprt.lab.pages.table1 import by_pair, published
 from reprt.presets import preset
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
@@ -35,7 +35,7 @@ def tables(path, mark):
 
 
 def groups(folder):
-    table = runs_table(run for run in read_runs(folder) if run.metrics)
+    table = runs_table(run for run in read_texts(folder)[0] if run.metrics)
     return {(g.run.label, g.run.settings.schedule_dim): g for g in by_schedule(table)}
 
 
