@@ -43,7 +43,6 @@ class Pair:
             that is not of TED-HRLR.
         witnesses: fingerprints of sentences in the target sides of the official
             training and validation splits, for the pairs where some are known.
-
     """
 
     source: tuple[str, ...]
@@ -143,7 +142,6 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
     Raises:
         FileNotFoundError: if the folder, the pair or a file is missing.
         ValueError: if its files are not UTF-8, not aligned or without any sentence.
-
     """
     known, root = any_pair(pair), Path(folder)
     if (root / "datasets").is_dir():
