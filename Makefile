@@ -12,6 +12,7 @@
 #   make linkcheck         try the site's links to other sites; it needs a network
 #   make bench             compare speed and memory in training with other packages
 #   make bench-decoding    compare speed in translating with other packages
+#   make bench-gpu         speed on a GPU, by JAX without TensorFlow, and ten epochs
 #
 # PAIR=az_to_en       another of the 14 pairs, or one with the same layout
 # PAIRS="A B"         only these pairs of Table 1, in this order
@@ -31,7 +32,7 @@ docs linkcheck: export TF_CPP_MIN_LOG_LEVEL ?= 3
 EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 
 .PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
-.PHONY: notebooks try-notebooks docs linkcheck bench bench-decoding clean
+.PHONY: notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu clean
 
 # On the embedded corpus it is the recipe that is run where TED is missing.
 EMBEDDED := $(filter embedded,$(TEXT))
@@ -89,6 +90,17 @@ bench: $(foreach peer,reprt plain_keras keras_hub pytorch,.bench/$(peer)/ready)
 
 bench-decoding: $(foreach peer,reprt plain_keras ctranslate2,.bench/$(peer)/ready)
 	.bench/reprt/bin/python experiments/benchmark/run.py translate $(ARGUMENTS)
+
+# Ids come from the cache, copied from a machine that has TensorFlow. JAX would take most
+# of the GPU's memory for the first of several processes.
+ON_GPU := PYTHONPATH=. KERAS_BACKEND=jax XLA_PYTHON_CLIENT_PREALLOCATE=false .bench/gpu/bin/python
+BENCH_GPU := reprt reprt:bfloat16 reprt:cpu plain_jax
+
+bench-gpu: .bench/gpu/ready
+	$(ON_GPU) experiments/benchmark/run.py train --out runs/gpu/benchmark --peers $(BENCH_GPU) \
+		--models baseline repe repe-causal --agreement-steps 20 --inexact $(BENCH_GPU) $(ARGUMENTS)
+	$(ON_GPU) -m reprt train experiments/pt_to_en.toml --pair az_to_en --text $(TEXT) \
+		--set training.epochs=10 --out runs/gpu/az_to_en
 
 clean:
 	rm -rf $(VENV) .bench build *.egg-info

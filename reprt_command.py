@@ -290,13 +290,6 @@ def export(run, to, quantization, out, **search):
 @command.command()
 @click.argument("model", type=PATH, metavar="MODEL_OR_RUN")
 @click.option("--source-vocab", "source_vocab_size", type=COUNT, help="Source ids.")
-@click.option("--target-vocab", "target_vocab_size", type=COUNT, help="Target ids.")
-@click.option(
-    "--length",
-    type=click.IntRange(min=3),
-    help="Tokens of the target; the source has two more.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0)
 @click.option(
     "--module",
     "modules",

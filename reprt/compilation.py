@@ -13,7 +13,9 @@ SHORTEST = 16
 IDS = ((None, None), "int32")  # the signature of ids
 
 
-def compiled(function: Callable, model, signature=None, often: bool = True) -> Callable:
+def compiled(
+    function: Callable, model, signature=None, often=True, jit_compile=False
+) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
@@ -27,12 +29,15 @@ def compiled(function: Callable, model, signature=None, often: bool = True) -> C
             known of all calls. It saves TensorFlow extra graphs and warnings.
         often: False for what a short command calls once. A graph takes TensorFlow
             longer to make than a call without one, so the second call makes it.
+        jit_compile: TensorFlow compiles by XLA too, anew for each shape.
     """
     match keras.backend.backend():
         case "tensorflow":
             import tensorflow as tf
 
             logging.getLogger("tensorflow").addFilter(_is_news)
+            if jit_compile:
+                return tf.function(function, autograph=False, jit_compile=True)
             if signature is not None:
                 signature = [tf.TensorSpec(*each) for each in signature]
             graph = tf.function(
@@ -96,13 +101,11 @@ def streams() -> int:
 
 
 def length_with_room(length: int, most: int) -> int:
-    """Returns the length that a sequence is best padded to, at most the longest known.
+    """Returns the length that a sequence is best padded to, if shapes are dear.
 
-    On JAX it is one of a few: the next power of two, or the middle between two of them.
-    Elsewhere it stays.
+    It is one of a few, at most the longest known: the next power of two, or the middle
+    between two of them.
     """
-    if not shapes_are_dear():
-        return length
     power = SHORTEST
     while power < length:
         power *= 2
@@ -112,6 +115,6 @@ def length_with_room(length: int, most: int) -> int:
 
 
 def with_room(ids, most: int):
-    """Returns ids `(batch, length)`, padded where another length is better."""
+    """Returns ids `(batch, length)`, padded to a length that is one of a few."""
     room = length_with_room(ids.shape[1], most) - ids.shape[1]
     return ops.pad(ids, ((0, 0), (0, room))) if room else ids

@@ -78,7 +78,7 @@ TINY: dict[str, Any] = {
 }
 SMALL = {**TINY, "num_blocks": 4, "embedding_dim": 256, "num_heads": 8}
 
-# RePE's three changes in a decoder alone; P takes half of the states. The first looks
+# RePE's three changes, decoder-only; P takes half of the states. The first looks
 # ahead, as published, into the source as well.
 REPE_ALONE: dict[str, Any] = {
     "position": "concat",

@@ -270,7 +270,7 @@ class TransformerConfig(TransformerSettings):
 
 
 class DecoderOnlyConfig(TransformerSettings):
-    """A decoder alone, which reads source and target as one sequence.
+    """A decoder-only model, which reads source and target as one sequence.
 
     Where norms stand before sublayers, one more stands before the output.
 

@@ -1,16 +1,13 @@
 """Settings of every test process; a tiny text, models, trainers and run folders."""
 
-import dataclasses
 import os
 import pickle
-import re
 import signal
 
 import eager
 import numpy as np
 import pytest
 import tiny
-from fake_runs import OFFICIAL
 
 # Before TensorFlow loads: no greeting, and no look for a GPU that tests do not use.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -24,8 +21,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
 from reprt.lab.folder import RunFolder  # noqa: E402
-from reprt.lab.records import Metrics  # noqa: E402
-from reprt.training.settings import RunSettings  # noqa: E402
 
 # Files of a few long tests; begun last, they would keep one process busy alone.
 FIRST = (
@@ -109,39 +104,6 @@ def assert_same():
             np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
 
     return compare
-
-
-@pytest.fixture
-def add(tmp_path, text, papers_settings):
-    """A function that writes the folder of one run; returns that of all runs."""
-
-    def add(name, rows=(), metrics=None, text_fields=OFFICIAL, under=".", **changes):
-        corpus = dataclasses.replace(text.corpus, **text_fields)
-        files = RunFolder(tmp_path / under / name)
-        run = papers_settings(name, **changes)
-        files.open(run, dataclasses.replace(text, corpus=corpus))
-        ahead = run.model.embedding_norm == "token_norm"
-        ahead &= run.model.decoder_statistics == "sequence"
-        files.add_start(["CPU:0"], [], ahead)
-        files.write_log(rows)
-        if metrics is not None:
-            usual = {"parameters": 1234567, "epochs": len(rows), "finished": "now"}
-            files.write_metrics(Metrics.read({**usual, **metrics}, name))
-        return tmp_path
-
-    return add
-
-
-@pytest.fixture
-def papers_settings():
-    """A function that returns the paper's settings, with changes by table."""
-
-    def build(name, model=None, **tables):
-        of_paper = re.split("[-.]", name)[0]
-        run = {"name": name, "preset": of_paper, "model": model or {}, **tables}
-        return RunSettings.read(run, name)
-
-    return build
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What stands in the folders of runs that no training has made."""
 
-OFFICIAL = {"official": True, "name": "TED-HRLR pt_to_en"}
-
 
 def row(epoch, train_loss, val_loss, seconds=60.0):
     return {

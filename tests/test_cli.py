@@ -144,7 +144,7 @@ def told(capsys):
         ("train TINY --pair xx_to_yy", "xx_to_yy"),
         ("train TINY --set training.epoch=1", "nearest known one is 'epochs'"),
         ("train TINY --text 2024", "2024, given as a path"),
-        ("train TINY --text /no/such", "there is no such folder or archive"),
+        ("train TINY --text /no/such", "there is no such folder, archive or table"),
         ("train TINY --train a.de b.en", "Cannot read the text: "),
         ("train TINY --cpus 2", "Expected --ray with --cpus."),
         ("train --ray TINY", "the recipe before --ray. Received: "),
@@ -202,7 +202,6 @@ LINES = (
     b"e"  # and no end of the line
 )
 SENTENCES = ["o homem sabe", "", "a \ufffd\rcasa", " \t ", "ol\xe1 \U0001f600", "e"]
-METRICS = "BLEU", "chrF"
 SEARCH = ["--beam", "2", "--max-tokens", "12"]
 
 
@@ -250,19 +249,13 @@ def test_sentences_are_translated_one_a_line(
     assert "reprt: line 3: the vocabulary lacks \ufffd" in output.err
 
 
-@pytest.mark.parametrize("how", ["file", "standard input"])
-def test_lines_that_are_not_utf8_are_told_and_nothing_is_translated(
-    runs, how, capsys, tmp_path, monkeypatch
-):
+def test_lines_that_are_not_utf8_are_told(runs, capsys, tmp_path):
     path = tmp_path / "lines.txt"
     path.write_bytes("o homem sabe\nolá".encode("latin-1"))
-    given(monkeypatch, path.read_bytes())
-    more = ["--file", str(path)] if how == "file" else []
-    assert main(["translate", str(runs / "repe"), *more, *SEARCH]) == 2
-    output = capsys.readouterr()
-    name = path if how == "file" else how
-    assert output.out == "" and f"Expected {name} to be UTF-8. Rec" in output.err
-    assert output.err.endswith(" in line 2.\n") and output.err.count("\n") == 1
+    command = ["translate", str(runs / "repe"), "--file", str(path), *SEARCH]
+    assert main(command) == 2
+    message = told(capsys)
+    assert f"Expected {path} to be UTF-8. Rec" in message and "in line 2." in message
 
 
 def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
@@ -298,32 +291,27 @@ def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypa
     assert answers == [f"{found.text}\n" for found in translations[:3]]
 
 
-def test_several_translations_of_a_sentence(runs, translations, capsys):
+def test_several_translations_are_for_people_or_for_programs(
+    runs, translations, capsys
+):
     command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH, "--n-best", "2"]
     assert main(command) == 0
-    expected = []
-    for number, found in enumerate(translations, 1):
-        lines = [f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives]
-        assert len(lines) == (2 if found.source.strip() else 0)
-        expected += lines or [""]
-    assert capsys.readouterr().out.splitlines() == expected
-
-
-def test_translations_for_programs(runs, translations, capsys):
-    command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH]
-    assert main([*command, "--json", "--n-best", "2"]) == 0
+    people = capsys.readouterr().out.splitlines()
+    assert main([*command, "--json"]) == 0
     output = capsys.readouterr()
     assert output.err == ""  # the remarks are among the data
-    for line, found in zip(output.out.splitlines(), translations, strict=True):
-        entry = json.loads(line)
-        assert list(entry) == ["source", "translation", "alternatives", "notes"]
+    entries = map(json.loads, output.out.splitlines())
+    expected = []
+    for number, (found, entry) in enumerate(zip(translations, entries, strict=True), 1):
+        lines = [f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives]
+        expected += lines or [""]
         assert entry["source"] == found.source and entry["translation"] == found.text
         assert entry["notes"] == list(found.notes)
         for one, other in zip(entry["alternatives"], found.alternatives, strict=True):
             assert one["text"] == other.text and one["tokens"] == list(other.tokens)
             assert one["score"] == pytest.approx(other.score, rel=1e-4)
             assert one["ended"] == other.ended
-    assert "\U0001f600" in output.out  # as it is, for people to read
+    assert people == expected and "\U0001f600" in output.out
 
 
 def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
@@ -349,7 +337,7 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     assert not (run / "evaluation-test.json").exists()
 
 
-def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
+def test_an_evaluation_has_both_losses_and_four_scores(runs, capsys):
     run = runs / "baseline"
     assert main(["evaluate", str(run), *SEARCH, "--length-penalty", "1"]) == 0
     result = json.loads((run / "evaluation-test.json").read_text("utf-8"))
@@ -359,17 +347,11 @@ def test_an_evaluation_has_both_losses_and_four_scores(finished, runs, capsys):
     forced, prefix = result["teacher_forced"], result["prefix"]
     # The baseline cannot look ahead.
     assert prefix["per_token"] == pytest.approx(forced["per_token"], rel=1e-5)
-    assert forced["tokens"] == prefix["tokens"] > 20
-    assert forced["per_token"] == pytest.approx(forced["total"] / forced["tokens"])
-    for loss in (forced, prefix):
-        assert f"| {loss['per_token']:.4f} |" in page
-    labels = [f"{score['metric']}, {score['form']}" for score in result["scores"]]
-    forms = ("corpus tokens", "detokenised")
-    assert labels == [f"{metric}, {form}" for form in forms for metric in METRICS]
-    for label, score in zip(labels, result["scores"]):
-        how = "beam search, 2 hypotheses, length penalty 1.0"
-        assert f"| {label}, {how} | {score['value']:.2f} |" in page
-        assert re.fullmatch(r"nrefs:1\|case:.*\|version:[0-9.]+", score["signature"])
+    assert f"| {forced['per_token']:.4f} |" in page
+    forms, how = ("corpus tokens", "detokenised"), "2 hypotheses, length penalty 1.0"
+    labels = [f"{metric}, {form}" for form in forms for metric in ("BLEU", "chrF")]
+    for label, score in zip(labels, result["scores"], strict=True):
+        assert f"| {label}, beam search, {how} | {score['value']:.2f} |" in page
         assert f"- {label}: `{score['signature']}`" in page
     assert "pt_to_en from text (not the official" in page.splitlines()[0]
     assert result["provenance"]["versions"]["reprt"] == reprt.__version__
@@ -440,7 +422,7 @@ def test_an_export_is_where_it_is_said_to_be(runs, capsys):
 
 @pytest.mark.parametrize("name, status", [("baseline", 0), ("repe", 1)])
 def test_the_audit_of_a_run_ends_with_its_verdict(runs, name, status, capsys):
-    assert main(["audit", str(runs / name), "--length", "5"]) == status
+    assert main(["audit", str(runs / name)]) == status
     verdict = capsys.readouterr().out.splitlines()[0]
     assert verdict.startswith(f"{name} {'looks' if status else 'does not look'} ahead")
 
@@ -497,7 +479,7 @@ def test_the_audit_of_a_users_model(average, ahead, capsys):
     file, module = average(ahead)
     assert main(["audit", str(file), "--source-vocab", "20"]) == 2
     assert "Average" in told(capsys)  # its class is not known
-    command = ["audit", str(file), "--module", str(module), "--length", "4"]
+    command = ["audit", str(file), "--module", str(module)]
     assert main([*command, "--source-vocab", "20"]) == int(ahead)
     verdict = capsys.readouterr().out.splitlines()[0]
     assert verdict.startswith(f"average {'looks' if ahead else 'does not look'} ahead")
@@ -506,29 +488,16 @@ def test_the_audit_of_a_users_model(average, ahead, capsys):
     assert "Expected `source_vocab_size`" in told(capsys)
 
 
-WAYS_OUT = [None, "def f(:", "quit(0)", "assert False, 'one line\\nand another'"]
-
-
-@pytest.mark.parametrize("content", WAYS_OUT)
-def test_an_audit_whose_module_fails_has_no_verdict(average, tmp_path, content, capsys):
+@pytest.mark.parametrize("content", ["def f(:", "quit(0)", "assert False, 'a\\nb'"])
+def test_an_audit_that_fails_has_no_verdict(average, tmp_path, content, capsys):
     """Status 1, Python's own for an error, would say that the model looks ahead."""
-    file, _ = average(False)
-    module = tmp_path / "other.py"
-    if content:
-        module.write_text(content)
-    command = ["audit", str(file), "--source-vocab", "20", "--module", str(module)]
-    assert main(command) == 2
-    assert "other.py" in told(capsys)
-
-
-@pytest.mark.parametrize("damage", [lambda content: content[:1000], None])
-def test_an_audit_of_what_is_no_model_has_no_verdict(average, damage, capsys):
     file, module = average(False)
-    if damage:
-        file.write_bytes(damage(file.read_bytes()))
-    else:
-        file.unlink()
-    assert main(["audit", str(file), "--module", str(module)]) == 2
+    (tmp_path / "other.py").write_text(content)
+    command = ["audit", str(file), "--source-vocab", "20"]
+    assert main([*command, "--module", str(tmp_path / "other.py")]) == 2
+    assert "other.py" in told(capsys)
+    file.write_bytes(file.read_bytes()[:1000])
+    assert main([*command, "--module", str(module)]) == 2
     assert "average.keras" in told(capsys)
 
 
@@ -543,9 +512,6 @@ def test_every_command_explains_itself(capsys):
     assert re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1], re.M) == COMMANDS
     assert main(["train", "--help"]) == 0
     assert set(shipped_recipes()) <= {*re.findall(r"\w+", capsys.readouterr().out)}
-    for command in COMMANDS:
-        assert main([command, "--help"]) == 0
-        assert f"Usage: reprt {command}" in capsys.readouterr().out
 
 
 def test_help_and_mistakes_load_nothing_of_the_package():

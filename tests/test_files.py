@@ -1,10 +1,7 @@
 """Locks; text files as other programs write them."""
 
 import errno
-import queue
-import sys
 import threading
-import types
 
 from reprt.files import file_lock
 from reprt.lab.folder import RunFolder
@@ -20,21 +17,19 @@ def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):
         assert mine and path.read_text() == "a note"
 
 
-def test_a_lock_is_waited_for(tmp_path, monkeypatch):
-    held, said = threading.Event(), queue.Queue()
-    words = types.SimpleNamespace(write=said.put, flush=lambda: None)
-    monkeypatch.setattr(sys, "stderr", words)
+def test_a_lock_is_waited_for(tmp_path, capsys):
+    held, end = threading.Event(), threading.Event()
 
     def hold():
         with file_lock(tmp_path / "a"):
             held.set()
-            said.put(said.get(timeout=30))
+            end.wait(1)
 
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
     with file_lock(tmp_path / "a") as mine:
-        assert mine and "a." in "".join(said.queue)
+        assert mine and "a." in capsys.readouterr().err
     thread.join()
 
 

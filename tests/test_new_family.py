@@ -1,6 +1,6 @@
 """A family that the package does not know goes through all that it offers.
 
-So do the recurrent one, and a decoder alone with one vocabulary and its tags.
+So do the recurrent one, and a decoder-only one with one vocabulary and its tags.
 """
 
 import json

@@ -44,7 +44,7 @@ POSITIONED["position=untied, queries and keys as they are"] = (
     "repe-causal",
     {"position": "untied", "query_key_norm": False, "value": "states"},
 )
-# The same in a decoder alone, with RePE's other changes.
+# The same in a decoder-only model, with RePE's other changes.
 ONE_SEQUENCE = {
     f"one sequence, {label}": (
         "decoder-only",

@@ -18,8 +18,8 @@ HERE = Path(__file__).parent
 
 
 def on_jax(peer: str) -> bool:
-    """Returns whether a peer runs on JAX, as variants do whose name ends in it."""
-    return peer.endswith("jax")
+    """Returns whether a peer runs on JAX: its name ends in it, or the driver does."""
+    return peer.endswith("jax") or os.environ.get("KERAS_BACKEND") == "jax"
 
 
 class Worker:
@@ -33,6 +33,7 @@ class Worker:
             python = sys.executable
         # Keras reads its backend when it is imported.
         backend = "jax" if on_jax(peer) else "tensorflow"
+        platform = {"JAX_PLATFORMS": "cpu"} if variant == "cpu" else {}
         self.peer, self.log = peer, folder / f"{peer.replace(':', '-')}.log"
         with self.log.open("a") as messages:
             self._process = subprocess.Popen(
@@ -41,7 +42,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=messages,
                 text=True,
-                env=os.environ | {"KERAS_BACKEND": backend},
+                env=os.environ | {"KERAS_BACKEND": backend} | platform,
             )
 
     def ask(self, do: str, **arguments):
@@ -76,7 +77,8 @@ class Benchmark:
         self.weights = str(options.out / "weights.npz")
         options.out.mkdir(parents=True, exist_ok=True)
         text.save(options.out / "text.json")
-        found = provenance(shlex.join(["python", "run.py", *sys.argv[1:]])).as_table()
+        command = shlex.join(["python", "run.py", *sys.argv[1:]])
+        found = provenance().changed(command=command).as_table()
         found |= {"load": os.getloadavg()[0], "seed": SEED, "text": text.describe()}
         self.found = {"provenance": found | facts, "versions": {}}
 

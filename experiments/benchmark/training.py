@@ -29,6 +29,7 @@ class Training(Benchmark):
             *("transformer-modern-tiny", "transformer-modern-small"),
         ),
         "plain_keras": ("baseline", "repe"),
+        "plain_jax": ("baseline", "repe"),
         "keras_hub": ("baseline",),
         "pytorch": ("baseline",),
     }

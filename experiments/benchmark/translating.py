@@ -17,10 +17,13 @@ from peers.settings import OURS
 from text import Text, generate
 
 BASELINES = (
-    *("reprt", "reprt:jax", "tutorial", "ctranslate2", "ctranslate2:parallel"),
-    *("ctranslate2:mkl", "ctranslate2:parallel-mkl"),
+    *("reprt", "reprt:jax", "reprt:xla", "tutorial", "ctranslate2"),
+    *("ctranslate2:parallel", "ctranslate2:mkl", "ctranslate2:parallel-mkl"),
 )
-INFORMATION = ("reprt:repe-causal", "reprt:repe-causal-jax", "reprt:repe")
+INFORMATION = (
+    *("reprt:repe-causal", "reprt:repe-causal-jax", "reprt:repe-causal-xla"),
+    "reprt:repe",
+)
 SEARCHES = {"greedy": 1, "4 beams": 4}
 PAIR, MAX_TOKENS = "pt_to_en", 128  # of the text
 TOKENS, AT_ONCE = 30, 4  # of a translation; sentences that grow
@@ -73,9 +76,10 @@ class Translating(Benchmark):
             os.remove(self.weights)
             self._show_agreement(workers)
             for peer, worker in workers.items():
-                # Batches of several shapes, for our graphs; JAX is compiled for each.
+                # Batches of several shapes, for our graphs; XLA compiles each.
                 count, few = self._count(peer), 2 * options.batch_size + 1
-                chosen = self._sample(count if on_jax(peer) else min(count, few))
+                by_xla = on_jax(peer) or peer.endswith("xla")
+                chosen = self._sample(count if by_xla else min(count, few))
                 for search in self._searches(peer):
                     self._translate(worker, chosen, SEARCHES[search])
             for number in range(options.rounds):

@@ -68,7 +68,7 @@ class Worker:
         tokens = sum(pairs.target_tokens() for pairs in few)
         found = {"step": seconds / count, "step_tokens": tokens / seconds}
         if hasattr(self.peer, "operations"):
-            size = 2048  # of the square products that ours are compared with
+            size = self.peer.square  # of the product that ours are compared with
             product = self.peer.square_product(size)
             usual = float(np.median([_timed(product) for _ in range(6)][1:]))
             operations = sum(map(self.peer.operations, few))

@@ -10,11 +10,18 @@ import numpy as np
 from keras import ops
 
 from reprt.analysis.scores import Score, scores
-from reprt.compilation import IDS, compiled, length_with_room, with_room
+from reprt.compilation import (
+    IDS,
+    compiled,
+    length_with_room,
+    shapes_are_dear,
+    with_room,
+)
 from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import arrays, by_length, padded
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
+from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.beam_search import more_room
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy, real_tokens
@@ -74,7 +81,7 @@ def teacher_forced_loss(
 
     total, tokens, means = 0.0, 0, 0.0
     length = None
-    if not model.padding_matters:
+    if shapes_are_dear() and not model.padding_matters:
         most = min(model.longest_source, model.longest_target)
         length = functools.partial(length_with_room, most=most)
     if batches is None:
@@ -114,7 +121,12 @@ def prefix_loss(
     return Loss(float(losses.sum()), int(counts.sum()), mean)
 
 
-def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray:
+def log_probabilities(
+    translator: Translator,
+    split: EncodedSplit,
+    batch_size: int = 64,
+    progress: Callable[[str], None] = lambda text: None,
+) -> np.ndarray:
     """Returns log P(Y | X) of each sentence pair, the end included.
 
         log P(Y | X) = Σ_t log P(y_t | x, y_1 … y_{t−1})
@@ -124,6 +136,7 @@ def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray
     Args:
         translator: the model with its vocabularies.
         split: the ids of the pairs, such as `translator.encode` returns.
+        batch_size, progress: as in `prefix_loss`.
 
     Example:
 
@@ -133,10 +146,10 @@ def log_probabilities(translator: Translator, split: EncodedSplit) -> np.ndarray
     >>> log_probabilities(translator, pairs)  # doctest: +SKIP
     array([-0.31])
     """
-    return -_of_sentences(translator.model, split)[0]
+    return -_of_sentences(translator.model, split, batch_size, progress)[0]
 
 
-def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
+def _of_sentences(model, split, batch_size, progress):
     """Returns the sum of each sentence's losses, and how many they are."""
     crossentropy = MaskedCrossentropy()
 
@@ -147,8 +160,13 @@ def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
         losses = crossentropy.call(labels, logits) * real_tokens(labels)
         return losses[:, 0], prefixes
 
-    encode = compiled(lambda ids: model.encode(ids, training=False), model, [IDS])
-    most = model.longest_target
+    most, dear = model.longest_target, shapes_are_dear()
+    room = more_room(0, most, dear)
+
+    @functools.partial(compiled, model=model, signature=[IDS])
+    def start(source):
+        return model.start(model.encode(source, training=False), 1, room)
+
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
     equal = model.padding_matters
@@ -157,15 +175,14 @@ def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
     for chosen in by_length([len(row) for row in side], batch_size, equal):
         target = padded([split.target[index] for index in chosen])
         source = padded([split.source[index] for index in chosen])
-        if not equal:
+        if dear and not equal:
             source = with_room(source, model.longest_source)
-        memory = encode(source)
-        capacity = more_room(0, most)
-        prefixes = model.start(memory, 1, capacity)
+        prefixes, capacity = start(source), room
         for position in range(target.shape[1] - 1):
             if position == capacity:
-                prefixes = model.extended(prefixes, more_room(position, most))
-                capacity += more_room(position, most)
+                more = more_room(position, most, dear)
+                prefixes = model.extended(prefixes, more)
+                capacity += more
             ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, labels, here, prefixes)
@@ -179,7 +196,6 @@ def _of_sentences(model, split, batch_size=64, progress=lambda text: None):
 def translation_scores(
     translator: Translator,
     source: Sequence[np.ndarray],
-    words: Sequence[str],
     references: Sequence[str],
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
@@ -191,8 +207,6 @@ def translation_scores(
     Args:
         translator: the model with its vocabularies and its search.
         source: the ids of the split's source sentences.
-        words: its target sentences as `Tokenizer.words` has them, so that both sides
-            are made of the same words.
         references: its target sentences.
         progress: called with how far the work is.
         language: that of the targets, by its tag; it decides how BLEU splits text.
@@ -200,15 +214,27 @@ def translation_scores(
     found = translator.search_all(source, progress)
     tokenizer = translator.target_tokenizer
     translations = tokenizer.decode([best.ids for best, *_ in found])
-    scored = scores(
+    return translations, scores_of(tokenizer, translations, references, language)
+
+
+def scores_of(
+    tokenizer: Tokenizer,
+    translations: Sequence[str],
+    references: Sequence[str],
+    language: str = "en",
+) -> list[Score]:
+    """Returns BLEU and chrF of translations, as `translation_scores` has them.
+
+    On corpus tokens both sides are made of the words that the vocabulary has.
+    """
+    return scores(
         translations,
-        words,
+        tokenizer.words(references),
         references,
         tokenizer.as_written,
         lowercase=not tokenizer.keeps_case,
         language=language,
     )
-    return translations, scored
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,7 +259,7 @@ class Evaluation:
         kept = dataclasses.asdict(self)
         for name in ("teacher_forced", "prefix"):
             kept[name]["per_token"] = getattr(self, name).per_token
-        return kept
+        return kept | {"scores": [score.as_table() for score in self.scores]}
 
 
 def evaluate(
@@ -273,7 +299,6 @@ def evaluate(
         translation_scores,
         translator,
         split.source,
-        translator.target_tokenizer.words(references),
         references,
         progress,
         language,

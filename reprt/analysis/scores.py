@@ -1,11 +1,11 @@
 """BLEU and chrF, by sacrebleu; each number says what was compared."""
 
-import dataclasses
 import importlib.util
 import re
 from collections.abc import Callable, Sequence
 
 from reprt.data.tokenizers.spacing import detokenised
+from reprt.settings import Settings
 
 TOKENS = "corpus tokens"
 PLAIN = "detokenised"
@@ -27,21 +27,17 @@ PACKAGES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Score:
-    """One number of a metric.
-
-    Attributes:
-        metric: `"BLEU"` or `"chrF"`.
-        form: that of the sentences, `"corpus tokens"` or `"detokenised"`.
-        value: from 0 to 100.
-        signature: sacrebleu's.
-    """
+class Score(Settings):
+    """One number of a metric."""
 
     metric: str
+    """`"BLEU"` or `"chrF"`."""
     form: str
+    """That of the sentences, `"corpus tokens"` or `"detokenised"`."""
     value: float
+    """From 0 to 100."""
     signature: str
+    """Sacrebleu's."""
 
 
 def tokenizer_of(language: str) -> str:
@@ -107,8 +103,9 @@ def scores(
         # Tokenised text is given on purpose: no warning is wanted.
         bleu = BLEU(force=True, tokenize=tokens, lowercase=lower)
         for metric in (bleu, CHRF(lowercase=lower)):
-            value = metric.corpus_score(list(ours), [list(theirs)])
+            value = metric.corpus_score(list(ours), [list(theirs)]).score
             name = type(metric).__name__.replace("CHRF", "chrF")
             signature = str(metric.get_signature())
-            found.append(Score(name, form, value.score, signature))
+            score = Score(metric=name, form=form, value=value, signature=signature)
+            found.append(score)
     return found

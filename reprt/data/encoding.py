@@ -60,11 +60,7 @@ class EncodedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its two vocabularies and the ids of its three splits.
-
-    `test_words` are the targets of the test split, made of the words that a translation
-    can be made of: as ids give them back, with `[UNK]` for what is unknown.
-    """
+    """A corpus with its two vocabularies and the ids of its three splits."""
 
     corpus: Corpus
     source_tokenizer: Tokenizer
@@ -72,7 +68,6 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
-    test_words: Sequence[str]
 
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
@@ -136,7 +131,7 @@ def encode(
     """
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
 
-    def rows(which, sentences, tokenizer, longest=None):
+    def rows(which, sentences, tokenizer, longest):
         asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
         path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
         if not path.exists():
@@ -153,8 +148,7 @@ def encode(
         )
 
     train, dev, test = map(encoded, ("train", "dev", "test"))
-    words = target.decode(rows("test", corpus.test.target, target))
-    return EncodedCorpus(corpus, source, target, train, dev, test, words)
+    return EncodedCorpus(corpus, source, target, train, dev, test)
 
 
 def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:

@@ -42,7 +42,8 @@ def find(text: str, pair: str) -> Corpus:
         text: `"auto"` for the search, with the built-in text if it fails; `"ted"` for
             the search only; `"embedded"` for the built-in text; `"wmt14"` for that of
             WMT'14, downloaded if it is not in the cache; else the path of a folder or
-            archive laid out as the official one.
+            archive laid out as the official one, or of a table with a column a
+            language.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.
@@ -101,7 +102,9 @@ def _given(path: str, pair: str, setting: str) -> Corpus:
     read = ted.read_archive if place.is_file() else ted.read
     try:
         if not place.exists():
-            raise FileNotFoundError("there is no such folder or archive.")
+            raise FileNotFoundError("there is no such folder, archive or table.")
+        if own.is_table(path):
+            return own.load(pair, [str(place)])
         if place.is_file() and not tarfile.is_tarfile(place):
             raise ValueError(
                 "expected a folder or a tar archive laid out as TED-HRLR's, or a table "

@@ -89,6 +89,8 @@ class BeamSearch:
             Transformer; 0 ranks only by probability.
         max_tokens: longest translation, its end included. Defaults to the sentence's
             own length plus 50, as in the original Transformer.
+        jit_compile: True has TensorFlow compile by XLA, as JAX does. Each of a few
+            lengths costs seconds once. Single sentences are faster after it.
 
     Raises:
         ValueError: for an argument out of its range.
@@ -112,6 +114,7 @@ class BeamSearch:
         beam_size=1,
         length_penalty=LENGTH_PENALTY,
         max_tokens=None,
+        jit_compile=False,
     ):
         ids = PAD_ID + 1, model.target_vocab_size - 1
         for name, number, least, most in (
@@ -134,10 +137,13 @@ class BeamSearch:
         self.max_tokens = max_tokens
         self._never = np.zeros(model.target_vocab_size, "float32")
         self._never[[PAD_ID, start_id]] = -np.inf
-        self._encode = compiled(
-            lambda ids: model.encode(ids, training=False), model, [IDS], often=False
+        self._dear = jit_compile or shapes_are_dear()
+        self._capacity = more_room(0, model.longest_target, self._dear)
+        jit = {"jit_compile": jit_compile}
+        self._begin = compiled(
+            lambda ids: self.start(ids, self._capacity), model, [IDS], False, **jit
         )
-        self._run = compiled(self.run, model)
+        self._run = compiled(self.run, model, **jit)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.
@@ -152,17 +158,16 @@ class BeamSearch:
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
         longest, most = self.model.longest_source, self.model.longest_target
-        if not self.model.padding_matters:
+        if self._dear and not self.model.padding_matters:
             source_ids = with_room(source_ids, longest)
-        capacity = more_room(0, most)
-        beams, prefixes = self.start(source_ids, capacity, self._encode)
-        # Fewer rows are another shape.
-        most_live = 0.0 if shapes_are_dear() else MOST_LIVE
+        capacity = self._capacity
+        beams, prefixes = self._begin(source_ids)
+        most_live = 0.0 if self._dear else MOST_LIVE  # fewer rows are another shape
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = ops.zeros((), "int32")
         while len(rows):
             if (taken := int(position)) == capacity:
-                more = more_room(taken, most)
+                more = more_room(taken, most, self._dear)
                 room = ((0, 0), (0, 0), (0, more))
                 beams = beams._replace(
                     tokens=ops.pad(beams.tokens, room),
@@ -208,10 +213,9 @@ class BeamSearch:
             return ops.minimum(source_tokens + EXTRA_TOKENS, most)
         return ops.full_like(source_tokens, min(self.max_tokens, most))
 
-    def start(self, source_ids, capacity, encode=None):
+    def start(self, source_ids, capacity):
         """Returns beams and prefixes of a source, with room for `capacity` tokens."""
-        source_ids = ops.convert_to_tensor(source_ids)
-        memory = (encode or self.model.encode)(source_ids)
+        memory = self.model.encode(source_ids, training=False)
         sentences = ops.shape(source_ids)[0]
         own = ops.sum(ops.cast(source_ids != PAD_ID, "int32"), axis=1)
         shape = (sentences, self.beam_size)
@@ -365,17 +369,16 @@ class BeamSearch:
         )
 
 
-def more_room(tokens: int, most: int) -> int:
+def more_room(tokens: int, most: int, dear: bool) -> int:
     """Returns how many more tokens there should be room for, after these.
 
     It is a share of those that there are, so that a long sentence is not copied too
-    often: a half where each shape is costly, else an eighth, because every step passes
+    often: a half where each shape is dear, else an eighth, because every step passes
     over the room. At first there is more, so that a short sentence needs one graph.
 
-    >>> more_room(100, 2048)
+    >>> more_room(100, 2048, dear=False)
     12
     """
-    dear = shapes_are_dear()
     least = FIRST_ROOM if dear or not tokens else MORE_ROOM
     share = 2 if dear else 8
     return min(max(least, tokens // share), most - tokens)

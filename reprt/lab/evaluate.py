@@ -60,7 +60,7 @@ def evaluate_run(
         **found.as_json(),
         "provenance": provenance().as_table(),
     }
-    table = evaluation_table(result)
+    table = _table(result)
     folder.write_evaluation(split, result, table)
     return table
 
@@ -94,10 +94,11 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     return corpus
 
 
-def evaluation_table(result: Mapping[str, Any]) -> str:
-    """Returns what was measured as a page."""
-    search, seconds, scores = result["search"], result["seconds"], result["scores"]
-    forced, prefix = result["teacher_forced"], result["prefix"]
+def _table(result: Mapping[str, Any]) -> str:
+    """What was measured, as a page."""
+    search, scores = result["search"], result["scores"]
+    losses = result["teacher_forced"], result["prefix"]
+    forced, prefix = (loss["per_token"] for loss in losses)
     how = "greedy search"
     if search["beam_size"] > 1:
         how = (
@@ -106,31 +107,24 @@ def evaluation_table(result: Mapping[str, Any]) -> str:
         )
     if search["dtype"] != "float32":
         how += f", {search['dtype']}"
-    worth = prefix["per_token"] - forced["per_token"]
-    times = [f"{seconds[name]:.1f}" for name in ("teacher_forced", "prefix")]
-    of_search = [f"{seconds.get('translation', 0):.1f}", *[""] * len(scores)]
-    names = [f"{score['metric']}, {score['form']}" for score in scores]
-    rows = [
-        ["teacher-forced loss, nats per token", f"{forced['per_token']:.4f}", times[0]],
-        ["the same as Keras reports it", f"{forced['mean_of_batches']:.4f}", ""],
-        [
-            "prefix loss, nats per token: given only the tokens before",
-            f"{prefix['per_token']:.4f}",
-            times[1],
-        ],
-        ["prefix − teacher-forced: what looking ahead is worth", f"{worth:+.4f}", ""],
-    ]
+    found = {
+        "teacher-forced loss, nats per token": f"{forced:.4f}",
+        "the same as Keras reports it": f"{losses[0]['mean_of_batches']:.4f}",
+        "prefix loss, nats per token: given only the tokens before": f"{prefix:.4f}",
+        "prefix − teacher-forced: looking ahead's worth": f"{prefix - forced:+.4f}",
+    }
     if not scores:  # of a language model
-        for name, loss in (("teacher-forced", forced), ("prefix", prefix)):
-            perplexity = f"{math.exp(loss['per_token']):.2f}"
-            rows.append([f"{name} perplexity a token", perplexity, ""])
-    for name, score, time in zip(names, scores, of_search):
-        rows.append([f"{name}, {how}", f"{score['value']:.2f}", time])
+        found["teacher-forced perplexity a token"] = f"{math.exp(forced):.2f}"
+        found["prefix perplexity a token"] = f"{math.exp(prefix):.2f}"
+    for score in scores:
+        measure = f"{score['metric']}, {score['form']}, {how}"
+        found[measure] = f"{score['value']:.2f}"
+    times = ", ".join(f"{part} {time:.1f}" for part, time in result["seconds"].items())
     title = (
         f"{result['run']} on the {result['split']} split of the "
         f"{plain(result['text'])}: {result['sentences']:,} sentences, "
-        f"{forced['tokens']:,} tokens."
+        f"{losses[1]['tokens']:,} tokens. Seconds: {times.replace('_', '-')}."
     )
-    table = markdown(["measure", "value", "seconds"], rows)
-    signed = [f"- {name}: `{each['signature']}`" for name, each in zip(names, scores)]
+    table = markdown([{"measure": n, "value": value} for n, value in found.items()])
+    signed = [f"- {s['metric']}, {s['form']}: `{s['signature']}`" for s in scores]
     return "\n".join([title, "", table, "", *signed])

@@ -48,12 +48,10 @@ class RunFolder:
         path: the folder.
         writable: False in workers that train a run whose folder another one writes;
             they only read it.
-        command: the command line that a start notes; None for this process's.
     """
 
     path: Path
     writable: bool = True
-    command: str | None = None
 
     @property
     def checkpoints(self) -> Path:
@@ -148,7 +146,7 @@ class RunFolder:
         if not self.writable:
             return
         manifest = self.manifest()
-        start = provenance(self.command, devices, accelerators)
+        start = provenance(devices, accelerators)
         changed = {"looks_ahead": looks_ahead, "starts": [*manifest.starts, start]}
         self._write_json("manifest.json", manifest.changed(**changed).as_table())
 

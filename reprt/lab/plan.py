@@ -7,12 +7,11 @@ from tabulate import tabulate
 from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batch_plan import BatchPlan
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages.cost import COUNTS, counts
+from reprt.lab.pages.cost import counts
 from reprt.lab.texts import CorpusRuns
 from reprt.progress import Progress
 
 USUAL = 5e10  # operations a second of two cores, by the tables of docs/cost.md
-HEAD = ["pair", "run", "state", "steps left", *COUNTS]
 
 
 def make_plan(texts: Sequence[CorpusRuns]) -> str:
@@ -39,10 +38,17 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             of = "" if training.steps else f" of {training.epochs}"
             begun = f"{done}{of} epochs" if done else "to do"
             state = "finished" if finished else begun
-            cells = counts(costs[key])
-            rows.append([work.corpus.pair, run.name, state, f"{left:,}", *cells])
-    table = tabulate(rows, HEAD, "plain", disable_numparse=True)
+            rows.append(
+                {
+                    "pair": work.corpus.pair,
+                    "run": run.name,
+                    "state": state,
+                    "steps left": f"{left:,}",
+                    **counts(costs[key]),
+                }
+            )
+    table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (
-        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.0f} minutes of "
+        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.1f} minutes of "
         f"training, at {USUAL:.0e} operations a second, as on two cores."
     )

@@ -17,20 +17,10 @@ from reprt.lab.records import Start
 PACKAGES = "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
 
 
-def command() -> str:
-    """Returns the command line of this process."""
-    return shlex.join(["reprt", *sys.argv[1:]])
-
-
-def provenance(
-    asked_by: str | None = None,
-    devices: Sequence[str] = (),
-    accelerators: Sequence[str] = (),
-) -> Start:
+def provenance(devices: Sequence[str] = (), accelerators: Sequence[str] = ()) -> Start:
     """Returns when, how and with what something came about.
 
     Args:
-        asked_by: the command; None for this process's.
         devices: one for each replica of a training.
         accelerators: the names of the GPUs among them.
     """
@@ -38,7 +28,7 @@ def provenance(
 
     return Start(
         time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        command=command() if asked_by is None else asked_by,
+        command=shlex.join(["reprt", *sys.argv[1:]]),
         commit=_commit(),
         hardware=", ".join([_hardware(), *accelerators]),
         backend=keras.backend.backend(),

@@ -9,13 +9,13 @@ import functools
 import logging
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.lab.folder import RunFolder
 from reprt.lab.job import write_pages
 from reprt.lab.plan import make_plan
-from reprt.lab.provenance import command
 from reprt.lab.recipe import Recipe
 from reprt.lab.records import RunFolderError
 from reprt.lab.texts import CorpusRuns, find_runs
@@ -28,10 +28,6 @@ from reprt.training.workers import several_workers
 HERE = "here"
 RETRIES = 10  # of a run whose process was lost; each goes on from its last checkpoint
 PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
-
-
-class RunsFailed(ChildProcessError):
-    """Some runs of a job did not end; the others did."""
 
 
 def run_on_ray(
@@ -50,7 +46,7 @@ def run_on_ray(
         cpus: cores of each run. A run has a GPU too, if there are any.
 
     Raises:
-        RunsFailed: if runs failed, once the others have ended.
+        ChildProcessError: if runs failed, once the others have ended.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
     if several_workers():
@@ -89,13 +85,13 @@ def run_on_ray(
         for each, text in zip(work, texts):
             for run in each.runs:
                 if RunFolder(each.folder / run.name).metrics() is None:
-                    task = train.remote(command(), text, run)
+                    task = train.remote(sys.argv, text, run)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)
     finally:
         ray.shutdown()
     if failed:
-        raise RunsFailed(
+        raise ChildProcessError(
             f"These runs failed: {'; '.join(failed)}. The same command tries them "
             "again, and keeps what has finished."
         )
@@ -104,11 +100,12 @@ def run_on_ray(
     return page
 
 
-def _train_one(asked_by: str, work: CorpusRuns, run: RunSettings):
-    """What a worker does, for the command that asked for it."""
+def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
+    """What a worker does, for the command whose arguments these are."""
+    sys.argv = arguments
     write = functools.partial(write_pages, work.recipe, work.folder)
     part = dataclasses.replace(work, runs=[run])
-    for error in train_runs(part, write, asked_by):
+    for error in train_runs(part, write):
         raise error
     if RunFolder(work.folder / run.name).metrics() is None:
         raise RunFolderError("another process works on it")

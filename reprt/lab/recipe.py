@@ -285,14 +285,17 @@ def load_recipe(
     for override in overrides:
         (table, *_), _ = keys = _key_and_value(override)
         _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
+    for key, value in {"source": source, **files}.items():
+        if value:
+            _set(tables, ["text", key], value)
+    if pairs:
+        _set(tables, ["trials", "pairs"], list(pairs))
     said = dict(RecipeFile.read(tables, str(path)))
-    text = said["text"].changed(**files, **({"source": source} if source else {}))
+    text = said["text"]
     said["text"] = text.changed(
         source=_from_here(text.source),
         **{name: [*map(_from_here, getattr(text, name))] for name in FILES},
     )
-    if pairs:
-        said["trials"] = said["trials"].changed(pairs=list(pairs))
     made = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
     recipe = Recipe.read(said | made, str(path))
     recipe.runs()  # a mistake anywhere in the file is reported before any work is done

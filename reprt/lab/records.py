@@ -1,10 +1,10 @@
 """What a run leaves behind, typed: where it was made, its epochs, its results."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pydantic
 
+from reprt.analysis.scores import Score
 from reprt.files import read_text
 from reprt.settings import Settings, in_one_line
 from reprt.training.settings import RunSettings
@@ -52,15 +52,6 @@ class Manifest(Settings):
         """Of the text and of both vocabularies."""
         vocabularies = self.source_vocabulary_sha256, self.target_vocabulary_sha256
         return self.text_sha256, *vocabularies
-
-
-class Score(Settings):
-    """What sacrebleu said of a run's translations."""
-
-    metric: str
-    form: str
-    value: float
-    signature: str
 
 
 class OfLength(Settings):
@@ -124,10 +115,3 @@ def read_records(path: Path) -> list[Record]:
         except pydantic.ValidationError as error:
             raise ValueError(in_one_line(error, f"line {number} of {path}")) from None
     return records
-
-
-def as_lines(records: Iterable[Record]) -> str:
-    """Returns a frozen experiment: one JSON object a line, a line for each run."""
-    return "".join(
-        f"{record.model_dump_json(exclude_none=True)}\n" for record in records
-    )

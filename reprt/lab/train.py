@@ -1,7 +1,6 @@
 """Trains the runs on one text, and measures what came out."""
 
 import contextlib
-import dataclasses
 import functools
 import math
 import resource
@@ -22,14 +21,13 @@ MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
 
 
 def train_runs(
-    work: CorpusRuns, write_page: Callable[[], object], command: str | None = None
+    work: CorpusRuns, write_page: Callable[[], object]
 ) -> list[ArithmeticError]:
     """Trains runs side by side, and writes their page as they go.
 
     Args:
         work: the runs and their text.
         write_page: called whenever an epoch has ended.
-        command: what the runs note as their command; None for this process's.
 
     Returns:
         Why runs did not finish; the others did.
@@ -48,7 +46,7 @@ def train_runs(
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
-            folder = RunFolder(work.folder / run.name, is_chief(), command)
+            folder = RunFolder(work.folder / run.name, is_chief())
             if claims.enter_context(folder.claimed()):
                 mine[folder] = run
             elif several_workers():
@@ -146,10 +144,9 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
         for name, split in (("train", "train"), ("val", "dev")) if most else ():
             sources = getattr(text, split).source[:most]
             references = getattr(text.corpus, split).target[:most]
-            words = text.target_tokenizer.words(references)
             language = text.corpus.target_language
             _, (score, *_) = translation_scores(
-                translator(model), sources, words, references, language=language
+                translator(model), sources, references, language=language
             )
             found[f"{name}_bleu"] = score.value
         return found
@@ -176,57 +173,56 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     if not run.training.bleu:
         return metrics
 
-    from reprt.analysis.evaluation import prefix_loss, translation_scores
+    from reprt.analysis.evaluation import (
+        log_probabilities,
+        prefix_loss,
+        translation_scores,
+    )
     from reprt.decoding.translator import Translator
 
     def show(done):
         progress.show(f"{trainer.name}: {done}")
 
     model = load_model(trainer.folder.model)
+    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     begun = time.monotonic()
     prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
-    middle = time.monotonic()
-    unseen = prefix_loss(model, text.test, run.evaluation_size, show)
     metrics |= {
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
-        "val_prefix_seconds": middle - begun,
-        "test_prefix_loss_per_token": unseen.per_token,
+        "val_prefix_seconds": time.monotonic() - begun,
     }
-    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
-    metrics["test_by_length"] = list(_by_length(trainer, translator, show))
+    unseen = -log_probabilities(translator, text.test, run.evaluation_size, show)
+    metrics["test_prefix_loss_per_token"] = unseen.sum() / text.test.tokens[1].sum()
     said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
     if run.text.side == "target":
         progress.say(f"{said}, perplexity {math.exp(prefix.per_token):.1f}")
-        return metrics
+        return metrics | {"test_by_length": [*_by_length(run, text, unseen)]}
 
-    begun_search = time.monotonic()
+    begun, test = time.monotonic(), text.corpus.test
+    language = text.corpus.target_language
     translations, scores = translation_scores(
-        translator,
-        text.test.source,
-        text.test_words,
-        text.corpus.test.target,
-        show,
-        text.corpus.target_language,
+        translator, text.test.source, test.target, show, language
     )
-    bleu = scores[0]
+    bleu, seconds = scores[0], time.monotonic() - begun
     progress.say(f"{said}, BLEU {bleu.value:.1f} on the test split")
-    examples = zip(text.corpus.test.source, text.test_words, translations)
+    references = text.target_tokenizer.words(test.target[:EXAMPLES])
+    examples = zip(test.source, references, translations)
     names = "source", "reference", "translation"
     return metrics | {
+        "test_by_length": [*_by_length(run, text, unseen, translations)],
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
-        "test_scores": [dataclasses.asdict(score) for score in scores],
-        "test_seconds": time.monotonic() - begun_search,
-        "examples": [dict(zip(names, each)) for each in list(examples)[:EXAMPLES]],
+        "test_scores": scores,
+        "test_seconds": seconds,
+        "examples": [dict(zip(names, each)) for each in examples],
     }
 
 
-def _by_length(trainer, translator, show):
+def _by_length(run, text, losses, translations=None):
     """Yields what each length of the test split shows, where training was short."""
-    from reprt.analysis.evaluation import prefix_loss, translation_scores
+    from reprt.analysis.evaluation import scores_of
 
-    text, run = trainer.text, trainer.settings
     if not (short := run.text.train_tokens):
         return
     shortest = 1
@@ -235,24 +231,20 @@ def _by_length(trainer, translator, show):
         shortest = (longest or 0) + 1
         if not len(chosen):
             continue
-        split = text.test.only(chosen)
         result = {
             "longest": longest,
             "sentences": len(chosen),
-            "prefix_loss_per_token": prefix_loss(
-                translator.model, split, run.evaluation_size, show
-            ).per_token,
+            "prefix_loss_per_token": (
+                losses[chosen].sum() / text.test.tokens[1][chosen].sum()
+            ),
         }
-        if run.text.side == "both":
-            references = text.corpus.test.target
-            words, sentences = (
+        if translations:
+            found, right = (
                 [side[index] for index in chosen]
-                for side in (text.test_words, references)
+                for side in (translations, text.corpus.test.target)
             )
             language = text.corpus.target_language
-            _, (bleu, *_) = translation_scores(
-                translator, split.source, words, sentences, show, language
-            )
+            bleu, *_ = scores_of(text.target_tokenizer, found, right, language)
             result["bleu"] = bleu.value
         yield result
 

@@ -1,4 +1,4 @@
-"""Translation by a decoder alone: source and target are one sequence."""
+"""Translation by a decoder-only model: source and target are one sequence."""
 
 from typing import Any, NamedTuple
 

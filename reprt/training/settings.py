@@ -213,7 +213,7 @@ class TranslationAndSourceSettings(TranslationSettings):
 
 
 class LanguageModelSettings(TranslationSettings):
-    """The cross-entropy of the tokens of one side, for a decoder alone."""
+    """The cross-entropy of the tokens of one side, for a decoder-only model."""
 
     name: Literal["language_model"] = "language_model"  # type: ignore
 
@@ -299,8 +299,8 @@ class RunSettings(Settings):
         alone = getattr(model, "scores_source", False)  # a decoder
         if type(self.objective) is not TranslationSettings and not alone:
             raise ValueError(
-                f"The objective {self.objective.name!r} takes a decoder alone, such as "
-                f"'decoder-only'. Received: {self.preset!r}."
+                f"The objective {self.objective.name!r} takes a decoder-only model. "
+                f"Received: {self.preset!r}."
             )
         if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
             raise ValueError(
@@ -408,7 +408,7 @@ def settings_of(folder: Path) -> RunSettings:
     there = [each.parent.name for each in folder.parent.glob("*/config.toml")]
     near = difflib.get_close_matches(folder.name, there, n=1)
     inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
-    received = "no config.toml in it"
+    received = "no config.toml in it" if folder.exists() else "no such folder"
     if inside:
         received = f"a folder that holds the runs {', '.join(inside)}: name one"
     raise ValueError(

@@ -143,7 +143,6 @@ def test_a_translation_is_compared_with_its_reference_word_by_word():
     translations, found = translation_scores(
         Perfect(tokenizer, references),
         source,
-        tokenizer.words(references),
         references,
         said.append,
     )

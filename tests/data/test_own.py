@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from reprt.data.corpora import own
+from reprt.data.search import find
 
 PAIRS = {f"satz {number} .": f"sentence {number} ." for number in range(200)}
 
@@ -35,6 +36,8 @@ def test_every_form_gives_the_same_splits(tmp_path, ending):
     assert 8 < len(corpus.dev) < 32 and 8 < len(corpus.test) < 32
     assert not corpus.official and corpus.target_language == "en"
     assert corpus.origin == " and ".join(paths)
+    if ending:  # a table has a name of its own
+        assert find(paths[0], "de_to_en").train == own.load("de_to_en", paths).train
 
 
 def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):

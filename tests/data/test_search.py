@@ -149,7 +149,7 @@ def test_an_archive_by_its_path_is_read_as_its_folder_is(tmp_path, home, monkeyp
 @pytest.mark.parametrize(
     "name, pair, message",
     [
-        ("nowhere", "gl_to_en", "there is no such folder or archive"),
+        ("nowhere", "gl_to_en", "there is no such folder, archive or table"),
         ("mine", "be_to_en", "datasets/be_to_en in .*are there: gl_to_en"),
         ("mine.tgz", "be_to_en", "datasets/be_to_en in .*are there: gl_to_en"),
         ("mine.txt", "gl_to_en", "tar archive laid .* by --train SOURCE TARGET"),

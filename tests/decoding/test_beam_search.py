@@ -121,6 +121,18 @@ def test_neither_order_nor_padding_nor_company_matters(variant):
         assert_same(found, one)
 
 
+def test_xla_finds_what_graphs_find():
+    search = BeamSearch(
+        model_of("repe, causal"),
+        *(START, END),
+        beam_size=2,
+        max_tokens=LIMIT,
+        jit_compile=True,
+    )
+    for found, expected in zip(search(SOURCES), found_by("repe, causal", 2)):
+        assert_same(found, expected)
+
+
 @pytest.mark.parametrize("columns, count", [(1000, 2), (1024, 1), (200, 8)])
 def test_the_best_columns_are_those_of_a_full_sort(columns, count):
     # Whole numbers, so that there are equals.

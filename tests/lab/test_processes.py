@@ -33,22 +33,14 @@ def command(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["reprt", "train", "a.toml"])
 
 
-def test_what_a_call_returns_comes_back_and_nothing_else():
-    for _ in range(2):
-        process, arguments, kept = in_own_process(called.about, "word")
-        assert process != os.getpid() and kept == ["word"]
-        assert arguments == ["reprt", "train", "a.toml"]
-    assert not called.KEPT
-
-
-def test_what_a_call_raises_comes_back():
+def test_what_a_call_returns_or_raises_comes_back_and_nothing_else():
+    process, arguments, kept = in_own_process(called.about, "word")
+    assert process != os.getpid() and kept == ["word"] and not called.KEPT
+    assert arguments == ["reprt", "train", "a.toml"]
     with pytest.raises(ArithmeticError, match="^no sense$"):
         in_own_process(called.complain, "sense")
     with pytest.raises(termination.Terminated):
         in_own_process(called.be_asked_to_end)
-
-
-def test_a_process_that_is_lost_is_an_error_that_says_so():
     with pytest.raises(ChildProcessError, match="was lost, .* The same command"):
         in_own_process(called.be_killed)
 
@@ -113,20 +105,15 @@ def listening():
 def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
     with pytest.raises(termination.Terminated) as ending:
         with termination.put_off():
-            assert not termination.asked()
             os.kill(os.getpid(), signal.SIGTERM)
             assert termination.asked()
     assert ending.value.code == 143
     os.kill(os.getpid(), signal.SIGTERM)  # what unwinds is not disturbed
-
-
-def test_a_request_to_end_raises_where_nothing_puts_it_off_and_errors_come_first(
-    listening,
-):
-    with pytest.raises(termination.Terminated):
+    termination._request.asked = False
+    with pytest.raises(termination.Terminated):  # where nothing puts it off
         os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False
-    with pytest.raises(ArithmeticError):
+    with pytest.raises(ArithmeticError):  # errors come first
         with termination.put_off():
             os.kill(os.getpid(), signal.SIGTERM)
             raise ArithmeticError

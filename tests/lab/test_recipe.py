@@ -148,7 +148,6 @@ def test_overrides_are_toml_values_or_bare_words(write):
     "lines, message",
     [
         ("[txt]", "mine.toml: Unknown key 'txt'; the nearest .* is 'text'"),
-        ("name = 'x'", "mine.toml: Unknown key 'name'"),
         ("text = 1", "'text' in .*mine.toml to be a valid dictionary. Received: 1"),
         ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
         ("[training]\nepochs = true", "'training.epochs' .* valid integer.*: True"),
@@ -158,7 +157,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
         ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
-        ("[objective]\nname = 'translation_and_source'", "decoder alone.*'repe'"),
+        ("[objective]\nname = 'translation_and_source'", "decoder-only.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
         ("[trials]\nschedules.a = {}", "'seeds' where there are 'schedules'"),
@@ -202,15 +201,11 @@ def test_a_mistake_in_an_override_is_told(write, override, message):
         load_recipe(write(text), [override])
 
 
-def test_a_recipe_without_models_or_without_a_file_is_refused(write, tmp_path):
+def test_what_is_no_recipe_is_refused(write, tmp_path):
     with pytest.raises(ValueError, match="Missing in .*'models'"):
         load_recipe(write("[training]\n"))
-    for path in (tmp_path / "absent.toml", tmp_path):
-        with pytest.raises(ValueError, match="one of the package's recipes: ablation"):
-            load_recipe(path)
-    (tmp_path / "latin.toml").write_bytes("# é".encode("latin-1"))
-    with pytest.raises(ValueError, match="latin.toml to be UTF-8"):
-        load_recipe(tmp_path / "latin.toml")
+    with pytest.raises(ValueError, match="one of the package's recipes: ablation"):
+        load_recipe(tmp_path / "absent.toml")
 
 
 def test_a_mistake_is_told_before_anything_of_the_training_is_loaded(write):

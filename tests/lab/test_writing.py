@@ -59,34 +59,22 @@ def test_links_are_not_followed(run, outside, name):
     assert outside.read_text() == "years of work"
 
 
-@pytest.mark.parametrize("name", ["repe.tmp", ".reprt-notes"])
-def test_folders_of_the_users_own_are_kept(tmp_path, text, settings, name):
-    own = tmp_path / "out" / name
-    own.mkdir(parents=True)
-    (own / "thesis.txt").write_text("years of work")
-    RunFolder(tmp_path / "out" / "repe").open(settings(), text)
-    assert (own / "thesis.txt").read_text() == "years of work"
-
-
-def leftover_folder(path):
-    path.mkdir()
-    (path / "config.toml").write_text("half of")
-    (path / "manifest.json").write_text("{")
-
-
-@pytest.mark.parametrize("make", [pathlib.Path.touch, leftover_folder])
-@pytest.mark.parametrize("suffix", ["", ".keras"])
-def test_leftovers_of_a_killed_process_are_removed_after_a_day(
-    tmp_path, text, settings, make, suffix
+def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else(
+    tmp_path, text, settings
 ):
-    left = tmp_path / f"{OURS}{suffix}"
-    make(left)
+    own = tmp_path / ".reprt-notes"
+    own.mkdir()
+    left = [tmp_path / f"{OURS}.keras", tmp_path / OURS]
+    left[0].touch()
+    left[1].mkdir()
+    (left[1] / "config.toml").write_text("half of")
     folder = RunFolder(tmp_path / "repe")
     folder.open(settings(), text)
-    assert left.exists() and folder.settings() == settings()
-    os.utime(left, (0, time.time() - 25 * 3600))
+    assert all(path.exists() for path in left) and folder.settings() == settings()
+    for path in left:
+        os.utime(path, (0, time.time() - 25 * 3600))
     RunFolder(tmp_path / "causal").open(settings(), text)
-    assert {path.name for path in tmp_path.iterdir()} == {"repe", "causal"}
+    assert {path.name for path in tmp_path.iterdir()} == {"repe", "causal", own.name}
 
 
 def test_a_kill_in_the_middle_of_a_write_leaves_what_was_there(tmp_path):

@@ -1,4 +1,4 @@
-"""A decoder alone: its equations, who sees what, its cache, its objective."""
+"""A decoder-only model: its equations, who sees what, its cache, its objective."""
 
 import numpy as np
 import oracle

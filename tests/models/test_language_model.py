@@ -1,4 +1,4 @@
-"""A decoder alone on one side of a text: losses, leaks, sentences, and a whole run."""
+"""Decoder-only models on one side of a text: losses, leaks, sentences, a whole run."""
 
 import re
 

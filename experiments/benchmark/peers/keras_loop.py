@@ -3,29 +3,9 @@
 import keras
 import numpy as np
 import tensorflow as tf
+from peers.keras_model import KerasModel
 from peers.keras_parts import DenseAdam, WarmUp, masked_accuracy, masked_loss
 from peers.settings import BATCH_SIZE, SEED
-
-
-class KerasModel:
-    """What every peer does that has a Keras `model`."""
-
-    packages = ("keras", "tensorflow")
-
-    @property
-    def parameters(self):
-        return self.model.count_params()
-
-    def variables(self):
-        """Returns the variables in the order that the peers have agreed on."""
-        return self.model.trainable_variables
-
-    def weights(self):
-        return [np.asarray(variable) for variable in self.variables()]
-
-    def load(self, weights):
-        for variable, array in zip(self.variables(), weights, strict=True):
-            variable.assign(array)
 
 
 class KerasPeer(KerasModel):

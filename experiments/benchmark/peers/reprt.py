@@ -1,12 +1,12 @@
 """Our own models, trained as `reprt train` does.
 
-Variants: `jax`, `bfloat16`, and `bucketed` (epochs of batches of like length).
+Variants: `jax`, `cpu` (of a machine that has more), `bfloat16`, and `bucketed` (epochs
+of batches of like length).
 """
 
 import keras
 import numpy as np
-import tensorflow as tf
-from peers.keras_loop import KerasModel
+from peers.keras_model import KerasModel
 from peers.settings import BATCH_SIZE, SEED
 
 from reprt.data.batch_plan import BatchPlan
@@ -30,8 +30,6 @@ def split(pairs):
 
 class Peer(KerasModel):
     """The steps of `reprt train`."""
-
-    packages = ("reprt", *KerasModel.packages)
 
     def __init__(self, settings):
         keras.utils.set_random_seed(SEED)
@@ -60,7 +58,7 @@ class Peer(KerasModel):
             target = [np.append(ids[:1], rest) for ids, rest in zip(inputs, labels)]
             [batch] = self.batches(EncodedSplit(source, target), size=len(source))
         else:
-            source, inputs, labels = map(tf.constant, batch)
+            source, inputs, labels = map(keras.ops.convert_to_tensor, batch)
             batch = (source, inputs), labels
         [(_, loss, tokens, _)] = self.fit([batch])
         return loss / tokens
@@ -75,6 +73,10 @@ class Peer(KerasModel):
     def operations(self, pairs):
         return 6 * int(self.model.multiply_adds(*split(pairs).tokens).sum())
 
+    @property
+    def square(self):
+        return 8192 if self.backend.accelerators else 2048
+
     def square_product(self, size):
-        matrix = keras.ops.ones((size, size))
+        matrix = keras.ops.ones((size, size), self.model.compute_dtype)
         return lambda: float(keras.ops.matmul(matrix, matrix)[0, 0])

@@ -1,14 +1,17 @@
 """Our own search, over batches of sentences of like length, as `Translator` has it.
 
 The model is the baseline; variants: `repe`, as published, which decodes the whole
-prefix at every step, and `repe-causal`, which does not see ahead and is cached. `jax`
-and `repe-causal-jax` are the two that are cached, on JAX.
+prefix at every step, and `repe-causal`, which does not see ahead and is cached. `jax`,
+`xla`, `repe-causal-jax` and `repe-causal-xla` are the two that are cached, on JAX and
+compiled by TensorFlow.
 """
+
+import re
 
 import keras
 import numpy as np
 from keras import ops
-from peers.keras_loop import KerasModel
+from peers.keras_model import KerasModel
 from peers.settings import SEED
 from text import END, PAD, START
 
@@ -22,12 +25,11 @@ NEVER = -1e9  # a bias that leaves no probability
 class Peer(KerasModel):
     """`BeamSearch`, ranked by probability alone; no translation ends by itself."""
 
-    packages = ("reprt", *KerasModel.packages)
-
     def __init__(self, settings):
         keras.utils.set_random_seed(SEED)
         self.batch_size, self.searches = settings.batch_size, {}
-        name = settings.variant.removesuffix("jax").removesuffix("-") or "baseline"
+        name = re.sub("-?(jax|xla)$", "", settings.variant) or "baseline"
+        self.jit_compile = settings.variant.endswith("xla")
         self.model = reprt.models.build(name, *settings.vocab_sizes)
         bias = np.array(self.model.output_dense.bias)
         bias[[PAD, START, END]] = NEVER
@@ -40,6 +42,7 @@ class Peer(KerasModel):
                 *(self.model, START, END, beam_size),
                 length_penalty=0,
                 max_tokens=max_tokens,
+                jit_compile=self.jit_compile,
             )
         search = self.searches[key]
         if self.batch_size == 1:  # one after the other, as its user waits for it

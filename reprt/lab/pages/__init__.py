@@ -1,7 +1,9 @@
-"""The pages on runs, by name. A module of that name writes each."""
+"""The pages on runs, by name. A module and a template of that name make each."""
 
 import importlib
 from pathlib import Path
+
+from reprt.files import write_text
 
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
@@ -12,7 +14,8 @@ PAGES = ("report", "comparison", "figure3", "language_model", *ON_TEXTS)
 def write_page(folder: Path, name: str | None = None, out: Path | None = None) -> Path:
     """Writes a page on the runs in a folder and returns its path.
 
-    A file `notes.md` in the folder becomes part of the page.
+    A file `notes.md` in the folder becomes part of the page; a heading in its first
+    line takes the place of the page's own.
 
     Args:
         folder: the folder.
@@ -20,8 +23,24 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
-    from reprt.lab.pages.runs import page_settings
+    from reprt.lab.pages.provenance import left_out, ways
+    from reprt.lab.pages.runs import notes, page_settings, read_runs, read_texts
+    from reprt.lab.pages.tables import fill
 
-    settings = page_settings(folder, name)
+    settings, said = page_settings(folder, name), notes(folder)
     module = importlib.import_module(f"{__name__}.{settings.name}")
-    return getattr(module, f"write_{settings.name}")(folder, settings, out or folder)
+    runs = [run for text in read_texts(folder) for run in text]
+    shown = (read_texts if settings.name in ON_TEXTS else read_runs)(folder)
+    values = {
+        "ways": ways(runs),
+        "unfinished": left_out("Not finished", (r for r in runs if not r.finished)),
+        **module.page_values(shown, settings, out or folder),
+    }
+    title, _, rest = said.partition("\n\n")
+    headed = title.startswith("# ")
+    text = fill(str(settings.name), notes=rest if headed else said, **values)
+    if headed:
+        text = title + text[text.index("\n") :]
+    path = (out or folder) / f"{settings.name}.md"
+    write_text(path, text + "\n")
+    return path

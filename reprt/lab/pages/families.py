@@ -11,9 +11,8 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
 from reprt.lab.pages.provenance import left_out, out_of_time, ways
-from reprt.lab.pages.runs import Run, read_texts, titled
-from reprt.lab.pages.tables import fill, markdown, plain, write_filled
-from reprt.lab.recipe import PageSettings
+from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import fill, markdown, plain
 from reprt.lab.records import RunFolderError
 
 CHOSEN_BY = "val_prefix_loss_per_token"
@@ -21,27 +20,22 @@ LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
 NEEDED = {CHOSEN_BY, LOSS, "train_flops"}
 TERA = 1e12
 PRODUCTS = "operations of the training's\nproducts, in 10¹²"
-HEAD = (
-    "model | looks ahead | seeds | prefix loss, test | − reference's | BLEU | "
-    "− reference's | chrF | FLOPs | seconds of training | peak memory, GiB"
-).split(" | ")
 
 
-def write_families(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `families.md` and `families.png` from trials on one text or several."""
-    texts = read_texts(folder)
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+    """Returns what `families.md` says of trials on one text or several.
+
+    Draws `families.png`.
+    """
     tables = [runs_table(filter(measured, runs)) for runs in texts]
     chosen = [choose(table) for table in tables]
-    title, said = titled(folder, "# Systems of several families, at equal size")
     sections = [
         _section(runs, table, groups, settings.reference)
         for runs, table, groups in zip(texts, tables, chosen)
     ]
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "families.png")
-    return write_filled(
-        out / "families.md", title=title, notes=said, sections="\n\n".join(sections)
-    )
+    return {"sections": "\n\n".join(sections)}
 
 
 def measured(run: Run) -> bool:
@@ -90,8 +84,8 @@ def _section(
         **manifest.sentence_pairs,
         origin="." if manifest.official_text else ", not of TED-HRLR.",
         reference=plain(usual.run.label) if usual else "",
-        results=_results(chosen, usual) if chosen else "",
-        rates=_rates(table, chosen) if chosen else "",
+        results=markdown([_cells(group, usual) for group in chosen], "ll"),
+        rates=_rates(table, chosen),
         out_of_time=out_of_time(table["run"]),
         unfinished=left_out("Not finished", (r for r in others if not r.metrics)),
         unmeasured=left_out("Without these numbers", (r for r in others if r.metrics)),
@@ -100,32 +94,22 @@ def _section(
     )
 
 
-def _results(chosen: Sequence[Group], usual: Group | None) -> str:
-    rows = []
-    for group in chosen:
-        memory = group.table["peak_memory_bytes"].max() / 2**30
-        rows.append(
-            [
-                plain(group.run.label),
-                group.ahead,
-                str(len(group.table)),
-                group.cell(LOSS, 3),
-                _difference(group, usual, LOSS, 3),
-                group.cell(BLEU, 1),
-                _difference(group, usual, BLEU, 1),
-                group.cell("test_chrf", 1),
-                power(group.table["train_flops"].mean()),
-                f"{group.table['train_seconds'].median():,.0f}",
-                spread([memory], 2),
-            ]
-        )
-    return markdown(HEAD, rows, "ll")
+def _cells(group: Group, usual: Group | None) -> dict[str, str]:
+    return {
+        **group.head,
+        "prefix loss, test": group.cell(LOSS, 3),
+        "loss − reference's": _difference(group, usual, LOSS, 3),
+        "BLEU": group.cell(BLEU, 1),
+        "BLEU − reference's": _difference(group, usual, BLEU, 1),
+        "chrF": group.cell("test_chrf", 1),
+        "FLOPs": power(group.table["train_flops"].mean()),
+        "seconds of training": f"{group.table['train_seconds'].median():,.0f}",
+        "peak memory, GiB": spread([group.table["peak_memory_bytes"].max() / 2**30], 2),
+    }
 
 
 def _difference(group: Group, usual: Group | None, name: str, digits: int) -> str:
     """The mean over seeds, bold if it is larger than twice its standard deviation."""
-    if usual is None or group is usual:
-        return "–"
     found = group.differences(usual, name)
     text = spread(found, digits, "+")
     return f"**{text}**" if abs(found.mean()) > 2 * found.std() else text
@@ -133,17 +117,16 @@ def _difference(group: Group, usual: Group | None, name: str, digits: int) -> st
 
 def _rates(table: pd.DataFrame, chosen: Sequence[Group]) -> str:
     """Which rates were tried, and what the validation split said of them."""
-    best, cells = {group.run.name for group in chosen}, {}
+    best = {group.run.name for group in chosen}
+    rows: dict[str, dict[str, str]] = {}
+    rates = dict.fromkeys(sorted({*table["rate"]}), "not run")
+    for run, _ in chosen:
+        rows[run.model] = {"prefix loss, validation": plain(run.label), **rates}
     for group in by_schedule(table):
         text = group.cell(CHOSEN_BY, 3)
         text = f"**{text}**" if group.run.name in best else text
-        cells[group.run.model, group.rate] = text
-    rates = sorted({*table["rate"]})
-    rows = [
-        [plain(run.label), *(cells.get((run.model, rate), "not run") for rate in rates)]
-        for run, _ in chosen
-    ]
-    return markdown(["prefix loss, validation", *rates], rows)
+        rows[group.run.model][group.rate] = text
+    return markdown([*rows.values()])
 
 
 def _draw(texts: Sequence[Sequence[Group]], path: Path):
@@ -151,7 +134,7 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
     runs = [group.run for groups in texts for group in groups]
     shown = pictures.colours(runs)
     figure, rows = pictures.new_figure(
-        len(texts), 3, (10.5, 3.6 * len(texts)), squeeze=False
+        "", len(texts), 3, (10.5, 3.6 * len(texts)), squeeze=False
     )
     for groups, (curves, translations, losses) in zip(texts, rows):
         for run, table in (group for group in groups if group.run.model in shown):

@@ -10,10 +10,8 @@ from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.frame import by_settings, spread
-from reprt.lab.pages.provenance import started
-from reprt.lab.pages.runs import Run, notes, read_runs
-from reprt.lab.pages.tables import epochs_table, markdown, plain, write_filled
-from reprt.lab.recipe import PageSettings
+from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import by_epoch, markdown, plain
 
 MODELS = paper.LABELS
 COLOURS = {"baseline": "#000000", "repe": "#d55e00"}
@@ -26,12 +24,12 @@ NONE = (np.nan, np.nan)  # of a single trial, which tells nothing of the spread
 Trials = Mapping[str, Sequence[Run]]  # by model
 
 
-def write_figure3(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `figure3.md`, `.png`, `.svg` and `.csv` from trials on one text.
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
+    """Returns what `figure3.md` says of trials on one text.
 
-    Of several settings of a model those count that come nearest to the paper's.
+    Writes `figure3.png`, `.svg` and `.csv`. Of several settings of a model those count
+    that come nearest to the paper's.
     """
-    runs = read_runs(folder)
     manifest, name = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
     trials: dict[str, list[Run]] = {model: [] for model in MODELS}
@@ -46,16 +44,14 @@ def write_figure3(folder: Path, settings: PageSettings, out: Path) -> Path:
         title += ": not comparable with the paper"
     for ending in ("png", "svg"):
         _draw(trials, points, title, out / f"figure3.{ending}")
-    return write_filled(
-        out / "figure3.md",
-        text=name,
-        foreign="" if like_the_papers else name,
-        counts=", ".join(f"{MODELS[m]}: {len(trials[m]) or 'not run'}" for m in MODELS),
-        notes=notes(folder),
-        losses=_losses(points, "ours" if manifest.official_text else f"ours, {name}"),
-        seconds=_seconds(trials),
-        started=started((_how(run), [run]) for own in trials.values() for run in own),
-    )
+    ours = "ours" if manifest.official_text else f"ours, {name}"
+    return {
+        "text": name,
+        "foreign": "" if like_the_papers else name,
+        "counts": ", ".join(_count(MODELS[m], runs) for m, runs in trials.items()),
+        "losses": _losses(points, ours),
+        "seconds": _seconds(trials),
+    }
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -108,8 +104,9 @@ def _losses(points: pd.DataFrame, ours: str) -> str:
                     f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low == low else "")
                     for mean, low, high in curve.values
                 ]
-                rows.append([f"{name}, {label}, {called}", *(cells or ["not run"])])
-    return epochs_table(rows)
+                line = f"{name}, {label}, {called}"
+                rows.append(by_epoch(line, cells or ["not run"]))
+    return markdown(rows)
 
 
 def _times(runs: Sequence[Run]) -> list[float]:
@@ -121,23 +118,29 @@ def _seconds(trials: Trials) -> str:
     rows = []
     for model, name in MODELS.items():
         mean, deviation = paper.FIGURE_3B[model]
-        theirs = f"{mean:,.1f} ± {deviation:,.1f}"
         medians = [run.numbers["seconds_an_epoch"] for run in trials[model]]
-        ours = [spread(each, 1) for each in (_times(trials[model]), medians)]
-        rows.append([name, *ours, theirs])
-    head = ["seconds an epoch", "ours", "ours, medians", "paper, two A100 GPUs"]
-    return markdown(head, rows)
+        rows.append(
+            {
+                "seconds an epoch": name,
+                "ours": spread(_times(trials[model]), 1),
+                "ours, medians": spread(medians, 1),
+                "paper, two A100 GPUs": f"{mean:,.1f} ± {deviation:,.1f}",
+            }
+        )
+    return markdown(rows)
 
 
-def _how(run: Run) -> str:
-    departures = f" with {run.departures}" if run.departures else ""
-    state = "" if run.metrics else ", under way"
-    return f"**{plain(run.label)}**{departures}, seed {run.seed}{state}"
+def _count(label: str, runs: Sequence[Run]) -> str:
+    """How many trials of a model there are, and how they depart from the paper's."""
+    if not runs:
+        return f"{label}: not run"
+    departures = f" with {runs[0].departures}" if runs[0].departures else ""
+    return f"{label}: {len(runs)}{departures}"
 
 
 def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
     figure, (curves, ours, theirs) = pictures.new_figure(
-        1, 3, (10, 5.5), width_ratios=(3.2, 1.2, 1.2)
+        title, 1, 3, (10, 5.5), width_ratios=(3.2, 1.2, 1.2)
     )
     for model, name in MODELS.items():
         for loss, (label, style, mark) in LOSSES.items():
@@ -166,7 +169,6 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
     hardware = starts[-1].hardware if starts else "unknown"
     _draw_bars(ours, bars, f"b  ours\n{hardware}")
     _draw_bars(theirs, paper.FIGURE_3B, "b  paper\ntwo A100 GPUs")
-    figure.suptitle(title)
     pictures.save_figure(figure, path)
 
 

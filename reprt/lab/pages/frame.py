@@ -7,6 +7,7 @@ import pandas as pd
 
 from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import plain
 from reprt.lab.records import RunFolderError
 
 KEYS = "name text model label schedule seed rate looks_ahead departures".split()
@@ -29,9 +30,11 @@ class Group(NamedTuple):
         return self.table["rate"].iloc[0]
 
     @property
-    def ahead(self) -> str:
-        """Whether the decoder sees words to come, as tables have it."""
-        return "**yes**" if self.run.looks_ahead else "no"
+    def head(self) -> dict[str, str]:
+        """The first cells of its line in tables of trials."""
+        ahead = "**yes**" if self.run.looks_ahead else "no"
+        seeds = str(len(self.table))
+        return {"model": plain(self.run.label), "looks ahead": ahead, "seeds": seeds}
 
     def cell(self, name: str, digits: int) -> str:
         """Returns the mean of a number and its standard deviation."""
@@ -39,8 +42,13 @@ class Group(NamedTuple):
         # Parameters are the settings' doing, and not the seeds'.
         return spread(values[:1] if name == "parameters" else values, digits)
 
-    def differences(self, other: "Group", name: str) -> pd.Series:
-        """Returns, of each seed that both have, the difference of a number."""
+    def differences(self, other: "Group | None", name: str) -> pd.Series:
+        """Returns, of each seed that both have, the difference of a number.
+
+        There is none from no group, and from the group itself.
+        """
+        if other is None or other is self:
+            return pd.Series(dtype=float)
         ours, theirs = (each.table.set_index("seed")[name] for each in (self, other))
         return (ours - theirs).dropna()
 
@@ -60,6 +68,12 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     alike = {rate for (_, rate), count in schedules.items() if count > 1}
     longer = table["rate"] + ", " + table["schedule"]
     return table.assign(rate=table["rate"].mask(table["rate"].isin(alike), longer))
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """Returns a table for a file: what no run has is left out."""
+    known = table.drop(columns="run").dropna(axis=1, how="all").convert_dtypes()
+    return known.to_csv(index=False, float_format="%.5f", lineterminator="\n")
 
 
 def grouped(table: pd.DataFrame, by: str) -> list[Group]:

@@ -1,6 +1,7 @@
 """Live runs put into the few files of a frozen experiment, with their page."""
 
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -8,7 +9,7 @@ from reprt.data.corpora import embedded
 from reprt.files import write_text
 from reprt.lab.pages import SETTINGS, write_page
 from reprt.lab.pages.runs import NOTES, RUNS, Run, notes, page_settings, read_texts
-from reprt.lab.records import Record, RunFolderError, as_lines, read_records
+from reprt.lab.records import Record, RunFolderError, read_records
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
@@ -45,7 +46,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             f"{out} holds finished runs that {folder} does not have, or not finished: "
             f"{', '.join(run.settings.name for run in lost)}. Choose another --out."
         )
-    write_text(out / RUNS, as_lines(map(_frozen, runs)))
+    write_text(out / RUNS, "".join(map(_line, runs)))
     settings = settings.changed(models={run.model: run.look for run in runs})
     write_text(out / SETTINGS, tomli_w.dumps(settings.as_table()))
     if said := notes(folder):
@@ -58,8 +59,9 @@ def _identity(run: Record):
     return run.settings.name, run.manifest.hashes, run.settings.identity
 
 
-def _frozen(run: Run) -> Record:
-    record = {name: getattr(run, name) for name in Record.model_fields}
-    if run.metrics and run.text != embedded.NAME:
-        record["metrics"] = run.metrics.changed(examples=[])
-    return Record(**record)
+def _line(run: Run) -> str:
+    """A run without its look and, of a text of others, without their sentences."""
+    hidden: dict[str, Any] = {"look": True}
+    if run.text != embedded.NAME:
+        hidden["metrics"] = {"examples"}
+    return run.model_dump_json(exclude_none=True, exclude=hidden) + "\n"

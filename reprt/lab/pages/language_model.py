@@ -5,54 +5,30 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt.lab.pages.frame import by_settings, spread
-from reprt.lab.pages.provenance import left_out, started
-from reprt.lab.pages.runs import Run, notes, read_runs
-from reprt.lab.pages.tables import markdown, plain, write_filled
-from reprt.lab.recipe import PageSettings
+from reprt.lab.pages.frame import Group, by_settings, spread
+from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import markdown, plain
 
-HEAD = (
-    "model | looks ahead | seeds | parameters | teacher-forced, validation | prefix, "
-    "validation | prefix, test | perplexity, teacher-forced | perplexity, prefix"
-).split(" | ")
-FORCED, PREFIX, TEST = (
-    "val_loss_per_token",
-    "val_prefix_loss_per_token",
-    "test_prefix_loss_per_token",
-)
+FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
 
 
-def write_language_model(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `language_model.md` on the runs on one text."""
-    runs = read_runs(folder)
-    finished = [run for run in runs if run.metrics and run.log]
-    return write_filled(
-        out / "language_model.md",
-        text=plain(runs[0].text),
-        notes=notes(folder),
-        table=_table(finished),
-        unfinished=left_out("Not finished", (r for r in runs if r not in finished)),
-        started=started(
-            (f"**{plain(run.label)}**, run `{run.name}`", [run]) for run in finished
-        ),
-    )
-
-
-def _table(runs: Sequence[Run]) -> str:
-    """A row for each model, the best prefix loss first."""
-    rows = []
-    groups = by_settings(runs)
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
+    """Returns what `language_model.md` says of the runs on one text."""
+    groups = by_settings(run for run in runs if run.finished)
     groups.sort(key=lambda group: group.table[PREFIX].mean())
-    for group in groups:
-        cells = [group.cell(name, 3) for name in (FORCED, PREFIX, TEST)]
-        rows.append(
-            [
-                plain(group.run.label),
-                group.ahead,
-                str(len(group.table)),
-                group.cell("parameters", 0),
-                *cells,
-                *(spread(np.exp(group.table[name]), 1) for name in (FORCED, PREFIX)),
-            ]
-        )
-    return markdown(HEAD, rows, "ll")
+    return {
+        "text": plain(runs[0].text),
+        "table": markdown([_cells(group) for group in groups], "ll"),
+    }
+
+
+def _cells(group: Group) -> dict[str, str]:
+    return {
+        **group.head,
+        "parameters": group.cell("parameters", 0),
+        "teacher-forced, validation": group.cell(FORCED, 3),
+        "prefix, validation": group.cell(PREFIX, 3),
+        "prefix, test": group.cell("test_prefix_loss_per_token", 3),
+        "perplexity, teacher-forced": spread(np.exp(group.table[FORCED]), 1),
+        "perplexity, prefix": spread(np.exp(group.table[PREFIX]), 1),
+    }

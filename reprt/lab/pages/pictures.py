@@ -24,9 +24,10 @@ def colours(runs: Sequence[Run]) -> dict[str, str]:
     return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
 
 
-def new_figure(rows: int, columns: int, figsize, **options):
+def new_figure(title: str, rows: int, columns: int, figsize, **options):
     """Returns a figure and its axes, of no window or notebook."""
     figure = Figure(figsize=figsize, layout="constrained")
+    figure.suptitle(title, fontsize=10)
     return figure, figure.subplots(rows, columns, **options)
 
 

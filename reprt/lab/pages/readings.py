@@ -6,10 +6,8 @@ from pathlib import Path
 
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
-from reprt.lab.pages.provenance import left_out, started
-from reprt.lab.pages.runs import notes, read_texts
-from reprt.lab.pages.tables import markdown, plain, write_filled
-from reprt.lab.recipe import PageSettings
+from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.records import RunFolderError
 
 LOSSES = ("train_loss", "val_loss")
@@ -19,40 +17,30 @@ HEAD = (
 ).split(" | ")
 
 
-def write_readings(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `readings.md` from runs on one pair, each a reading of the paper.
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+    """Returns what `readings.md` says of runs on one pair, each a reading of the paper.
 
     Raises:
         RunFolderError: if the paper has no such pair.
     """
-    texts = read_texts(folder)
     runs = [run for text in texts for run in text]
     pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
         raise RunFolderError(
-            "Expected runs on one pair of Table 1. Received, in "
-            f"{folder}: {', '.join(pairs)}."
+            f"Expected runs on one pair of Table 1. Received: {', '.join(pairs)}."
         )
     groups = [
         group
         for text in texts
-        for group in by_settings(run for run in text if run.metrics and run.log)
+        for group in by_settings(run for run in text if run.finished)
     ]
-    finished = [run for group in groups for run in group.table["run"]]
     foreign = {plain(run.text) for run in runs if not run.manifest.official_text}
     results = paper.TABLE_1[pairs[0]].items()
-    return write_filled(
-        out / "readings.md",
-        pair=pairs[0],
-        foreign=", ".join(sorted(foreign)),
-        notes=notes(folder),
-        sections="\n\n".join(_section(*result, groups) for result in results),
-        unfinished=left_out("Not finished", (r for r in runs if r not in finished)),
-        started=started(
-            (f"**{plain(run.label)}**, run `{run.name}`, on {plain(run.text)}", [run])
-            for run in finished
-        ),
-    )
+    return {
+        "pair": pairs[0],
+        "foreign": ", ".join(sorted(foreign)),
+        "sections": "\n\n".join(_section(*result, groups) for result in results),
+    }
 
 
 def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
@@ -74,5 +62,5 @@ def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
     rows.sort(key=lambda row: row[0])
     theirs = [f"{getattr(result, name):.2f}" for name in LOSSES]
     first = ["paper", "", "", "1", *theirs, "", "", ""]
-    table = markdown(HEAD, [first, *(cells for _, cells in rows)], "lll")
-    return f"## {model}\n\n{table}"
+    lines = [dict(zip(HEAD, cells)) for cells in (first, *(c for _, c in rows))]
+    return f"## {model}\n\n{markdown(lines, 'lll')}"

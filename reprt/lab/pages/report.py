@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import runs_table
-from reprt.lab.pages.provenance import started
-from reprt.lab.pages.runs import Run, notes, read_runs
-from reprt.lab.pages.tables import epochs_table, markdown, plain, write_filled
-from reprt.lab.recipe import PageSettings
+from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import by_epoch, markdown, plain
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | prefix loss, "
@@ -22,12 +20,11 @@ LOSSES = {"train_loss": "training", "val_loss": "validation"}
 PER_TOKEN, PREFIX = "val_loss_per_token", "val_prefix_loss"
 
 
-def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `report.md` and `report.png` on runs on one text."""
-    runs = read_runs(folder)
+def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
+    """Returns what `report.md` says of runs on one text; draws `report.png`."""
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
-    averaged = {
+    means = {
         plain(run.label): len(run.metrics.averaged_models)
         for run in runs
         if run.metrics
@@ -36,33 +33,31 @@ def write_report(folder: Path, settings: PageSettings, out: Path) -> Path:
     stepped = [run for run in runs if run.steps]
     if stepped:
         _draw_steps(stepped, out / "steps.png")
-    return write_filled(
-        out / "report.md",
-        official=name if official else "",
-        foreign="" if official else name,
-        published=pair if pair in paper.TABLE_1 else "",
-        unpublished="" if pair in paper.TABLE_1 else pair,
+    return {
+        "official": name if official else "",
+        "foreign": "" if official else name,
+        "published": pair if pair in paper.TABLE_1 else "",
+        "unpublished": "" if pair in paper.TABLE_1 else pair,
         **manifest.sentence_pairs,
-        sha256=manifest.text_sha256[:16],
-        beside="Beside the paper" if official else f"The {name} beside the paper's",
-        results=_results(runs),
-        steps="steps.png" if stepped else "",
-        averaged=", ".join(f"{each} (of {n})" for each, n in averaged.items() if n),
-        leaking=", ".join(plain(run.label) for run in runs if run.looks_ahead),
-        cost=cost_section({run.label: runs_table([run]) for run in runs}),
-        notes=notes(folder),
-        epochs=_epochs(runs),
-        text=name,
-        tokens="; ".join(
+        "sha256": manifest.text_sha256[:16],
+        "beside": "Beside the paper" if official else f"The {name} beside the paper's",
+        "results": _results(runs),
+        "steps": "steps.png" if stepped else "",
+        "averaged": ", ".join(f"{each} (of {n})" for each, n in means.items() if n),
+        "leaking": ", ".join(plain(run.label) for run in runs if run.looks_ahead),
+        "cost": cost_section({run.label: runs_table([run]) for run in runs}),
+        "epochs": _epochs(runs),
+        "text": name,
+        "tokens": "; ".join(
             f"{plain(run.label)} {run.log[-1]['train_loss_per_token']:.3f} / "
             f"{run.log[-1][PER_TOKEN]:.3f} / {_number(run, f'{PREFIX}_per_token', 3)}"
             for run in runs
             if run.log
         )
         or "none yet",
-        translations=_translations(runs),
-        started=started((_how(run), [run]) for run in runs),
-    )
+        "translations": _translations(runs),
+        "runs": "\n".join(map(_how, runs)),
+    }
 
 
 def _results(runs: Sequence[Run]) -> str:
@@ -78,22 +73,22 @@ def _results(runs: Sequence[Run]) -> str:
         same = not official and run.name == preset or not run.departures
         result = published.get(preset) if same else None
         if result:
-            baselines = published["baseline"].seconds_an_epoch
+            ratio = published["baseline"].seconds_an_epoch / result.seconds_an_epoch
             cells = [
                 f"{paper.PARAMETERS[preset]:,} (on pt_to_en)",
                 f"{result.epochs}",
                 *(f"{getattr(result, loss):.2f}" for loss in LOSSES),
                 "–",
                 f"{result.seconds_an_epoch:,.0f}",
-                f"{baselines / result.seconds_an_epoch:.2f}",
+                f"{ratio:.2f}",
             ]
-            rows.append([label, theirs, *cells, "–"])
+            rows.append([label, theirs, *cells])
         rows.append([label, ours, *_cells(run, baseline)])
-        if result and official and run.metrics and run.log:
+        if result and official and run.finished:
             gaps = [run.numbers[loss] - getattr(result, loss) for loss in LOSSES]
             gaps = [f"{gap:+.2f}" for gap in gaps]
-            rows.append([label, "ours − paper", "", "", *gaps, *[""] * 4])
-    return markdown(HEAD, rows, "ll")
+            rows.append([label, "ours − paper", "", "", *gaps])
+    return markdown([dict(zip(HEAD, row)) for row in rows], "ll")
 
 
 def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
@@ -127,18 +122,19 @@ def _seconds(run: Run) -> list[float]:
 
 
 def _epochs(runs: Sequence[Run]) -> str:
-    official, rows = runs[0].manifest.official_text, []
+    official = runs[0].manifest.official_text
     ours = "ours" if official else plain(runs[0].text)
     theirs = "paper" if official else "paper, TED-HRLR (not comparable)"
+    rows = []
     for run in runs:
         for key, label in LOSSES.items():
             losses = [f"{row[key]:.2f}" for row in run.log]
-            rows.append([f"{plain(run.label)}, {ours}, {label}", *losses])
+            rows.append(by_epoch(f"{plain(run.label)}, {ours}, {label}", losses))
     for model, means in paper.FIGURE_3A.items() if runs[0].pair == "pt_to_en" else ():
         for key, label in LOSSES.items():
             losses = [f"{mean:.2f}" for mean in means[key]]
-            rows.append([f"{paper.LABELS[model]}, {theirs}, {label}", *losses])
-    return epochs_table(rows)
+            rows.append(by_epoch(f"{paper.LABELS[model]}, {theirs}, {label}", losses))
+    return markdown(rows)
 
 
 def _translations(runs: Sequence[Run]) -> str:
@@ -161,33 +157,33 @@ def _how(run: Run) -> str:
     departures = f" with {run.departures}" if run.departures else ""
     minutes = sum(_seconds(run)) / 60
     return (
-        f"**{plain(run.label)}**: run `{run.name}`, preset `{run.settings.preset}`"
+        f"- **{plain(run.label)}**: run `{run.name}`, preset `{run.settings.preset}`"
         f"{departures}, seed {run.seed}; {minutes:.0f} minutes of training."
     )
 
 
 def _draw_steps(runs: Sequence[Run], path: Path):
-    shown = pictures.colours(runs)
-    figure, axes = pictures.new_figure(1, 2, (9, 4))
-    for axis, what in zip(axes, ("loss_per_token", "bleu")):
-        for run in runs:
-            for split, style in (("train", ".--"), ("val", ".-")):
-                name = f"{split}_{what}"
-                points = [(row["step"], row[name]) for row in run.steps if name in row]
-                look = {"color": shown[run.model]}
-                axis.plot(*np.array(points).reshape(-1, 2).T, style, **look)
+    shown, title = pictures.colours(runs), runs[0].text
+    figure, (losses, bleu) = pictures.new_figure(title, 1, 2, (9, 4))
+    for run in runs:
+        table = pd.DataFrame(run.steps).set_index("step")
+        for split, style in (("train", ".--"), ("val", ".-")):
+            for axis, what in ((losses, "loss_per_token"), (bleu, "bleu")):
+                points = table.get(f"{split}_{what}", pd.Series(dtype=float)).dropna()
+                axis.plot(points.index, points, style, color=shown[run.model])
     title = "Loss, nats per token: validation, and training dashed"
-    pictures.finish_axis(axes[0], title, "step")
-    pictures.finish_axis(axes[1], "BLEU, greedy, of their first sentences", "step")
+    pictures.finish_axis(losses, title, "step")
+    pictures.finish_axis(bleu, "BLEU, greedy, of their first sentences", "step")
     pictures.add_legend(figure, {run.label: shown[run.model] for run in runs})
-    figure.suptitle(runs[0].manifest.text, fontsize=10)
     pictures.save_figure(figure, path)
 
 
 def _draw(runs: Sequence[Run], path: Path):
     manifest, pair, shown = runs[0].manifest, runs[0].pair, pictures.colours(runs)
     begun = [run for run in runs if run.log and run.model in shown]
-    figure, (curves, bars) = pictures.new_figure(1, 2, (9, 4), width_ratios=(3, 2))
+    figure, (curves, bars) = pictures.new_figure(
+        manifest.text, 1, 2, (9, 4), width_ratios=(3, 2)
+    )
     title = (
         "Losses, teacher-forced: validation, and training dashed;\n"
         "star, prefix: what counts in a translation"
@@ -201,18 +197,9 @@ def _draw(runs: Sequence[Run], path: Path):
     if manifest.official_text and pair in paper.TABLE_1:
         title += ";\nhollow, the paper's: validation square, training round"
         for model, result in paper.TABLE_1[pair].items():
-            for key, marker in (("train_loss", "o"), ("val_loss", "s")):
-                points = {result.epochs: getattr(result, key)}
-                if pair == "pt_to_en":
-                    points = dict(enumerate(paper.FIGURE_3A[model][key], start=1))
-                curves.plot(
-                    [*points],
-                    [*points.values()],
-                    marker,
-                    color=shown.get(model, "grey"),
-                    alpha=0.6,
-                    fillstyle="none",
-                )
+            look = {"color": shown.get(model, "grey"), "fillstyle": "none"}
+            curves.plot(result.epochs, result.train_loss, "o", **look)
+            curves.plot(result.epochs, result.val_loss, "s", **look)
     curves.xaxis.get_major_locator().set_params(integer=True)
     curves.set_ylabel("nats per token")
     pictures.finish_axis(curves, title, "epoch")
@@ -223,5 +210,4 @@ def _draw(runs: Sequence[Run], path: Path):
     hardware = manifest.starts[-1].hardware if manifest.starts else ""
     pictures.finish_axis(bars, f"Seconds an epoch, median\n{hardware}", "seconds")
     pictures.add_legend(figure, labels)
-    figure.suptitle(manifest.text, fontsize=10)
     pictures.save_figure(figure, path)

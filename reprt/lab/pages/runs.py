@@ -64,6 +64,10 @@ class Run(Record):
         return self.manifest.looks_ahead
 
     @property
+    def finished(self) -> bool:
+        return bool(self.metrics and self.log)
+
+    @property
     def departures(self) -> str:
         return ", ".join(self.settings.departures)
 
@@ -176,18 +180,6 @@ def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
 def _said(folder: Path) -> PageSettings:
     path = folder / SETTINGS
     return PageSettings.read(read_toml(path) if path.exists() else {}, str(path))
-
-
-def titled(folder: Path, usual: str) -> tuple[str, str]:
-    """Returns a page's title and the folder's notes.
-
-    A heading in the first line of `notes.md` takes the place of the usual title.
-    """
-    said = notes(folder)
-    if not said.startswith("# "):
-        return usual, said
-    title, _, said = said.partition("\n\n")
-    return title, said
 
 
 def notes(folder: Path) -> str:

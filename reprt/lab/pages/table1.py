@@ -5,16 +5,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
-from reprt.lab.pages.frame import Group, by_settings
-from reprt.lab.pages.provenance import started
-from reprt.lab.pages.runs import Run, notes, read_texts
-from reprt.lab.pages.tables import latex, markdown, plain, write_filled
-from reprt.lab.recipe import PageSettings
+from reprt.lab.pages.frame import Group, as_csv, by_settings, runs_table
+from reprt.lab.pages.runs import Run
+from reprt.lab.pages.tables import latex, markdown, plain
 
 MODELS = paper.LABELS
 # What the paper prints of each model, with how many digits, and our name for it.
@@ -29,15 +25,16 @@ BEYOND = {
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
-BEYOND_HEAD = ["text", "model", "seeds", *(label for label, _ in BEYOND.values())]
-Texts = Mapping[str, Sequence[Sequence[Group]]]  # groups of each text, by pair
 
 
-def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
-    """Writes `table1.md`, `.tex` and `.csv` from runs on one text or several."""
-    texts = read_pairs(folder)
-    groups = [group for found in texts.values() for text in found for group in text]
-    lines = [line for pair in texts for line in _lines(pair, texts[pair])]
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+    """Returns what `table1.md` says of runs on one text or several.
+
+    Writes `table1.tex`, and `table1.csv`, a run of ours a row.
+    """
+    pairs = by_pair(texts)
+    groups = [group for found in pairs.values() for text in found for group in text]
+    lines = [line for pair in pairs for line in _lines(pair, pairs[pair])]
     departures = dict.fromkeys(
         f"- \\* {plain(run.label)} on {plain(run.text)}: {run.departures}"
         for run, _ in groups
@@ -45,38 +42,29 @@ def write_table1(folder: Path, settings: PageSettings, out: Path) -> Path:
     )
     if departures:
         departures = {"Settings that are not the paper's:\n": None} | departures
-    write_text(out / "table1.csv", _csv(groups))
-    write_text(out / "table1.tex", _latex(lines, groups))
-    head = [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
-    return write_filled(
-        out / "table1.md",
-        table=markdown(["pair", "train", "dev", "", *head], lines, "lrrl"),
-        notes=notes(folder),
-        claims=markdown(["the paper says", "its Table 1 says"], _claims(), "ll"),
-        beyond=markdown(BEYOND_HEAD, _beyond(groups), "ll"),
-        departures="\n".join(departures),
-        started=started(
-            (
-                f"**{plain(run.label)}** on {plain(run.text)}, seed "
-                f"{', '.join(map(str, table['seed']))}:",
-                table["run"],
-            )
-            for run, table in groups
-        ),
-    )
+    head = ["pair", "train", "dev", ""]
+    head += [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
+    runs = [run for group in groups for run in group.table["run"]]
+    write_text(out / "table1.csv", as_csv(runs_table(runs)))
+    write_text(out / "table1.tex", _latex(lines))
+    return {
+        "table": markdown([dict(zip(head, line)) for line in lines], "lrrl"),
+        "beyond": markdown([_beyond(group) for group in groups], "ll"),
+        "departures": "\n".join(departures),
+    }
 
 
-def read_pairs(folder: Path) -> Texts:
+def by_pair(texts: Sequence[Sequence[Run]]) -> Mapping[str, list[list[Group]]]:
     """Returns the groups on each text by pair, those of Table 1 in its order first."""
-    texts: dict[str, list[list[Group]]] = {pair: [] for pair in PAIRS}
-    for runs in read_texts(folder):
+    pairs: dict[str, list[list[Group]]] = {pair: [] for pair in PAIRS}
+    for runs in texts:
         begun = [run for run in runs if run.log]
         groups = by_settings(run for run in begun if run.metrics)
         for run in (run for run in begun if not run.metrics):
             groups += by_settings([run])  # which has other epochs than the others
         if groups:
-            texts.setdefault(groups[0].run.pair, []).append(groups)
-    return texts
+            pairs.setdefault(groups[0].run.pair, []).append(groups)
+    return pairs
 
 
 def nearest(groups: Iterable[Group]) -> dict[str, Group]:
@@ -92,53 +80,6 @@ def published(pair: str, model: str) -> dict[str, float]:
     """Returns the paper's numbers by our names; none of other pairs and models."""
     result = paper.TABLE_1.get(pair, {}).get(model)
     return dict(vars(result)) if result else {}
-
-
-def _claims() -> list[tuple[str, str]]:
-    """What the paper says of its table, and what the table says."""
-    theirs = {pair: (r["baseline"], r["repe"]) for pair, r in paper.TABLE_1.items()}
-    times = {p: b.seconds_an_epoch / r.seconds_an_epoch for p, (b, r) in theirs.items()}
-    far = [f"{pair} {t:.2f}" for pair, t in times.items() if not 2 <= t <= 4]
-    gaps = {
-        pair: (r.train_loss - b.train_loss, r.val_loss - b.val_loss)
-        for pair, (b, r) in theirs.items()
-    }
-    lower = [pair for pair, gap in gaps.items() if max(gap) < 0]
-    close = [pair for pair in lower if min(gaps[pair]) > -0.1]
-    ten = [pair for pair, (b, r) in theirs.items() if b.epochs == r.epochs == 10]
-    slack = [
-        f"{pair} {epochs} for {r.epochs}"
-        for pair, (_, r) in theirs.items()
-        if (epochs := int(12 * 3600 // r.seconds_an_epoch)) > r.epochs < 10
-    ]
-    of_parameters = paper.PARAMETERS["baseline"] / paper.PARAMETERS["repe"]
-    return [
-        (
-            "an epoch takes “two to four times” less on all fourteen pairs",
-            f"{min(times.values()):.2f} to {max(times.values()):.2f} times; outside "
-            f"two to four: {', '.join(far)}",
-        ),
-        (
-            "both losses are lower on thirteen pairs",
-            f"on {len(lower)}: by less than 0.1 on {', '.join(close)}, and after more "
-            f"epochs than the baseline's on {len({*lower} - {*ten})}",
-        ),
-        (
-            "of “thirteen additional” pairs seven had ten epochs of both models, and "
-            "six of them lower losses",
-            f"{len(ten)} of all fourteen, pt_to_en among them, and "
-            f"{len({*ten} & {*lower})} lower",
-        ),
-        (
-            "“roughly a threefold parameter reduction”, and of the time nearly so",
-            f"{of_parameters:.2f} times fewer parameters on pt_to_en, and "
-            f"{times['pt_to_en']:.2f} times less time",
-        ),
-        (
-            "the epochs are those of 12 hours, at most ten",
-            f"RePE's seconds allow more: {', '.join(slack)}",
-        ),
-    ]
 
 
 def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
@@ -190,19 +131,16 @@ def _gap(pair: str, ours: Mapping[str, Group], model: str, name: str) -> str:
     return f"{ours[model].table[name].mean() - theirs[name]:+.{PRINTED[name]}f}"
 
 
-def _beyond(groups: Sequence[Group]) -> list[list[str]]:
-    return [
-        [
-            group.run.text,
-            group.run.label + ("*" if group.run.departures else ""),
-            str(len(group.table)),
-            *(group.cell(name, digits) for name, (_, digits) in BEYOND.items()),
-        ]
-        for group in groups
-    ]
+def _beyond(group: Group) -> dict[str, str]:
+    return {
+        "text": group.run.text,
+        "model": group.run.label + ("*" if group.run.departures else ""),
+        "seeds": str(len(group.table)),
+        **{head: group.cell(name, digits) for name, (head, digits) in BEYOND.items()},
+    }
 
 
-def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
+def _latex(lines: Sequence[Sequence[str]]) -> str:
     head = ["pair", "train", "dev", "", *("epochs", "train", "val", "s/epoch") * 2]
     above, rule, body = latex(head, lines, "lrrl").partition("\\midrule\n")
     spans = " & ".join(
@@ -210,40 +148,4 @@ def _latex(lines: Sequence[Sequence[str]], groups: Sequence[Group]) -> str:
     )
     above = above.replace("\\toprule\n", f"\\toprule\n& & & & {spans} \\\\\n")
     body = re.sub(r"\n (?=\S)", "\n\\\\addlinespace\n ", body)  # before a pair
-    beyond = latex(BEYOND_HEAD, _beyond(groups), "ll")
-    return (
-        f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n\n"
-        f"% Beyond the paper\n{beyond}\n"
-    )
-
-
-def _csv(groups: Sequence[Group]) -> str:
-    names = list(dict.fromkeys([*PRINTED, *BEYOND]))
-    theirs = pd.DataFrame(
-        {"pair": pair, "model": model, **published(pair, model)}
-        for pair, models in paper.TABLE_1.items()
-        for model in models
-    ).assign(source="paper", official_text=True, seeds=1)
-    theirs["text"] = "TED-HRLR " + theirs["pair"]
-    ours = pd.DataFrame(
-        {
-            "pair": run.pair,
-            "source": "ours",
-            "text": run.text,
-            "official_text": run.manifest.official_text,
-            "model": run.model,
-            "seeds": len(table),
-            **table[names].mean().round(5),
-            **table[names].std().round(5).add_suffix("_sd"),
-            "departures": "; ".join(run.settings.departures),
-            "commits": _commits(table["run"]),
-        }
-        for run, table in groups
-    )
-    found = pd.concat([theirs, ours])[list(ours)] if groups else theirs
-    return found.convert_dtypes().to_csv(index=False, lineterminator="\n")
-
-
-def _commits(runs: Iterable[Run]) -> str:
-    starts = [start for run in runs for start in run.manifest.starts]
-    return " ".join(sorted({start.commit for start in starts if start.commit}))
+    return f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n"

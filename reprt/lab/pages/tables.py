@@ -5,23 +5,14 @@
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
 
-from reprt.files import write_text
-
 # Signs that tabulate leaves as they are and LaTeX does not have.
 LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
-
-
-def write_filled(path: Path, **values: Any) -> Path:
-    """Writes a page from the template of its name, and returns its path."""
-    write_text(path, fill(path.stem, **values) + "\n")
-    return path
 
 
 def fill(template: str, **values: Any) -> str:
@@ -34,48 +25,45 @@ def fill(template: str, **values: Any) -> str:
     for paragraph in text.strip().split("\n\n"):
         places = [name for _, name, *_ in string.Formatter().parse(paragraph) if name]
         if "" not in [values[place] for place in places]:
-            paragraphs.append(paragraph.replace("\n", " ").format(**values))
+            joined = paragraph if "|" in paragraph else paragraph.replace("\n", " ")
+            paragraphs.append(joined.format(**values))
     return "\n\n".join(paragraphs)
 
 
-def markdown(
-    head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l"
-) -> str:
-    """Returns a table in Markdown.
+def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
+    """Returns a table in Markdown; nothing without rows.
 
     Args:
-        head: the columns' names.
-        rows: the cells of each line; a short one is filled with dashes.
+        rows: the cells of each line by their columns' names; a dash fills a gap.
         align: a letter for each of the first columns, `"l"` or `"r"`; the others are
             numbers, and stand to the right.
 
     Example:
 
-    >>> print(markdown(["loss", "1", "2"], [["training", "1.5", "0.5"], ["prefix"]]))
+    >>> print(markdown([{"loss": "training", "1": "1.5", "2": "0.5"}, {"loss": "b"}]))
     | loss     |   1 |   2 |
     |:---------|----:|----:|
     | training | 1.5 | 0.5 |
-    | prefix   |   – |   – |
+    | b        |   – |   – |
     """
-    cells = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    return _table(head, cells, align, "pipe")
+    head = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
+    return _table(head, cells, align, "pipe") if rows else ""
 
 
 def latex(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    """Returns a table for LaTeX's booktabs, with arguments as `markdown`."""
+    """Returns a table for LaTeX's booktabs, aligned as by `markdown`."""
     return _table(head, rows, align, "latex_booktabs").translate(LATEX)
 
 
 def _table(head, rows, align, kind):
     sides = [{"l": "left", "r": "right"}[each] for each in align.ljust(len(head), "r")]
-    options = {"disable_numparse": True, "missingval": "–"}
-    return tabulate(rows, head, kind, colalign=sides, **options)
+    return tabulate(rows, head, kind, colalign=sides, disable_numparse=True)
 
 
-def epochs_table(rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table of losses by epoch: what each line is of, and its losses."""
-    epochs = range(1, max(2, *map(len, rows)))
-    return markdown(["loss", *map(str, epochs)], rows)
+def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:
+    """Returns the cells of a line of losses, an epoch a column."""
+    return {"loss": name} | {str(n): loss for n, loss in enumerate(losses, 1)}
 
 
 def plain(text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, runs_table, spread
 from reprt.lab.pages.runs import read_runs, read_texts
-from reprt.lab.pages.table1 import nearest, published, read_pairs
+from reprt.lab.pages.table1 import by_pair, nearest, published
 from reprt.presets import preset
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
@@ -52,7 +52,7 @@ def test_differences_are_those_of_the_runs(cells):
 
 @pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)
 def test_losses_beside_the_papers_are_those_of_the_runs(path):
-    (az_to_en,) = read_pairs(RESULTS / "table1")["az_to_en"]
+    (az_to_en,) = by_pair(read_texts(RESULTS / "table1"))["az_to_en"]
     found = {group.run.label: group for group in nearest(az_to_en).values()}
     rows = tables(path, "table1")
     assert {cells[0] for cells in rows} == set(found)
