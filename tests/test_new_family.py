@@ -12,6 +12,8 @@ import tiny_run
 import toy_family
 
 from reprt.decoding import beam_search
+from reprt.lab.folder import RunFolder
+from reprt.training.trainer import Trainer
 from reprt_command import main
 
 RECIPE = tiny_run.TABLES + """
@@ -43,42 +45,36 @@ TAGGED = tiny_run.TABLES.replace(
 )
 
 
-@pytest.fixture
-def trained(tmp_path, monkeypatch, capsys):
-    """The folder of two trained bags, of which each was interrupted once."""
-    from reprt.training.trainer import Trainer
-
+def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
+    tmp_path, monkeypatch, capsys
+):
     toy_family.register(monkeypatch)
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=33, dev=5, test=6)
     (tmp_path / "tiny.toml").write_text(RECIPE)
-    end_epoch = Trainer._end_epoch
+    command = ["train", *tiny_run.arguments(tmp_path)]
+    with eager.training(), monkeypatch.context() as patch:
+        # Each model's first epoch ends with an interruption.
+        patch.setattr(Trainer, "_end_epoch", interrupted(Trainer._end_epoch))
+        assert [main(command) for _ in range(2)] == [130, 130]
+    assert main(command) == 0
+    assert "from epoch 2, step 1" in capsys.readouterr().err
+    out = tmp_path / "out"
+    assert len(RunFolder(out / "bag").manifest().starts) == 3
+    assert "| bag-that-sees-all |" in (out / "report.md").read_text()
+    assert_whole(out / "bag", tmp_path / "exported", capsys)
+    assert main(["audit", str(out / "bag-that-sees-all")]) == 1
+    assert main(["attention", str(out / "bag"), "a casa"]) == 2
+    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
 
-    def interrupted(self):
+
+def interrupted(end_epoch):
+    def end(self):
         end_epoch(self)
         if self.state.epoch == 1:
             raise KeyboardInterrupt
 
-    with eager.training(), monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_end_epoch", interrupted)
-        for _ in range(2):  # each model's first epoch
-            assert main(["train", *tiny_run.arguments(tmp_path)]) == 130
-    assert main(["train", *tiny_run.arguments(tmp_path)]) == 0
-    assert "from epoch 2, step 1" in capsys.readouterr().err
-    return tmp_path / "out"
-
-
-def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
-    trained, tmp_path, capsys
-):
-    run = trained / "bag"
-    manifest = json.loads((run / "manifest.json").read_text())
-    assert len(manifest["starts"]) == 3 and manifest["looks_ahead"] is False
-    assert "| bag-that-sees-all |" in (trained / "report.md").read_text()
-    assert_whole(run, tmp_path / "exported", capsys)
-    assert main(["audit", str(trained / "bag-that-sees-all")]) == 1
-    assert main(["attention", str(run), "a casa"]) == 2
-    assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
+    return end
 
 
 def assert_whole(run, out, capsys):

@@ -37,21 +37,15 @@ def test_recipes_are_found_by_name_without_the_repository(installed):
 import sys
 from pathlib import Path
 from reprt.lab import recipe
-print(recipe.__file__)
-for name in sys.argv[1:]:
-    print(recipe.load_recipe(Path(name)).name)
+print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.argv[1:]))
 """
-    finished = subprocess.run(
-        [sys.executable, "-c", script, *NAMES],
-        cwd=installed.parent,
-        env={**os.environ, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
+    command = [sys.executable, "-c", script, *NAMES]
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    told = subprocess.check_output(
+        command, cwd=installed.parent, env=environment, text=True
     )
-    assert not finished.returncode, finished.stderr
-    where, *found = finished.stdout.splitlines()
+    where, *found = told.split()
     assert where.startswith(str(installed))
     assert found == NAMES and "pt_to_en" in NAMES
-    assert sorted(path.name for path in (installed / "reprt/recipes").iterdir()) == [
-        f"{name}.toml" for name in NAMES
-    ]
+    there = sorted(path.name for path in (installed / "reprt/recipes").iterdir())
+    assert there == [f"{name}.toml" for name in NAMES]

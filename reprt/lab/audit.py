@@ -11,10 +11,7 @@ from reprt.models.saving import load_model
 def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
     """Audits a `.keras` file or the model of a run folder.
 
-    Args:
-        path: the file or folder.
-        modules: Python files that register the model's own classes with Keras.
-        **options: of `reprt.analysis.audit`.
+    The modules are Python files that register the model's own classes with Keras.
     """
     for module in modules:
         try:

@@ -21,14 +21,7 @@ def evaluate_run(
 ) -> str:
     """Returns the measures of a run's model as a table, and writes them to its folder.
 
-    Args:
-        path: the run's folder.
-        split: `"dev"` or `"test"`.
-        source: where its text is now; None for where the run found it.
-        search: arguments of `reprt.Translator.load`.
-
-    Raises:
-        RunFolderError: if the run has no model, or the text is not the run's.
+    Its text is now at `source`; None for where the run found it.
     """
     from reprt.analysis.evaluation import evaluate
     from reprt.decoding.translator import Translator
@@ -51,12 +44,7 @@ def evaluate_run(
         "run": run.name,
         "text": corpus.name,
         "split": split,
-        "search": {
-            "beam_size": translator.search.beam_size,
-            "length_penalty": translator.search.length_penalty,
-            "max_tokens": translator.search.max_tokens,
-            "dtype": translator.model.dtype_policy.name,
-        },
+        "search": {**search, "dtype": translator.model.dtype_policy.name},
         **found.as_json(),
         "provenance": provenance().as_table(),
     }

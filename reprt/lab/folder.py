@@ -37,7 +37,7 @@ class RunFolder:
     | `source.vocab`, `target.vocab` | the vocabularies, one piece a line; of BPE |
     | or `source.spm`, `target.spm` | models of sentencepiece |
     | `log.csv` | one row an epoch, written as it ends |
-    | `steps.csv` | with `validate_every`, a row every so often |
+    | `steps.csv` | with `validate_every`, a row at each of these steps |
     | `checkpoints/` | the last two states of the training |
     | `model.keras` | the model after the last finished epoch; once the run has |
     | | finished, with `average`, the mean of its last models |
@@ -102,7 +102,12 @@ class RunFolder:
         else:
             self._check_neighbours(manifest)
             with whole_folder(self.path) as unfinished:
-                RunFolder(unfinished)._fill(settings, manifest, text)
+                for side in ("source", "target"):
+                    tokenizer = getattr(text, f"{side}_tokenizer")
+                    tokenizer.write(unfinished / f"{side}{tokenizer.ending}")
+                new = RunFolder(unfinished)
+                new._write_json("manifest.json", manifest.as_table())
+                new._write("config.toml", tomli_w.dumps(settings.as_table()))
 
     def _check_neighbours(self, manifest: Manifest):
         # They share a report, which sets their losses side by side.
@@ -115,13 +120,6 @@ class RunFolder:
                     f"{path.parent} holds a run on another text, {other.text}, or with "
                     "other vocabularies. Choose another --out."
                 )
-
-    def _fill(self, settings, manifest, text: EncodedCorpus):
-        for side in ("source", "target"):
-            tokenizer = getattr(text, f"{side}_tokenizer")
-            tokenizer.write(self.path / f"{side}{tokenizer.ending}")
-        self._write_json("manifest.json", manifest.as_table())
-        self._write("config.toml", tomli_w.dumps(settings.as_table()))
 
     def _check_same(self, settings: RunSettings, manifest: Manifest):
         there = self.manifest()
@@ -172,10 +170,7 @@ class RunFolder:
         """Returns the rows of the finished epochs, or those of some steps."""
         path = self.path / name
         rows = csv.DictReader(io.StringIO(read_text(path) if path.exists() else ""))
-        try:
-            return [{n: float(cell) for n, cell in row.items() if cell} for row in rows]
-        except (TypeError, ValueError) as error:
-            raise RunFolderError(f"line {rows.line_num} of {path}: {error}.") from error
+        return [{n: float(cell) for n, cell in row.items() if cell} for row in rows]
 
     def metrics(self) -> Metrics | None:
         """Returns the results, or None if the run has not finished."""

@@ -2,25 +2,21 @@
 
 import contextlib
 import dataclasses
-import functools
 import operator
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import tomli_w
 from tabulate import tabulate
 
-from reprt.files import write_text
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages import ON_TEXTS, SETTINGS, write_page
 from reprt.lab.plan import make_plan
 from reprt.lab.processes import in_own_process
 from reprt.lab.recipe import Recipe
 from reprt.lab.texts import CorpusRuns, find_runs
 from reprt.lab.train import train_runs
 from reprt.progress import Progress
-from reprt.training.workers import is_chief, several_workers
+from reprt.training.workers import several_workers
 
 
 def run_job(
@@ -73,10 +69,8 @@ def run_job(
             # times.
             trials = [[run] for run in each.runs]
             for runs in trials if recipe.trials.seeds else [each.runs]:
-                part = dataclasses.replace(each, runs=runs)
-                write = functools.partial(write_pages, recipe, each.folder)
-                errors += call(train_runs, part, write)
-    page = write_pages(recipe, work[-1].folder)
+                errors += call(train_runs, dataclasses.replace(each, runs=runs))
+    page = work[-1].write_page()
     if not large and (told := _ending(work[-1])):
         progress.say(told)
     if errors:
@@ -113,18 +107,3 @@ def _ending(work: CorpusRuns) -> str:
         ]
     lines = [shlex.join(["reprt", *map(str, each)]) for each in tries]
     return "\n".join([table, "Try:", *(f"  {line}" for line in lines)])
-
-
-def write_pages(recipe: Recipe, folder: Path) -> Path:
-    """Writes what a recipe says of its page, and the page on the runs on a text.
-
-    A page on several texts goes into the folder above. Returns the path of the page;
-    the folder, if there is no run yet or another worker writes the page.
-    """
-    if not is_chief() or not any(folder.glob("*/config.toml")):
-        return folder
-    page = recipe.page.changed(name=recipe.page_name)
-    if recipe.page_name in ON_TEXTS:
-        folder = folder.parent
-    write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
-    return write_page(folder)

@@ -20,9 +20,7 @@ PACKAGES = "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".
 def provenance(devices: Sequence[str] = (), accelerators: Sequence[str] = ()) -> Start:
     """Returns when, how and with what something came about.
 
-    Args:
-        devices: one for each replica of a training.
-        accelerators: the names of the GPUs among them.
+    A training has a device for each replica; the GPUs among them have names, too.
     """
     import keras
 

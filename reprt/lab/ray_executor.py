@@ -5,7 +5,6 @@ Runs share only the folder of the results, which has to be the same on all machi
 """
 
 import dataclasses
-import functools
 import logging
 import os
 import signal
@@ -14,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.lab.folder import RunFolder
-from reprt.lab.job import write_pages
 from reprt.lab.plan import make_plan
 from reprt.lab.recipe import Recipe
 from reprt.lab.records import RunFolderError
@@ -44,9 +42,6 @@ def run_on_ray(
         address: of a running Ray cluster; `"auto"` for the one that this machine is
             part of, `"here"` to start one here for this job.
         cpus: cores of each run. A run has a GPU too, if there are any.
-
-    Raises:
-        ChildProcessError: if runs failed, once the others have ended.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
     if several_workers():
@@ -95,17 +90,13 @@ def run_on_ray(
             f"These runs failed: {'; '.join(failed)}. The same command tries them "
             "again, and keeps what has finished."
         )
-    for each in work:
-        page = write_pages(each.recipe, each.folder)
-    return page
+    return [each.write_page() for each in work][-1]
 
 
 def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
     """What a worker does, for the command whose arguments these are."""
     sys.argv = arguments
-    write = functools.partial(write_pages, work.recipe, work.folder)
-    part = dataclasses.replace(work, runs=[run])
-    for error in train_runs(part, write):
+    for error in train_runs(dataclasses.replace(work, runs=[run])):
         raise error
     if RunFolder(work.folder / run.name).metrics() is None:
         raise RunFolderError("another process works on it")

@@ -5,15 +5,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import tomli_w
+
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.search import NothingFound, TextUnavailable, find
-from reprt.files import cache
+from reprt.files import cache, write_text
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages import ON_TEXTS
+from reprt.lab.pages import ON_TEXTS, SETTINGS, write_page
 from reprt.lab.recipe import Recipe, load_recipe
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings
+from reprt.training.workers import is_chief
 
 # Overrides that the fallback, which has a text of its own, does not take.
 WHICH_TEXT = ("text.pair", "text.source", "trials.pairs")
@@ -27,6 +30,21 @@ class CorpusRuns:
     corpus: Corpus
     runs: Sequence[RunSettings]
     folder: Path
+
+    def write_page(self) -> Path:
+        """Writes what the recipe says of its page, and the page on the runs.
+
+        A page on several texts goes into the folder above. Returns the path of the
+        page; the folder, if there is no run yet or another worker writes the page.
+        """
+        folder, name = self.folder, self.recipe.page_name
+        if not is_chief() or not any(folder.glob("*/config.toml")):
+            return folder
+        if name in ON_TEXTS:
+            folder = folder.parent
+        page = self.recipe.page.changed(name=name)
+        write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
+        return write_page(folder)
 
     def encoded(self, progress: Progress):
         """Returns an `EncodedCorpus`; vocabularies are learnt or from the cache."""

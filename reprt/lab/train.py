@@ -13,6 +13,7 @@ from reprt.analysis.cost import training_cost
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics, RunFolderError
 from reprt.lab.texts import CorpusRuns
+from reprt.lab.use import sampled
 from reprt.progress import Progress, duration
 from reprt.training.workers import is_chief, several_workers
 
@@ -20,17 +21,10 @@ EXAMPLES = 5
 MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
 
 
-def train_runs(
-    work: CorpusRuns, write_page: Callable[[], object]
-) -> list[ArithmeticError]:
-    """Trains runs side by side, and writes their page as they go.
+def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
+    """Trains runs side by side, and writes their page whenever an epoch has ended.
 
-    Args:
-        work: the runs and their text.
-        write_page: called whenever an epoch has ended.
-
-    Returns:
-        Why runs did not finish; the others did.
+    Returns why runs did not finish; the others did.
     """
     from reprt.training.trainer import forget_models
 
@@ -56,7 +50,7 @@ def train_runs(
 
         def after_epoch():  # a page that cannot be written stops no training
             try:
-                write_page()
+                work.write_page()
             except (ValueError, OSError) as error:
                 progress.say(f"The page was not written. {error}")
 
@@ -113,7 +107,10 @@ def _train(runs, text, progress, after_epoch):
             f"{', then they are scored' * scores}; "
             f"the results go to {trainers[0].folder.path.parent}"
         )
-    errors = train_side_by_side(trainers, after_epoch)
+    with contextlib.ExitStack() as use:
+        if unfinished and is_chief():
+            use.enter_context(sampled(trainers[0].folder.path.parent / "use.csv"))
+        errors = train_side_by_side(trainers, after_epoch)
     memory = {}
     if len(runs) == 1 and unfinished and not several_workers():
         # The process' memory is that of its only training.

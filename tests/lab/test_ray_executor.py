@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import pytest
+import tiny
 import tiny_run
 
 from reprt.lab.folder import RunFolder
@@ -107,34 +109,19 @@ def test_what_ray_cannot_do_is_told(monkeypatch, tmp_path):
         run_on_ray(recipe)
 
 
-class FakeRay:
-    """Two runs, of which one fails."""
-
-    class exceptions:
-        class RayError(Exception):
-            pass
-
-    @staticmethod
-    def wait(pending):
-        return pending[:1], pending[1:]
-
-    @classmethod
-    def get(cls, done):
-        if done == "bad":
-            raise cls.exceptions.RayError("Traceback:\n  File …\nValueError: no text")
-
-
 def test_runs_that_failed_are_named_with_the_reason():
     from reprt.lab.ray_executor import _results
 
-    class Progress:
-        said: list = []
-        say = said.append
+    class RayError(Exception):
+        pass
 
+    ray, progress = mock.Mock(), tiny.Lines()
+    ray.exceptions.RayError = RayError
+    ray.wait = lambda pending: (pending[:1], pending[1:])
+    ray.get.side_effect = [None, RayError("Traceback:\n  File …\nValueError: no text")]
     names = {"good": "pt_to_en repe.0", "bad": "pt_to_en repe.1"}
-    failed = _results(FakeRay, names, Progress)
-    assert failed == ["pt_to_en repe.1 (ValueError: no text)"]
-    assert Progress.said == [
+    assert _results(ray, names, progress) == ["pt_to_en repe.1 (ValueError: no text)"]
+    assert progress.said == [
         "pt_to_en repe.0: finished; 1 runs are left",
         "pt_to_en repe.1: failed: ValueError: no text",
     ]

@@ -3,11 +3,10 @@
 import json
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
+from reprt.lab import paper
 from reprt.lab.recipe import load_recipe, schema_text
 from reprt.presets import PRESETS, preset
 from reprt.training.settings import (
@@ -73,9 +72,15 @@ def test_the_shipped_comparison_is_the_papers():
     assert runs["baseline"].schedule_dim == 128
     assert runs["repe"].schedule_dim == 64
     assert runs["repe-equal-schedule"].departures == ["schedule.dim = 128"]
+    table1, figure3 = (load_recipe(pathlib.Path(n)) for n in ("table1", "figure3"))
+    assert set(table1.pairs) == set(paper.TABLE_1) and figure3.pairs == ["pt_to_en"]
+    for recipe, trials in ((table1, 1), (figure3, 10)):
+        assert [run.preset for run in recipe.runs()] == ["baseline", "repe"] * trials
+        for run in recipe.runs():
+            assert (run.training.epochs, run.training.hours) == (10, 12)
 
 
-def test_a_recipe_resolves_into_settings_that_do_not_change(write):
+def test_a_recipe_resolves_into_settings(write):
     recipe = load_recipe(write(RECIPE))
     assert recipe.name == "mine"
     baseline, variant = recipe.runs()
@@ -88,9 +93,6 @@ def test_a_recipe_resolves_into_settings_that_do_not_change(write):
         training=TrainingSettings(epochs=3, seed=7),
     )
     assert baseline.schedule.dim is None  # one model's setting, not all's
-    for settings in (variant, variant.model, variant.text, variant.training, recipe):
-        with pytest.raises(ValueError, match="frozen"):
-            settings.name = 1
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -115,17 +117,14 @@ def test_the_last_of_several_values_counts(write):
 
 
 def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
-    names = [run.name for run in load_recipe(write(TRIALS)).runs()]
-    assert names == ["one.low.0", "one.high.0", "one.low.1", "one.high.1"]
-    runs = load_recipe(write(TRIALS), ["trials.schedules.high={}"]).runs()
-    assert [run.name for run in runs] == ["one.low.0", "one.low.1"]  # 64 is RePE's own
-
-
-def test_only_keeps_the_named_models(write):
     recipe = load_recipe(write(TRIALS))
-    assert [run.name for run in recipe.runs(["one.low"])] == ["one.low.0", "one.low.1"]
+    names = [run.name for run in recipe.runs()]
+    assert names == ["one.low.0", "one.high.0", "one.low.1", "one.high.1"]
+    assert [run.name for run in recipe.runs(["one.low"])] == names[::2]
     with pytest.raises(ValueError, match="one.low.0, .*Asked for: on"):
         recipe.runs(["on"])
+    runs = load_recipe(write(TRIALS), ["trials.schedules.high={}"]).runs()
+    assert [run.name for run in runs] == names[::2]  # 64 is RePE's own
 
 
 def test_overrides_are_toml_values_or_bare_words(write):
@@ -148,15 +147,11 @@ def test_overrides_are_toml_values_or_bare_words(write):
     "lines, message",
     [
         ("[txt]", "mine.toml: Unknown key 'txt'; the nearest .* is 'text'"),
-        ("text = 1", "'text' in .*mine.toml to be a valid dictionary. Received: 1"),
         ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
-        ("[training]\nepochs = true", "'training.epochs' .* valid integer.*: True"),
-        ("[training]\nhours = nan", "'training.hours' .* finite number. Received: nan"),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
         ("[schedule]\nname = 'cosin'", "'name' to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         ("[schedule]\nname = 'cosine'\nsteps = 9", "'steps' to be more than .*: 9"),
-        ("[objective]\nalpha = 0.1", "Unknown key 'alpha'"),
         ("[objective]\nname = 'translation_and_source'", "decoder-only.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
@@ -164,7 +159,6 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
         ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
-        ("[models.x]\npreset = 'repe'\ntraining = 1", "'models.x.training' .*dict"),
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
         ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
@@ -187,12 +181,10 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
     "override, message",
     [
         ("epochs=2", "Expected an override such as training.epochs=2"),
-        ("training.=2", "Expected an override such as training.epochs=2"),
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
         ("trainin.epochs=2", "nearest known one is 'training'"),
         ("training.epochs=many", "'training.epochs' in [models.one] of"),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
-        ("models.other.num_blocks=2", "'models.other.preset'"),
     ],
 )
 def test_a_mistake_in_an_override_is_told(write, override, message):
@@ -208,26 +200,12 @@ def test_what_is_no_recipe_is_refused(write, tmp_path):
         load_recipe(tmp_path / "absent.toml")
 
 
-def test_a_mistake_is_told_before_anything_of_the_training_is_loaded(write):
-    script = (
-        "import sys\n"
-        "from reprt_command import main\n"
-        f"assert main(['train', {str(write('[txt]'))!r}]) == 2\n"
-        "print({'tensorflow_text', 'reprt.training.trainer'} & set(sys.modules))"
-    )
-    output = subprocess.check_output([sys.executable, "-c", script], text=True)
-    assert output == "set()\n"
-
-
 def test_the_schema_knows_every_key_and_what_it_means():
     schema = json.loads(schema_text())
-    of_training = schema["properties"]["training"]["properties"]
-    assert set(of_training) == set(TrainingSettings.model_fields)
-    assert "section" not in of_training["epochs"]["description"]
-    assert of_training["epochs"]["description"].startswith("Passes over")
-    assert {"name", "warmup_steps", "dim", "floor"} <= set(
-        schema["properties"]["schedule"]["properties"]
-    )
+    tables = {n: each.get("properties") for n, each in schema["properties"].items()}
+    assert set(tables["training"]) == set(TrainingSettings.model_fields)
+    assert tables["training"]["epochs"]["description"].startswith("Passes over")
+    assert {"name", "warmup_steps", "dim", "floor"} <= set(tables["schedule"])
     of_model = schema["$defs"]["ModelTable"]["properties"]
     assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(of_model)
-    assert "by_hand" not in schema["properties"]
+    assert "by_hand" not in tables

@@ -94,8 +94,11 @@ def test_a_page_that_cannot_be_written_stops_no_training(
 
     monkeypatch.setattr(train, "_train", trained)
     work = types.SimpleNamespace(
-        encoded=lambda progress: text, runs=[settings("repe")], folder=tmp_path
+        encoded=lambda progress: text,
+        runs=[settings("repe")],
+        folder=tmp_path,
+        write_page=write_page,
     )
-    assert train.train_runs(work, write_page) == []
+    assert train.train_runs(work) == []
     told = "The page was not written. The rates have no seed in common."
     assert capsys.readouterr().err.count(told) == 2

@@ -116,29 +116,22 @@ def test_a_disk_that_is_full_midway_is_told_with_the_file(run):
         ("tensorflow.saved_model.save", tf.errors.OpError(None, None, "full", 8)),
         ("keras.saving.save_model", RuntimeError("full\nof HDF5")),
         ("os.fsync", FULL),
-        ("reprt.files.os.replace of the folder", FULL),
     ],
 )
-def test_an_export_to_a_full_disk_leaves_nothing(tmp_path, outside, place, error):
-    real = os.replace
-
-    def fail(from_, to=None, *_):
-        if "folder" not in place or os.path.isdir(from_):
-            raise error
-        real(from_, to)
-
+def test_an_export_to_a_full_disk_leaves_nothing(
+    tmp_path, outside, place, error, monkeypatch
+):
     def save(model, path):
         pathlib.Path(path).joinpath("half").touch()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "ExportedTranslator", lambda translator: None)
-        patch.setattr("tensorflow.saved_model.save", save)
-        patch.setattr("keras.saving.save_model", lambda model, path: None)
-        patch.setattr(place.split()[0], fail)
-        for folder in (tmp_path, tmp_path / "new" / "deeper"):
-            with pytest.raises(OSError, match=f"written to {folder}: .*") as told:
-                exporting.export(mock.MagicMock(), folder)
-            assert "\n" not in str(told.value)
+    monkeypatch.setattr(exporting, "ExportedTranslator", lambda translator: None)
+    monkeypatch.setattr("tensorflow.saved_model.save", save)
+    monkeypatch.setattr("keras.saving.save_model", lambda model, path: None)
+    monkeypatch.setattr(place, mock.Mock(side_effect=error))
+    folder = tmp_path / "new" / "deeper"
+    with pytest.raises(OSError, match=f"written to {folder}: .*") as told:
+        exporting.export(mock.MagicMock(), folder)
+    assert "\n" not in str(told.value) and not folder.exists()
     assert list(tmp_path.iterdir()) == [outside]
 
 

@@ -4,6 +4,7 @@ import importlib
 from pathlib import Path
 
 from reprt.files import write_text
+from reprt.lab.records import RunFolderError
 
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
@@ -24,17 +25,23 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
         out: where the files go; the same folder by default.
     """
     from reprt.lab.pages.provenance import left_out, ways
-    from reprt.lab.pages.runs import notes, page_settings, read_runs, read_texts
+    from reprt.lab.pages.runs import notes, page_settings, read_texts
     from reprt.lab.pages.tables import fill
 
-    settings, said = page_settings(folder, name), notes(folder)
+    texts = read_texts(folder)
+    settings, said = page_settings(folder, texts, name), notes(folder)
+    one = settings.name not in ON_TEXTS
+    if one and texts[1:]:
+        raise RunFolderError(
+            f"Expected the runs in {folder} to be on the same text, with the same "
+            f"vocabularies. Those of {texts[0][0].name} and {texts[1][0].name} differ."
+        )
     module = importlib.import_module(f"{__name__}.{settings.name}")
-    runs = [run for text in read_texts(folder) for run in text]
-    shown = (read_texts if settings.name in ON_TEXTS else read_runs)(folder)
+    runs = [run for text in texts for run in text]
     values = {
         "ways": ways(runs),
         "unfinished": left_out("Not finished", (r for r in runs if not r.finished)),
-        **module.page_values(shown, settings, out or folder),
+        **module.page_values(runs if one else texts, settings, out or folder),
     }
     title, _, rest = said.partition("\n\n")
     headed = title.startswith("# ")

@@ -47,10 +47,7 @@ def choose(table: pd.DataFrame) -> list[Group]:
     """Returns each model at its best rate, the lowest loss on the test split first.
 
     The best rate has the lowest prefix loss on the validation split, over the seeds
-    that all the model's rates have.
-
-    Args:
-        table: finished runs on one text.
+    that all the model's rates have. The table's runs are on one text.
     """
     best = {}
     for model, rows in table.groupby("model"):

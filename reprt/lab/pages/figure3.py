@@ -9,7 +9,7 @@ import pandas as pd
 from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages import pictures
-from reprt.lab.pages.frame import by_settings, spread
+from reprt.lab.pages.frame import by_settings, nearest, runs_table, spread
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
 
@@ -21,7 +21,7 @@ PAPERS = "TED-HRLR pt_to_en"
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 NONE = (np.nan, np.nan)  # of a single trial, which tells nothing of the spread
-Trials = Mapping[str, Sequence[Run]]  # by model
+Trials = Mapping[str, pd.DataFrame]  # by model, a run a row
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
@@ -32,23 +32,20 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     """
     manifest, name = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
-    trials: dict[str, list[Run]] = {model: [] for model in MODELS}
-    for run, table in by_settings(run for run in runs if run.log):
-        if not trials.get(run.model, [run]):  # the paper's own settings come first
-            trials[run.model] = list(table["run"])
+    found = nearest(by_settings(run for run in runs if run.log))
+    none = runs_table([])
+    trials = {m: found[m].table if m in found else none for m in MODELS}
     points = _points(trials, manifest.text)
     numbers = points.round({"mean": 5, "low": 5, "high": 5})
     write_text(out / "figure3.csv", numbers.to_csv(index=False, lineterminator="\n"))
-    title = manifest.text
-    if not like_the_papers:
-        title += ": not comparable with the paper"
+    title = manifest.text + ": not comparable with the paper" * (not like_the_papers)
     for ending in ("png", "svg"):
         _draw(trials, points, title, out / f"figure3.{ending}")
     ours = "ours" if manifest.official_text else f"ours, {name}"
     return {
         "text": name,
         "foreign": "" if like_the_papers else name,
-        "counts": ", ".join(_count(MODELS[m], runs) for m, runs in trials.items()),
+        "counts": ", ".join(_count(MODELS[m], table) for m, table in trials.items()),
         "losses": _losses(points, ours),
         "seconds": _seconds(trials),
     }
@@ -76,7 +73,7 @@ def _points(trials: Trials, text: str) -> pd.DataFrame:
     """The mean of each epoch over the trials that reached it; ours and the paper's."""
     points: list[tuple] = []
     for model in MODELS:
-        rows = [row for run in trials[model] for row in run.log]
+        rows = [row for run in trials[model]["run"] for row in run.log]
         logs = pd.DataFrame(rows, columns=["epoch", *LOSSES])
         for loss in LOSSES:
             for epoch, values in logs.groupby("epoch")[loss]:
@@ -109,33 +106,30 @@ def _losses(points: pd.DataFrame, ours: str) -> str:
     return markdown(rows)
 
 
-def _times(runs: Sequence[Run]) -> list[float]:
+def _times(trials: pd.DataFrame) -> pd.Series:
     """The mean seconds of an epoch, as the paper has them, of each trial."""
-    return [run.numbers["train_seconds"] / len(run.log) for run in runs]
+    return (trials["train_seconds"] / trials["epochs"]).astype(float)
 
 
 def _seconds(trials: Trials) -> str:
     rows = []
     for model, name in MODELS.items():
         mean, deviation = paper.FIGURE_3B[model]
-        medians = [run.numbers["seconds_an_epoch"] for run in trials[model]]
         rows.append(
             {
                 "seconds an epoch": name,
                 "ours": spread(_times(trials[model]), 1),
-                "ours, medians": spread(medians, 1),
+                "ours, medians": spread(trials[model]["seconds_an_epoch"], 1),
                 "paper, two A100 GPUs": f"{mean:,.1f} ± {deviation:,.1f}",
             }
         )
     return markdown(rows)
 
 
-def _count(label: str, runs: Sequence[Run]) -> str:
+def _count(label: str, trials: pd.DataFrame) -> str:
     """How many trials of a model there are, and how they depart from the paper's."""
-    if not runs:
-        return f"{label}: not run"
-    departures = f" with {runs[0].departures}" if runs[0].departures else ""
-    return f"{label}: {len(runs)}{departures}"
+    departures = "".join(f" with {each}" for each in {*trials["departures"]} if each)
+    return f"{label}: {len(trials) or 'not run'}{departures}"
 
 
 def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
@@ -144,12 +138,12 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
     )
     for model, name in MODELS.items():
         for loss, (label, style, mark) in LOSSES.items():
-            runs, look = trials[model], {"color": COLOURS[model]}
+            runs, look = trials[model]["run"], {"color": COLOURS[model]}
             for run in runs:
                 pictures.draw_log(
                     curves, run, loss, style, linewidth=0.6, alpha=0.5, **look
                 )
-            said = f"trials: {len(runs)}" if runs else "not run"
+            said = f"trials: {len(runs)}" if len(runs) else "not run"
             if any(run.departures for run in runs):
                 said += ", not the paper's settings"
             mean = _curve(points, "ours", model, loss)
@@ -163,11 +157,11 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
     curves.set_ylabel("loss, nats per token")
     pictures.finish_axis(curves, "a  teacher-forced losses", "epoch")
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=4)
-    starts = [s for own in trials.values() for run in own for s in run.manifest.starts]
-    seconds = {m: pd.Series(_times(runs), dtype=float) for m, runs in trials.items()}
-    bars = {model: (own.mean(), own.std()) for model, own in seconds.items()}
-    hardware = starts[-1].hardware if starts else "unknown"
-    _draw_bars(ours, bars, f"b  ours\n{hardware}")
+    runs = pd.concat([table["run"] for table in trials.values()])
+    starts = [start.hardware for run in runs for start in run.manifest.starts]
+    seconds = {model: _times(table) for model, table in trials.items()}
+    bars = {model: (each.mean(), each.std()) for model, each in seconds.items()}
+    _draw_bars(ours, bars, "\n".join(["b  ours", *starts[-1:]]))
     _draw_bars(theirs, paper.FIGURE_3B, "b  paper\ntwo A100 GPUs")
     pictures.save_figure(figure, path)
 

@@ -8,6 +8,7 @@ import pandas as pd
 from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import plain
+from reprt.lab.paper import LABELS
 from reprt.lab.records import RunFolderError
 
 KEYS = "name text model label schedule seed rate looks_ahead departures".split()
@@ -86,6 +87,15 @@ def by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its departures, the paper's own first."""
     groups = grouped(runs_table(runs), "departures")
     return sorted(groups, key=lambda group: len(group.run.settings.departures))
+
+
+def nearest(groups: Iterable[Group]) -> dict[str, Group]:
+    """Returns ours of the paper's two models, with the fewest departures."""
+    found: dict[str, Group] = {}
+    for group in sorted(groups, key=lambda group: len(group.run.settings.departures)):
+        if group.run.model in LABELS:
+            found.setdefault(group.run.model, group)
+    return found
 
 
 def by_schedule(table: pd.DataFrame) -> list[Group]:

@@ -16,23 +16,14 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     """Writes a frozen experiment: its runs, how they are shown, notes and the page.
 
     Of translations, only those of the embedded corpus are kept: other sentences belong
-    to their authors.
-
-    Args:
-        folder: a folder with run folders, or with a folder of them for each text.
-        out: the folder of the experiment; None for FOLDER-frozen beside it.
-
-    Returns:
-        The path of the experiment, and the names of the runs that have not finished.
-
-    Raises:
-        RunFolderError: if `out` holds other files, or a finished run that `folder` has
-            not finished.
+    to their authors. A finished run that is frozen already is not lost. Returns the
+    path of the experiment, and the names of the runs that have not finished.
     """
     whole = folder.resolve()
     out = out or whole.with_name(f"{whole.name}-frozen")
-    settings = page_settings(folder)
-    runs = [run for text in read_texts(folder) for run in text]
+    texts = read_texts(folder)
+    settings = page_settings(folder, texts)
+    runs = [run for text in texts for run in text]
     if out.exists() and any(out.iterdir()) and not (out / RUNS).exists():
         raise RunFolderError(
             f"Expected {out} to be empty or a frozen experiment. Received a folder "

@@ -10,6 +10,7 @@ a page shows the models; what it leaves out is said by that of the other folder.
 """
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.files import is_unfinished, read_text
@@ -102,7 +103,9 @@ class Run(Record):
         return found | {"epochs": len(self.log)}
 
 
-def page_settings(folder: Path, name: str | None = None) -> PageSettings:
+def page_settings(
+    folder: Path, texts: Sequence[Sequence[Run]], name: str | None = None
+) -> PageSettings:
     """Returns what the `page.toml` in a folder says of its page.
 
     The name of the page comes first from the argument, then from the file, then from
@@ -111,21 +114,10 @@ def page_settings(folder: Path, name: str | None = None) -> PageSettings:
     settings = _said(folder)
     name = name or settings.name
     if name is None:
-        runs, *others = read_texts(folder)
+        runs, *others = texts
         trials = any("." in run.name for run in runs)
         name = "families" if others else "comparison" if trials else "report"
     return settings.changed(name=name)
-
-
-def read_runs(folder: Path) -> list[Run]:
-    """Returns the runs in a folder, which must be on one text: losses are compared."""
-    runs, *others = read_texts(folder)
-    if others:
-        raise RunFolderError(
-            f"Expected the runs in {folder} to be on the same text, with the same "
-            f"vocabularies. Those of {runs[0].name} and {others[0][0].name} differ."
-        )
-    return runs
 
 
 def read_texts(folder: Path) -> list[list[Run]]:

@@ -2,13 +2,13 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
-from reprt.lab.pages.frame import Group, as_csv, by_settings, runs_table
+from reprt.lab.pages.frame import Group, as_csv, by_settings, nearest, runs_table
 from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import latex, markdown, plain
 
@@ -65,15 +65,6 @@ def by_pair(texts: Sequence[Sequence[Run]]) -> Mapping[str, list[list[Group]]]:
         if groups:
             pairs.setdefault(groups[0].run.pair, []).append(groups)
     return pairs
-
-
-def nearest(groups: Iterable[Group]) -> dict[str, Group]:
-    """Returns ours of the paper's two models, with the fewest departures."""
-    found: dict[str, Group] = {}
-    for group in sorted(groups, key=lambda group: len(group.run.settings.departures)):
-        if group.run.model in MODELS:
-            found.setdefault(group.run.model, group)
-    return found
 
 
 def published(pair: str, model: str) -> dict[str, float]:

@@ -5,7 +5,7 @@ from fake_runs import row
 
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, runs_table, spread
-from reprt.lab.pages.runs import read_runs
+from reprt.lab.pages.runs import read_texts
 from reprt.lab.records import RunFolderError
 
 RATES = {
@@ -31,7 +31,7 @@ def table(add):
                 training={"seed": int(seed)},
                 **(changes if name == runs[-1][0] else {}),
             )
-        return runs_table(read_runs(folder))
+        return runs_table(read_texts(folder)[0])
 
     return table
 
@@ -94,23 +94,21 @@ def test_two_schedules_with_one_peak_are_two_rates(table):
     "tables, rate, departures",
     [
         ({"schedule": {"dim": 64}}, "m = 64", ""),
-        ({"schedule": {"dim": 128}}, "m = 128", "schedule.dim = 128"),
         (
             {"schedule": {"name": "cosine", "warmup_steps": 4000}},
             "cosine from 0.0006",
             "schedule.name = cosine, schedule.peak = 0.0006, schedule.floor = 6e-05",
         ),
-        ({"training": {"seed": 3, "tensorboard": True, "bleu": False}}, "m = 64", ""),
-        ({"training": {"hours": 4.0}}, "m = 64", "training.hours = 4.0"),
+        ({"training": {"seed": 3, "hours": 4.0}}, "m = 64", "training.hours = 4.0"),
     ],
 )
 def test_rates_and_departures_are_told_from_the_settings(add, tables, rate, departures):
-    (run,) = read_runs(add("repe", **tables))
+    (run,) = read_texts(add("repe", **tables))[0]
     assert (run.rate, run.departures) == (rate, departures)
 
 
 def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
     rows = [row(epoch, 4.0, 3.0, 10.0) for epoch in (1, 2, 3)]
     rows[-1] |= {"train_tokens": 600, "train_seconds": 1.0}
-    (run,) = read_runs(add("repe", rows))
+    (run,) = read_texts(add("repe", rows))[0]
     assert run.numbers["tokens_per_second"] == 600

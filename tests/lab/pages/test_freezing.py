@@ -6,7 +6,7 @@ from fake_runs import row
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab.pages import write_page
 from reprt.lab.pages.freeze import freeze
-from reprt.lab.pages.runs import page_settings, read_runs, read_texts
+from reprt.lab.pages.runs import page_settings, read_texts
 from reprt.lab.records import RunFolderError
 
 EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}
@@ -42,14 +42,14 @@ def test_a_run_comes_back_as_it_was(live, tmp_path_factory, drawn):
     assert place == out and unfinished == ["repe-deep.text.0"]
     names = {path.name for path in out.iterdir()}
     assert names >= {"runs.jsonl", "page.toml", "notes.md", "comparison.md"}
-    assert repr(read_runs(out)) == repr(read_runs(live))  # nan equals nothing
+    assert repr(read_texts(out)[0]) == repr(read_texts(live)[0])  # nan equals nothing
     page = (out / "comparison.md").read_text()
     assert page == write_page(live).read_text() and "What a person has" in page
-    assert "ours" in {run.label for run in read_runs(out)}
+    assert "ours" in {run.label for run in read_texts(out)[0]}
     text = (out / "runs.jsonl").read_text().replace('"seed":3', '"seed":"three"')
     (out / "runs.jsonl").write_text(text)
     with pytest.raises(ValueError, match="'settings.training.seed' in line 3 of"):
-        read_runs(out)
+        read_texts(out)
 
 
 def test_texts_are_frozen_together_without_their_sentences(
@@ -73,7 +73,7 @@ def test_a_frozen_experiment_grows_and_loses_no_finished_run(
     out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
     add("repe-deep.text.1", [row(1, 4.0, 3.0)], {}, EMBEDDED, training={"seed": 1})
     freeze(live, out)
-    assert len(read_runs(out)) == 4
+    assert len(read_texts(out)[0]) == 4
     before = (out / "runs.jsonl").read_bytes()
     (live / "repe.text.3" / "metrics.json").unlink()
     config = live / "baseline.text.0" / "config.toml"
@@ -94,19 +94,19 @@ def test_a_selection_takes_runs_of_other_folders_with_their_look(
     for there in (live, frozen):
         names = '["repe", "repe.text.3", "baseline.text.0"]'
         (folder / "selection.toml").write_text(f'"{there}" = {names}\n')
-        labels = {run.name: run.label for run in read_runs(folder)}
+        labels = {run.name: run.label for run in read_texts(folder)[0]}
         assert labels == {"baseline.text.0": "baseline", "repe.text.3": "ours"}
     (folder / "page.toml").write_text('[models.repe]\nlabel = "mine"')
-    assert [run.label for run in read_runs(folder)] == ["baseline", "mine"]
+    assert [run.label for run in read_texts(folder)[0]] == ["baseline", "mine"]
     config = live / "repe.text.3" / "config.toml"
     config.write_text(config.read_text().replace("epochs = 10", "epochs = 4"))
     both = f'"{live}" = ["repe"]\n"{frozen}" = ["repe"]\n'
     (folder / "selection.toml").write_text(both)
-    found = [run.settings.training.epochs for run in read_runs(folder)]
+    found = [run.settings.training.epochs for run in read_texts(folder)[0]]
     assert sorted(found) == [4, 10]  # of one name, and not the same run
     (folder / "selection.toml").write_text(f'"{frozen}" = ["rep"]\n')
     with pytest.raises(RunFolderError, match="selection.toml to be in .*'rep'"):
-        read_runs(folder)
+        read_texts(folder)
 
 
 def test_a_folder_without_runs_is_refused(tmp_path, add):
@@ -120,13 +120,15 @@ def test_a_folder_without_runs_is_refused(tmp_path, add):
 
 
 def test_trials_are_compared_and_other_runs_reported_on(add):
+    def page(folder, name=None):
+        return page_settings(folder, read_texts(folder), name).name
+
     runs, trials = add("repe", under="a") / "a", add("repe.0", under="b") / "b"
-    assert page_settings(runs).name == "report"
-    assert page_settings(trials).name == "comparison"
-    assert page_settings(trials, "table1").name == "table1"
+    assert page(runs) == "report" and page(trials) == "comparison"
+    assert page(trials, "table1") == "table1"
     add("repe.0", text="another", under="b/another")
-    assert page_settings(trials).name == "families"
+    assert page(trials) == "families"
     (trials / "page.toml").write_text('name = "figure3"')
-    assert page_settings(trials).name == "figure3"
+    assert page(trials) == "figure3"
     with pytest.raises(ValueError, match="^Expected 'name' in .*: 'figure4'.$"):
-        page_settings(trials, "figure4")
+        page(trials, "figure4")

@@ -55,18 +55,14 @@ def test_official_results_stand_beside_the_papers_with_the_difference(add):
     ours = "1,234,567|2|1.250|1.500|not run|60.0 (60.0 to 60.0)|2.00|31.2"
     assert lines(text, "repe", "ours") == [ours.split("|")]
     assert lines(text, "repe", "ours − paper")[0][2:4] == ["+0.03", "-0.03"]
-    assert lines(text, "repe, ours, validation") == [["2.00", "1.50", *["–"] * 8]]
     assert "baseline 1.841 / 2.101 / not run; repe 1.251 / 1.501 / not run" in text
     assert "**Read the losses of repe with care.**" in text
-    assert "preset `repe`, seed 0; 2 minutes of training." in text
 
 
 def test_every_number_on_another_text_carries_its_name(add):
     example = {"source": "o *1*", "reference": "a | b", "translation": "<hi>"}
-    measured = {"examples": [example], "val_prefix_loss": 3.25}
-    add("repe", [row(1, 3.0, 2.0)], measured, EMBEDDED)
-    folder = add("baseline", [row(1, 4.0, 3.0)], {}, EMBEDDED)
-    text = page(folder, "report")
+    add("repe", [row(1, 3.0, 2.0)], {"examples": [example]}, EMBEDDED)
+    text = page(add("baseline", [row(1, 4.0, 3.0)], {}, EMBEDDED), "report")
     assert text.splitlines()[0].endswith("not comparable with the paper")
     assert "> **Not comparable with the paper.**" in text and "− paper" not in text
     whose = [", ".join(cells[:2]) for cells in lines(text)]
@@ -75,23 +71,6 @@ def test_every_number_on_another_text_carries_its_name(add):
     for each in ours:
         assert ("paper" if "not comparable" in each else EMBEDDED) in each
     assert "- o \\*1\\*\n  - reference: a | b\n  - repe: \\<hi>\n" in text
-    assert lines(text, "repe", f"ours, {EMBEDDED}")[0][4] == "3.250"
-
-
-def test_a_report_draws_losses_and_bleu_by_step(add, drawn):
-    steps = [
-        {"step": 2, "train_loss_per_token": 5.0, "val_loss_per_token": 4.0},
-        {"step": 4, "val_loss_per_token": 3.0, "val_bleu": 7.0},
-    ]
-    add("repe", [row(1, 4.0, 3.0)], steps=steps)
-    folder = add("baseline", [row(1, 4.0, 3.0)])
-    assert "](steps.png)" in page(folder, "report")
-    losses, bleu = drawn[-1].axes
-    assert [line.get_xydata().tolist() for line in losses.lines] == [
-        [[2, 5]],
-        [[2, 4], [4, 3]],
-    ]
-    assert [line.get_xydata().tolist() for line in bleu.lines] == [[], [[4, 7]]]
 
 
 def test_runs_under_way_variants_and_means_are_shown_as_such(add):
@@ -183,22 +162,13 @@ def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
     assert "by their seeds: baseline: not run, RePE as published: 2." in text
     name = "RePE as published, training, ours"
     assert lines(text, name)[0][:4] == ["5.00 (4.00–6.00)", "3.00", "3.00", "–"]
-    assert lines(text, "baseline, training, ours", "not run")
     assert lines(text, "baseline", "not run", "not run", "4,297.8 ± 675.8")
     numbers = (folder / "figure3.csv").read_text()
     assert "TED-HRLR pt_to_en,ours,repe,train_loss,1,2,5.0,4.0,6.0\n" in numbers
-    assert "TED-HRLR pt_to_en,ours,repe,train_loss,3,1,3.0,,\n" in numbers
     assert numbers.count(",paper,") == 40
-    png, svg = drawn
-    for figure in (png, svg):
-        drawn_lines = figure.axes[0].lines
-        curves = {line.get_label(): [*line.get_ydata()] for line in drawn_lines}
-        assert curves[f"{name} (trials: 2)"] == [5.0, 3.0, 3.0]
-        assert curves["baseline, validation, ours (not run)"] == []
-        for axis in figure.axes[1:]:
-            bars = next(each for each in axis.containers if hasattr(each, "patches"))
-            whisker = tuple(bars.errorbar.lines[2][0].get_color()[0])
-            assert whisker not in [bar.get_facecolor() for bar in bars]
+    curves = {line.get_label(): [*line.get_ydata()] for line in drawn[0].axes[0].lines}
+    assert curves[f"{name} (trials: 2)"] == [5.0, 3.0, 3.0]
+    assert curves["baseline, validation, ours (not run)"] == []
 
 
 def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
