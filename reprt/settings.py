@@ -303,8 +303,7 @@ class DecoderOnlyConfig(TransformerSettings):
 
 
 class RecurrentConfig(Settings):
-    """A recurrent encoder-decoder with attention.
-    """
+    """A recurrent encoder-decoder with attention."""
 
     num_layers: Size
     """Recurrent layers in the encoder, each in both directions, and in the decoder."""
