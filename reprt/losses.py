@@ -108,6 +108,11 @@ def softmax_and_normalizer(logits):
 
     `log p = logits − normalizer`, in fewer passes than `log_softmax` and `exp` take.
     Logits are float32, `(…, vocab_size)`.
+
+    >>> import keras, reprt
+    >>> _, normalizer = reprt.losses.softmax_and_normalizer(keras.ops.zeros((1, 4)))
+    >>> round(float(normalizer[0, 0]), 4)  # ln 4
+    1.3863
     """
     p = ops.softmax(logits)
     # The likeliest one's probability is its share of the sum of exponentials. Where
@@ -141,5 +146,10 @@ def token_weights(y_true, sample_weight=None):
 
 
 def real_tokens(y_true):
-    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32."""
+    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
+
+    >>> import keras, reprt
+    >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()
+    [[1.0, 1.0, 0.0]]
+    """
     return ops.cast(ops.not_equal(y_true, PAD_ID), "float32")

@@ -49,6 +49,12 @@ def correct_tokens(y_true, y_pred):
     Args:
         y_true: integer labels; padding is compared like any other.
         y_pred: logits with an axis more, or the likeliest ids, of the labels' shape.
+
+    >>> import keras, reprt
+    >>> logits = keras.ops.one_hot([[3, 2]], 4)
+    >>> correct = reprt.metrics.correct_tokens([[3, 1]], logits)
+    >>> keras.ops.convert_to_numpy(correct).tolist()
+    [[1.0, 0.0]]
     """
     y_true, predicted = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
     if len(predicted.shape) > len(y_true.shape):

@@ -273,12 +273,6 @@ class DecoderOnlyConfig(TransformerSettings):
     """A decoder-only model, which reads source and target as one sequence.
 
     Where norms stand before sublayers, one more stands before the output.
-
-    Example:
-
-    >>> from reprt.presets import preset
-    >>> preset("decoder-only").target_positions
-    'continue'
     """
 
     position: Position = "add"
@@ -310,12 +304,6 @@ class DecoderOnlyConfig(TransformerSettings):
 
 class RecurrentConfig(Settings):
     """A recurrent encoder-decoder with attention.
-
-    Example:
-
-    >>> from reprt.presets import preset
-    >>> preset("recurrent").attention
-    'additive'
     """
 
     num_layers: Size

@@ -35,12 +35,6 @@ class Shape(NamedTuple):
     tokens: tuple
     widths: tuple
 
-    @property
-    def cost(self) -> float:
-        """That of a batch: packed tokens, and the slots of attention."""
-        slots = sum(np.dot(self.sizes, widths) for widths in self.widths)
-        return sum(self.tokens[2:] or self.tokens) + slots
-
 
 class Lengths(NamedTuple):
     """The sentences of a batch, as far as its shape depends on them.
@@ -116,8 +110,8 @@ def few_shapes(
     """Returns at most four shapes for the batches of a text, the smallest first.
 
     If batches are like one another, nine in ten of them fit the first and all but one
-    in a hundred the second. If each has sentences of its own length, a shape is for
-    those of a range of lengths instead. That with fewer positions is taken.
+    in a hundred the second. If each has sentences of its own length, so that most have
+    none of more than half of the longest, a shape is for those of a range of lengths.
 
     The batches are a sample, each a list of its devices' shares. The last shape holds
     as many rows of the text, whatever they are; without a text the sample is all.
@@ -133,29 +127,24 @@ def few_shapes(
         shapes = [share.shape(layout, sizes) for batch in batches for share in batch]
         return _numbers(shapes).max(0)
 
-    def shapes(rows_of_numbers):
-        numbers = [*rows_of_numbers[: MOST_SHAPES - len(last)], *last]
-        found = (keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers)
-        return list(dict.fromkeys(found))
-
-    def cost(shapes):
-        return sum(fitting(batch, shapes, layout).cost for batch in sample)
-
     sizes, like = halving(batches), batches[0][0].shape(layout)
-    last = [] if text is None else [_of_any(text, sizes, layout)]
-    each = np.array([largest([batch], sizes) for batch in batches])
-    alike = [_covering(each, share) for share in SHARES]
     longest = np.array(
         [max(share.keys(layout).max(initial=1) for share in batch) for batch in batches]
     )
     halvings = np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
-    of_range = [
-        list(itertools.compress(batches, halvings == number))
-        for number in np.unique(halvings)[::-1]
-    ]
-    by_length = [largest(each, halving(each)) for each in of_range]
-    sample = batches[:: len(batches) // 200 + 1]
-    return min((shapes(alike), shapes(by_length)), key=cost)
+    if np.median(halvings) > 0:
+        of_range = [
+            list(itertools.compress(batches, halvings == number))
+            for number in np.unique(halvings)[::-1]
+        ]
+        numbers = [largest(each, halving(each)) for each in of_range]
+    else:
+        each = np.array([largest([batch], sizes) for batch in batches])
+        numbers = [_covering(each, share) for share in SHARES]
+    last = [] if text is None else [_of_any(text, sizes, layout)]
+    numbers = [*numbers[: MOST_SHAPES - len(last)], *last]
+    found = (keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers)
+    return list(dict.fromkeys(found))
 
 
 def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:

@@ -13,6 +13,7 @@ from reprt.analysis.cost import training_cost
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics, RunFolderError
 from reprt.lab.texts import CorpusRuns
+from reprt.lab.use import sampled
 from reprt.progress import Progress, duration
 from reprt.training.workers import is_chief, several_workers
 
@@ -106,7 +107,10 @@ def _train(runs, text, progress, after_epoch):
             f"{', then they are scored' * scores}; "
             f"the results go to {trainers[0].folder.path.parent}"
         )
-    errors = train_side_by_side(trainers, after_epoch)
+    with contextlib.ExitStack() as use:
+        if unfinished and is_chief():
+            use.enter_context(sampled(trainers[0].folder.path.parent / "use.csv"))
+        errors = train_side_by_side(trainers, after_epoch)
     memory = {}
     if len(runs) == 1 and unfinished and not several_workers():
         # The process' memory is that of its only training.

@@ -8,19 +8,21 @@ import keras
 class ConfiguredLayer(keras.layers.Layer):
     """A layer whose configuration is its arguments, kept under their own names.
 
-    Attributes:
-        parts: the names of arguments that are layers or None.
+    Those of its base classes count too. `parts` names those that are layers or None.
     """
 
     parts: tuple[str, ...] = ()
 
     def get_config(self):
-        config = super().get_config()
-        for name in inspect.signature(type(self).__init__).parameters:
-            if name not in ("self", "kwargs"):
-                own = getattr(self, name)
-                config[name] = serialized(own) if name in self.parts else own
-        return config
+        kinds = type(self).__mro__
+        names = {
+            name: None
+            for kind in kinds[: kinds.index(ConfiguredLayer)]
+            for name in inspect.getfullargspec(kind).args[1:]
+        }
+        own = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        parts = {name: serialized(own[name]) for name in self.parts if name in own}
+        return {**super().get_config(), **own, **parts}
 
     @classmethod
     def from_config(cls, config):

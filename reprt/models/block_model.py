@@ -99,8 +99,8 @@ class BlockModel(TranslationModel):
             tokens: how many go through its feed-forward networks.
         """
         c = self.config
-        r, q, v = c.key_dim, c.value_dim, c.embedding_dim
-        v = width if c.value == "states" else v
+        r, q = c.key_dim, c.value_dim
+        v = c.embedding_dim if c.value == "tokens" else width
         heads = c.num_heads * sum(
             a * width * (r + q) + b * (width * r + v * q) + a * b * (r + q)
             for a, b in attentions

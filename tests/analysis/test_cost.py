@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from reprt import models
 from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages.cost import power
+from reprt.lab.pages.cost import peak, power
+from reprt.lab.use import sampled
 from reprt.presets import preset
 from reprt_command import main
 
@@ -105,9 +107,24 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     hours = f"{sum(row['train_seconds'] for row in log) / 3600:.3f}"
     page = re.sub(" +", " ", (finished / "out" / "report.md").read_text())
     assert " | ".join([*cells, hours]) in page
+    assert (finished / "out" / "use.csv").read_text().startswith("time,cores,gpus\n")
     asked = [*tiny_run.arguments(finished), "--out", str(finished / "other")]
     assert main(["train", *asked, "--plan"]) == 0
     assert " ".join(cells) in re.sub(" +", " ", capsys.readouterr().err)
+
+
+def test_the_use_of_the_processor_is_sampled(tmp_path):
+    with sampled(tmp_path / "use.csv", seconds=0.05):
+        time.sleep(0.3)
+    head, *rows = (tmp_path / "use.csv").read_text().splitlines()
+    assert head == "time,cores,gpus" and rows
+    assert all(0 <= float(row.split(",")[1]) < 100 for row in rows)
+
+
+def test_a_share_of_the_peak_is_told_of_known_gpus():
+    half, full = "mixed_bfloat16", "float32"
+    assert peak("Xeon, NVIDIA A100-SXM4-40GB", half) == 16 * peak("A100", full)
+    assert peak("AMD EPYC, 2 cores", full) is None
 
 
 # The blog's table; which of its numbers are what, docs/cost.md says.

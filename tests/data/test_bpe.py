@@ -128,15 +128,6 @@ def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
     assert written == target.decode(expected)
 
 
-def test_a_vocabulary_is_learnt_once(corpus, folder, learnt, monkeypatch):
-    monkeypatch.delattr(bpe, "learn_model")
-    for name, asked in SETTINGS.items():
-        again = asked.learn(corpus, folder)
-        assert [e.digest() for e in again] == [e.digest() for e in learnt[name]]
-    assert {path.suffix for path in folder.iterdir()} == {".spm"}
-    assert len(list(folder.iterdir())) == 4
-
-
 def test_of_a_long_text_sentences_at_equal_distances_are_learnt(monkeypatch, tmp_path):
     seen = []
 

@@ -1,4 +1,3 @@
-import gzip
 import importlib.resources.abc
 import sys
 from collections import Counter
@@ -133,15 +132,6 @@ def test_a_stray_break_and_a_last_line_without_one_misalign_nothing(ours):
         ("três\u2028\x85", "fo\rur"),
         ("catro", "five"),
     ]
-
-
-def test_gzip_stands_in_for_a_file_that_is_not_there(ours):
-    before = ted.read(ours.parent, "gl_to_en").digest()
-    for name in ("gl.train", "en.train", "en.dev"):
-        (ours / f"{name}.gz").write_bytes(gzip.compress((ours / name).read_bytes()))
-        (ours / name).unlink()
-    (ours / "gl.test.gz").write_bytes(b"not read, as gl.test is there")
-    assert ted.read(ours.parent, "gl_to_en").digest() == before
 
 
 # Spaces, of no width as well, accents without letters, and fillers.

@@ -8,7 +8,7 @@ import tensorflow as tf
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.tokenizers import base, wordpiece
+from reprt.data.tokenizers import wordpiece
 from reprt.data.tokenizers.wordpiece import (
     WordPiece,
     WordPieceSettings,
@@ -179,15 +179,6 @@ def test_ids_go_from_start_to_end_and_text_writes_no_reserved_token(
         assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
         assert ids.max() < len(portuguese)
     assert portuguese.words(["漢"]) == ["[UNK]"]
-
-
-def test_chunks_are_cut_sentences(portuguese, sentences, monkeypatch):
-    whole = portuguese.encode(sentences)
-    monkeypatch.setattr(base, "CHUNK", 7)
-    chunks = list(portuguese.encode_chunks(sentences, longest=6))
-    assert [len(rows) for rows in chunks] == [7] * 8 + [4]
-    cut = [ids.tolist() for rows in chunks for ids in rows]
-    assert cut == [ids[:6].tolist() for ids in whole]
 
 
 def test_a_vocabulary_is_learnt_once_for_each_text_and_size(tmp_path, monkeypatch):

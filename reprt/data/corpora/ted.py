@@ -43,7 +43,6 @@ class Pair:
             that is not of TED-HRLR.
         witnesses: fingerprints of sentences in the target sides of the official
             training and validation splits, for the pairs where some are known.
-
     """
 
     source: tuple[str, ...]
@@ -126,10 +125,9 @@ def any_pair(name: str) -> Pair:
 def read(folder: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from files laid out as in the official archive.
 
-    Line by line, the files of both sides make the sentence pairs. `pt.train.gz` is read
-    where there is no `pt.train`. A pair with an empty side is dropped, as TFDS does. A
-    pair is also dropped if a side has no words: nothing but spaces, or accents without
-    letters.
+    Line by line, the files of both sides make the sentence pairs. A pair with an empty
+    side is dropped, as TFDS does. A pair is also dropped if a side has no words:
+    nothing but spaces, or accents without letters.
 
     Args:
         folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
@@ -144,23 +142,17 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
     Raises:
         FileNotFoundError: if the folder, the pair or a file is missing.
         ValueError: if its files are not UTF-8, not aligned or without any sentence.
-
     """
     known, root = any_pair(pair), Path(folder)
     if (root / "datasets").is_dir():
         root /= "datasets"
     place = root / _folder(known, [each.name for each in root.iterdir()], root)
-
-    def lines(name):
-        packed = place / f"{name}.gz"
-        there = packed.exists() and not (place / name).exists()
-        return Lines.read(packed if there else place / name)
-
+    splits = _splits(known, lambda name: Lines.read(place / name), place)
     root = root.resolve()
     if root.name == "datasets":
         root = root.parent
     form = read_text(root / FORM).strip() if (root / FORM).exists() else ""
-    return _label(known, _splits(known, lines, place), place, root.name, form)
+    return _label(known, splits, place, root.name, form)
 
 
 def read_archive(archive: Path, pair: str) -> Corpus:

@@ -102,7 +102,6 @@ def load(pair: str) -> Corpus:
     Raises:
         DownloadError: if a download fails.
         ValueError: for another pair, or if an archive does not hold what it should.
-
     """
     if pair not in PAIRS:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.analysis.cost import Cost, power
+from reprt.analysis.cost import Cost, peak, power
+from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import fill, markdown, plain
 
 
@@ -20,11 +21,22 @@ def cost_section(tables: Mapping[str, Any]) -> str:
         means = runs[fields].mean(skipna=False)
         if not means.isna().any():
             cost = Cost(**means)
-            hours = f"{means['train_seconds'] / 3600:.3f}"
-            speed = power(cost.flops_per_second)
-            rows[-1] |= {**counts(cost), "hours": hours, "FLOP/s": speed}
+            rows[-1] |= {**counts(cost), **_speed(runs["run"].iloc[0], **means)}
     known = any(row.keys() - {"model"} for row in rows)
     return fill("cost", table=markdown(rows)) if known else ""
+
+
+def _speed(run: Run, train_flops: float, train_seconds: float, **_) -> dict[str, str]:
+    """Returns what was measured, and a share of the peak where that is known."""
+    start = run.manifest.starts[-1]
+    devices, speed = max(1, len(start.devices)), train_flops / train_seconds
+    found = {
+        "device hours": f"{devices * train_seconds / 3600:.3f}",
+        "FLOP/s": power(speed),
+    }
+    if most := peak(start.hardware, run.settings.training.precision):
+        found["of the peak"] = f"{speed / devices / most:.1%}"
+    return found
 
 
 def counts(cost: Cost) -> dict[str, str]:

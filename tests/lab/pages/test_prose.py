@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from reprt.analysis.cost import power
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
 from reprt.lab.pages.runs import read_texts
@@ -17,6 +18,7 @@ RESULTS = REPOSITORY / "experiments" / "results"
 README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
+COST = REPOSITORY / "docs" / "cost.md"
 OURS = "causal RePE: RMSNorm, query-key norm"
 
 
@@ -163,6 +165,13 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     assert f"Causal RePE's is {mine:.2f}" in page and here - there > (here - mine) / 2
     assert f"validation loss is {loss:.2f} lower than causal RePE's" in page
     assert f"and its BLEU is {bleu:.1f} higher" in page
+
+
+@pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
+def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
+    small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
+    products = power(mean(longer, "train_flops"))
+    assert cells[1:4] == [products, small.cell(BLEU, 1), longer.cell(BLEU, 1)]
 
 
 def test_what_is_said_of_the_second_contest_is_that_of_its_runs():
