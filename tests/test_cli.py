@@ -129,7 +129,7 @@ def told(capsys):
         ("train TINY --set training.epoch=1", "nearest known one is 'epochs'"),
         ("train TINY --text 2024", "2024, given as a path"),
         ("train TINY --text /no/such", "there is no such folder, archive or table"),
-        ("train TINY --train a.de b.en", "Cannot read the text: "),
+        ("train TINY --train a.de b.en", "No such file or directory: 'a.de'"),
         ("train TINY --cpus 2", "Expected --ray with --cpus."),
         ("train --ray TINY", "the recipe before --ray. Received: "),
         ("train TINY --plan --ray", "Expected --plan or --ray. Received both."),

@@ -97,9 +97,6 @@ class Trials(Settings):
                 "Expected 'seeds' where there are 'schedules', for a run is called "
                 "MODEL.SCHEDULE.SEED; seeds = [0] will do. Received none."
             )
-        for name, values in (("pairs", self.pairs), ("seeds", self.seeds)):
-            if len(set(values)) < len(values):
-                raise ValueError(f"Expected {name!r} to differ. Received: {values}.")
         return self
 
 

@@ -62,17 +62,8 @@ def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
     """Finds the text that settings name; TED is not replaced by another."""
     table = (text.source,) if own.is_table(text.source) else ()
     if train := text.train or table:
-        try:
-            return own.load(
-                text.pair,
-                train,
-                text.dev,
-                text.test,
-                text.columns,
-                text.held_out or 0.05,
-            )
-        except OSError as error:
-            raise ValueError(f"Cannot read the text: {error}") from error
+        files = train, text.dev, text.test
+        return own.load(text.pair, *files, text.columns, text.held_out or 0.05)
     source = "ted" if text.source == "auto" else text.source
     corpus = find(source, text.pair, downloads)
     return corpus.validated_on(text.held_out)

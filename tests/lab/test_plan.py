@@ -200,7 +200,7 @@ def test_what_is_under_way_is_planned_by_its_own_steps(
 @pytest.mark.parametrize(
     "pair, message",
     [
-        ("pt_to_en,pt_to_en", "'trials' in .*: Expected 'pairs' to differ.*'].$"),
+        ("pt_to_en,pt_to_en", "Expected one pair.*: pt_to_en, pt_to_en.$"),
         ("gl_to_en,he_to_pt", "cannot be used for gl_to_en"),
         ("pt-to-en", "Did you mean 'pt_to_en'"),
     ],

@@ -4,6 +4,7 @@ import json
 import re
 import types
 
+import numpy as np
 import pytest
 import tiny_run
 import toy_family
@@ -102,3 +103,19 @@ def test_a_page_that_cannot_be_written_stops_no_training(
     assert train.train_runs(work) == []
     told = "The page was not written. The rates have no seed in common."
     assert capsys.readouterr().err.count(told) == 2
+
+
+def test_results_by_length_are_parts_of_those_of_the_whole_split(text, settings):
+    run = settings(text={"train_tokens": 8, "max_tokens": 24})
+    losses, counts = np.arange(1.0, len(text.test) + 1), text.test.tokens[1]
+    words = text.target_tokenizer.words(text.corpus.test.target)
+    found = list(train._by_length(run, text, losses, words))
+    sizes = [each["sentences"] for each in found]
+    assert len(found) > 1 and sum(sizes) == len(text.test)
+    # Sentences of fewer than four words have no BLEU.
+    assert [each["bleu"] for each in found] == pytest.approx([0, 100])
+    for each in found:
+        shortest = {8: 1, 16: 9, None: 17}[each["longest"]]
+        chosen = text.test.between(shortest, each["longest"] or 24)
+        expected = losses[chosen].sum() / counts[chosen].sum()
+        assert each["prefix_loss_per_token"] == pytest.approx(expected)

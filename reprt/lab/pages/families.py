@@ -155,5 +155,5 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
         pictures.finish_axis(translations, "BLEU: higher is better", PRODUCTS)
         pictures.finish_axis(losses, "Prefix loss: lower is better", PRODUCTS)
     labels = {run.label: shown[run.model] for run in runs if run.model in shown}
-    pictures.add_legend(figure, labels, 12)  # pages show the picture small
+    pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)

@@ -43,10 +43,10 @@ def finish_axis(axis, title: str, below: str):
     axis.grid(alpha=0.3, which="both")
 
 
-def add_legend(figure, labels: Mapping[str, str], fontsize: int = 9):
+def add_legend(figure, labels: Mapping[str, str]):
     """Says below all axes which label has which colour."""
     lines = [Line2D([], [], color=colour, linewidth=3) for colour in labels.values()]
-    figure.legend(lines, labels, loc="outside lower center", ncols=3, fontsize=fontsize)
+    figure.legend(lines, labels, loc="outside lower center", ncols=2, fontsize=9)
 
 
 def save_figure(figure, path: Path):

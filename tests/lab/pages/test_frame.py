@@ -55,22 +55,6 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
     assert spread(ours.differences(ours, BLEU), 1, "+") == "–"
 
 
-def test_the_validation_split_chooses_the_rate_by_the_seeds_that_all_rates_have(table):
-    chosen = choose(
-        table(
-            ("repe.high.0", 2.0, 9.0),
-            ("repe.high.1", 2.5, 9.5),
-            ("repe.low.0", 3.0, 1.0),
-            ("baseline.high.0", 4.0, 5.0),
-            ("baseline.low.0", 3.5, 6.0),
-            ("baseline.low.1", 99.0, 7.0),
-        )
-    )
-    # The order is that of the test split, which has no say in the choice.
-    names = [(group.run.name, len(group.table)) for group in chosen]
-    assert names == [("baseline.low.0", 2), ("repe.high.0", 2)]
-
-
 def test_what_cannot_be_compared_is_refused(table):
     with pytest.raises(RunFolderError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"):
         choose(table(("repe.high.0", 2.0, 3.0), ("repe.low.1", 1.0, 3.0)))
