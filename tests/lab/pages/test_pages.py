@@ -107,6 +107,10 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
         for models in paper.TABLE_1.values()
     ]
     assert f"| {min(times):.2f} to {max(times):.2f} times; outside" in text
+    # Found by hand in the paper.
+    claims = text.split("## The paper's claims")[1].split("## ")[0]
+    for found in ("1.81 to 5.92 times", "3.62 times", "7 of all fourteen"):
+        assert claims.count(found) == 1
     latex = (folder / "table1.tex").read_text()
     rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
     assert {row.count("&") for row in rows if "multicolumn" not in row} == {11}
