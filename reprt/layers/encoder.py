@@ -1,5 +1,7 @@
 """The encoder, and what its blocks and stacks share with the decoder's."""
 
+import inspect
+
 import keras
 
 from reprt.layers.attention import PMHA
@@ -12,6 +14,20 @@ class SizedLayer(ConfiguredLayer):
     """A layer that `BlockSettings` describe, given as keyword arguments."""
 
     parts = ("position",)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # What `help()` and editors show: the settings, where code has `**kwargs`.
+        own = dict(inspect.signature(cls.__init__).parameters)
+        del own["self"], own["kwargs"]
+        settings = inspect.signature(BlockSettings).parameters.values()
+        of_both = [*settings, *own.values()]
+        cls.__signature__ = inspect.Signature(
+            [
+                each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
+                for each in of_both
+            ]
+        )
 
     def __init__(self, position=None, **kwargs):
         names = BlockSettings.model_fields.keys() & kwargs.keys()

@@ -1,6 +1,7 @@
 """Every layer through the harness."""
 
 import functools
+import inspect
 
 import keras
 import numpy as np
@@ -155,6 +156,12 @@ CASES = {
 def test_layer_keeps_the_contract(case, harness):
     make, inputs, shapes, weights, call = CASES[case]
     harness(make, inputs, shapes, weights, call)
+
+
+@pytest.mark.parametrize("name", ["EncoderBlock", "DecoderBlock", "Encoder", "Decoder"])
+def test_help_and_editors_see_the_settings_of_blocks(name):
+    named = inspect.signature(getattr(layers, name)).parameters
+    assert {"num_heads", "key_dim", "dropout", "position"} <= set(named)
 
 
 def test_every_public_layer_is_held_against_the_contract():
