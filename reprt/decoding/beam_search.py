@@ -1,6 +1,7 @@
 """From a trained model to translations: greedy and beam search."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -139,11 +140,11 @@ class BeamSearch:
         self._never[[PAD_ID, start_id]] = -np.inf
         self._dear = jit_compile or shapes_are_dear()
         self._capacity = more_room(0, model.longest_target, self._dear)
-        jit = {"jit_compile": jit_compile}
-        self._begin = compiled(
-            lambda ids: self.start(ids, self._capacity), model, [IDS], False, **jit
+        fast = functools.partial(compiled, model=model, jit_compile=jit_compile)
+        self._begin = fast(
+            lambda ids: self.start(ids, self._capacity), signature=[IDS], often=False
         )
-        self._run = compiled(self.run, model, **jit)
+        self._run = fast(self.run)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.

@@ -19,10 +19,10 @@ class Peer:
     packages = ("jax",)
 
     def __init__(self, settings):
-        random = np.random.default_rng(SEED)
-        draw = [random.normal(0, 0.05, size) for size in shapes(settings)]
-        self.settings, self.parameters = settings, sum(map(np.size, draw))
-        self.load(draw)
+        generator = np.random.default_rng(SEED)
+        drawn = [generator.normal(0, 0.05, shape) for shape in shapes(settings)]
+        self.settings, self.parameters = settings, sum(map(np.size, drawn))
+        self.load(drawn)
         self._step = jax.jit(self._stepped, donate_argnums=0)
 
     def load(self, weights):
