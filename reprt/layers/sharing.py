@@ -18,7 +18,8 @@ class ConfiguredLayer(keras.layers.Layer):
         names = {
             name: None
             for kind in kinds[: kinds.index(ConfiguredLayer)]
-            for name in inspect.getfullargspec(kind.__init__).args[1:]
+            if "__init__" in vars(kind)
+            for name in inspect.getfullargspec(vars(kind)["__init__"]).args[1:]
         }
         own = {name: getattr(self, name) for name in names if hasattr(self, name)}
         parts = {name: serialized(own[name]) for name in self.parts if name in own}
