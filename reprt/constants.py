@@ -1,6 +1,6 @@
 """Special ids, the names that settings choose among, the bounds of search and audit."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
@@ -8,6 +8,7 @@ PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 
 Scale = Literal["sqrt", "inverse_sqrt", "none"]
 Statistics = Literal["sequence", "prefix"]
+Sinusoids = Literal["tutorial", "paper"]
 Table = Literal["tutorial", "paper", "learned"]  # of positions
 EmbeddingNorm = Literal["none", "token_norm", "rms"]
 Position = Literal["concat", "add", "none", "rotary", "relative", "alibi", "untied"]
@@ -26,15 +27,20 @@ DropoutPlace = Literal[
 WIDENING = ("concat",)
 WITH_WIDTH = ("concat", "untied")
 IN_ATTENTION = ("rotary", "relative", "alibi", "untied")
-SINUSOIDS = ("tutorial", "paper")
 TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
 OF_STATES = get_args(DropoutPlace)[:4]
-SCALES, STATISTICS, TABLES, EMBEDDING_NORMS, LAYOUTS, QUANTIZATIONS = map(
-    get_args, (Scale, Statistics, Table, EmbeddingNorm, Layout, Quantization)
-)
 
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32
 MOST_BEAMS = 1000
 
 AUDITED_TOKENS = 12  # of the target
+
+
+def check_choice(choices: Any, **values: Any):
+    """Raises a `ValueError` unless all values, by name, are members of a `Literal`."""
+    for name, value in values.items():
+        if value not in (known := get_args(choices)):
+            raise ValueError(
+                f"Expected `{name}` to be one of {known}. Received: {name}={value!r}."
+            )

@@ -1,15 +1,17 @@
-"""Files and folders, written whole or not at all; locks; the folder of the cache."""
+"""Files: read, and written whole or not at all; locks; the folder of the cache."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import sys
 import time
+import tomllib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import platformdirs
 
@@ -101,6 +103,25 @@ def not_utf8(name: object, byte: int, line: int) -> ValueError:
     return ValueError(
         f"Expected {name} to be UTF-8. Received: the byte 0x{byte:02x} in line {line}."
     )
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Returns the tables of a TOML file; a `ValueError` names a file that is none."""
+    return _parsed(tomllib.loads, path, "TOML")
+
+
+def read_json(path: Path) -> Any:
+    """Returns the content of a JSON file; a `ValueError` names a file that is none."""
+    return _parsed(json.loads, path, "JSON")
+
+
+def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
+    # Some editors put a byte order mark before a text.
+    text = read_text(path).removeprefix("\ufeff")
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid {language}: {error}.") from error
 
 
 def cache() -> Path:

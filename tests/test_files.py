@@ -3,9 +3,8 @@
 import errno
 import threading
 
-from reprt.files import file_lock
+from reprt.files import file_lock, read_json, read_toml
 from reprt.lab.folder import RunFolder
-from reprt.reading import read_json, read_toml
 
 
 def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):

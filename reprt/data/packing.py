@@ -8,9 +8,8 @@ import keras
 import numpy as np
 
 from reprt.compilation import shapes_are_dear
-from reprt.constants import LAYOUTS, PAD_ID
+from reprt.constants import PAD_ID, Layout, check_choice
 from reprt.layers.packing import Packing, Sides
-from reprt.schema import check_choice
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
@@ -211,7 +210,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
         labels: integer tensor `(batch, targets)`, 0 where nothing is scored.
         sample_weight: weights of sentences, `(batch,)` or `(batch, 1)`, or of labels,
             `(batch, targets)`. None for none.
-        layout: one of `reprt.constants.LAYOUTS`. Defaults to `"sides"`.
+        layout: `"sides"` or `"sequence"`. Defaults to `"sides"`.
         shapes: those that the arrays may have, such as `few_shapes` returns; the first
             that fits is taken. None for the batch's own.
 
@@ -234,7 +233,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     >>> packed[0, :3].tolist()
     [7, 3, 0]
     """
-    check_choice(LAYOUTS, layout=layout)
+    check_choice(Layout, layout=layout)
     if keras.backend.backend() == "torch":
         raise ValueError(
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "

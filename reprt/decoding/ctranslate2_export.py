@@ -6,15 +6,14 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
-from reprt.constants import PAD, PAD_ID, QUANTIZATIONS, UNKNOWN
+from reprt.constants import PAD, PAD_ID, UNKNOWN, Quantization, check_choice
 from reprt.decoding.ctranslate2_translator import NOTES, ctranslate2
 from reprt.decoding.translator import Translator
 from reprt.files import whole_folder, write_text
 from reprt.layers import RelativePositional, RotaryPositional
 from reprt.layers.masks import FORBIDDEN
 from reprt.layers.positions.relative import FARTHEST
-from reprt.models import EncoderDecoder
-from reprt.schema import check_choice
+from reprt.models import Transformer
 
 
 def export_ctranslate2(
@@ -38,7 +37,7 @@ def export_ctranslate2(
             unknown quantization, or if the folder has such a model already.
         OSError: if it cannot be written.
     """
-    check_choice(QUANTIZATIONS, quantization=quantization)
+    check_choice(Quantization, quantization=quantization)
     place = folder / "ctranslate2"
     if place.exists():
         raise ValueError(
@@ -83,7 +82,7 @@ def export_ctranslate2(
     return place
 
 
-def _transformer(parts: EncoderDecoder, never: list[int], longest: int):
+def _transformer(parts: Transformer, never: list[int], longest: int):
     """The `TransformerSpec` of a model that never writes some ids, its weights set."""
     specs, sizes = ctranslate2().specs, parts.encoder
     sides = sizes.num_blocks, sizes.settings.num_heads

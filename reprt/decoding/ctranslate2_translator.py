@@ -14,8 +14,8 @@ from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.translator import Translator
+from reprt.files import read_json
 from reprt.loading import load_extra
-from reprt.reading import read_json
 
 NOTES = "translator.json"  # what CTranslate2's own files do not say
 # CTranslate2 ends a search by another rule where there is no penalty at all.

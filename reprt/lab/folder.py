@@ -15,6 +15,7 @@ from reprt.data.encoding import EncodedCorpus
 from reprt.files import (
     file_lock,
     is_unfinished,
+    read_json,
     read_text,
     whole_file,
     whole_folder,
@@ -22,7 +23,6 @@ from reprt.files import (
 )
 from reprt.lab.provenance import provenance
 from reprt.lab.records import Epoch, Manifest, Metrics, Record, RunFolderError
-from reprt.reading import read_json
 from reprt.training.settings import TABLES, RunSettings, settings_of
 
 

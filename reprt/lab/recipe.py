@@ -12,8 +12,8 @@ from pydantic import Field
 
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.files import read_toml
 from reprt.presets import PRESETS
-from reprt.reading import read_toml
 from reprt.settings import (
     DecoderOnlyConfig,
     RecurrentConfig,

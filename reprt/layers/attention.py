@@ -130,7 +130,6 @@ class PMHA(ConfiguredLayer):
                 name="scale",
                 autocast=False,
             )
-        self.built = True
 
     def _dense(self, equation, bias_axes, output_shape, name):
         return keras.layers.EinsumDense(
@@ -307,13 +306,6 @@ class PMHA(ConfiguredLayer):
         if attention_mask is None:
             return key_mask
         return ops.logical_and(attention_mask, key_mask)
-
-    def compute_output_shape(self, query_shape, key_shape, value_shape=None):
-        return query_shape
-
-    def compute_output_spec(self, *args, **kwargs):
-        # By the call itself: with scores wanted there is more than one output.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
 
 def _projected(dense, x):

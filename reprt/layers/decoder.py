@@ -6,7 +6,7 @@ import keras
 
 from reprt.layers.attention import PMHCA, PMMHA
 from reprt.layers.cache import BlockCache
-from reprt.layers.encoder import Block, BlockStack
+from reprt.layers.encoder import Block, BlockStack, through_blocks
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -73,7 +73,6 @@ class DecoderBlock(Block):
             self.cross_norm.build(states_shape)
         for layer in (self.feed_forward, self.self_norm, self.feed_forward_norm):
             layer.build(states_shape)
-        self.built = True
 
     def call(
         self,
@@ -192,41 +191,7 @@ class Decoder(BlockStack):
     """
 
     block_class = DecoderBlock
-
-    def build(
-        self,
-        states_shape,
-        memory_shape=None,
-        value_shape=None,
-        memory_value_shape=None,
-    ):
-        self._build(states_shape, memory_shape, value_shape, memory_value_shape)
-
-    def call(
-        self,
-        states,
-        memory=None,
-        value=None,
-        memory_value=None,
-        padding_mask=None,
-        memory_padding_mask=None,
-        packing=None,
-        memory_packing=None,
-        return_attention_scores=False,
-        training=None,
-    ):
-        return self._run(
-            states,
-            memory,
-            value,
-            memory_value,
-            padding_mask=padding_mask,
-            memory_padding_mask=memory_padding_mask,
-            packing=packing,
-            memory_packing=memory_packing,
-            return_attention_scores=return_attention_scores,
-            training=training,
-        )
+    build, call = through_blocks(DecoderBlock)
 
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Returns of each block what `DecoderBlock.begin` does beside the states."""

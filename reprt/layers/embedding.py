@@ -3,10 +3,9 @@
 import keras
 from keras import ops
 
-from reprt.constants import SCALES
+from reprt.constants import Scale, check_choice
 from reprt.layers.masks import padding_mask
 from reprt.layers.sharing import ConfiguredLayer, held
-from reprt.schema import check_choice
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -95,7 +94,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_choice(SCALES, scale=scale)
+        check_choice(Scale, scale=scale)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
         self.positional = positional
@@ -126,7 +125,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
             # Who shares or has loaded a layer may have built it.
             if layer is not None and not layer.built:
                 layer.build(shape)
-        self.built = True
 
     def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
         mask = padding_mask(ids)

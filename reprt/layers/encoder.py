@@ -1,5 +1,6 @@
 """The encoder, and what its blocks and stacks share with the decoder's."""
 
+import functools
 import inspect
 
 import keras
@@ -41,13 +42,6 @@ class SizedLayer(ConfiguredLayer):
         return keras.layers.LayerNormalization(
             epsilon=self.settings.layer_norm_epsilon, dtype=self.dtype_policy, name=name
         )
-
-    def compute_output_shape(self, states_shape, *others, **by_name):
-        return states_shape
-
-    def compute_output_spec(self, *args, **kwargs):
-        # By the call itself: with scores wanted there is more than one output.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def get_config(self):
         return {**super().get_config(), **self.settings.as_table()}
@@ -174,7 +168,6 @@ class EncoderBlock(Block):
         self.self_attention.build(states_shape, states_shape, value_shape)
         for layer in (self.feed_forward, self.attention_norm, self.feed_forward_norm):
             layer.build(states_shape)
-        self.built = True
 
     def call(
         self,
@@ -219,29 +212,35 @@ class BlockStack(SizedLayer):
         ]
         self.final_norm = self._layer_norm("final_norm") if final_norm else None
 
-    def _build(self, *shapes):
-        for block in self.blocks:
-            block.build(*shapes)
-        if self.final_norm is not None:
-            self.final_norm.build(shapes[0])
-        self.built = True
-
-    def _run(self, states, *others, return_attention_scores, **options):
-        """The states after all blocks, and the weights of each in a tuple if wanted."""
-        weights = []
-        for block in self.blocks:
-            states, of_block = block(
-                states, *others, return_attention_scores=True, **options
-            )
-            weights.append(of_block)
-        states = self._finish(states)
-        return (states, tuple(weights)) if return_attention_scores else states
-
     def _finish(self, states):
         return states if self.final_norm is None else self.final_norm(states)
 
     def get_config(self):
         return {**super().get_config(), "final_norm": self.final_norm is not None}
+
+
+def through_blocks(block_class):
+    """The `build` and `call` of a stack, whose arguments are those of its blocks'."""
+
+    @functools.wraps(block_class.build)
+    def build(self, states_shape, *others, **by_name):
+        for block in self.blocks:
+            block.build(states_shape, *others, **by_name)
+        if self.final_norm is not None:
+            self.final_norm.build(states_shape)
+
+    @functools.wraps(block_class.call)
+    def call(self, states, *others, return_attention_scores=False, **by_name):
+        weights = []
+        for block in self.blocks:
+            states, of_block = block(
+                states, *others, return_attention_scores=True, **by_name
+            )
+            weights.append(of_block)
+        states = self._finish(states)
+        return (states, tuple(weights)) if return_attention_scores else states
+
+    return build, call
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -271,24 +270,4 @@ class Encoder(BlockStack):
     """
 
     block_class = EncoderBlock
-
-    def build(self, states_shape, value_shape=None):
-        self._build(states_shape, value_shape)
-
-    def call(
-        self,
-        states,
-        value=None,
-        padding_mask=None,
-        packing=None,
-        return_attention_scores=False,
-        training=None,
-    ):
-        return self._run(
-            states,
-            value,
-            padding_mask=padding_mask,
-            packing=packing,
-            return_attention_scores=return_attention_scores,
-            training=training,
-        )
+    build, call = through_blocks(EncoderBlock)

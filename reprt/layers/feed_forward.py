@@ -52,11 +52,7 @@ class FeedForward(ConfiguredLayer):
             input_shape[-1], dtype=self.dtype_policy, name="output"
         )
         self.output_dense.build((*input_shape[:-1], self.hidden_dim))
-        self.built = True
 
     def call(self, x, training=None):
         x = self.output_dense(self.hidden(x))
         return self.dropout_layer(x, training=training)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape

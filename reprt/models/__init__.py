@@ -11,14 +11,13 @@ from reprt.models.base import TranslationModel
 from reprt.models.decoder_only import DecoderOnly, ReadSource
 from reprt.models.recurrent import Recurrent, RecurrentMemory
 from reprt.models.registry import FAMILIES, build
-from reprt.models.transformer import EncoderDecoder, Memory, Transformer
+from reprt.models.transformer import Memory, Transformer
 from reprt.presets import PRESETS
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 __all__ = [
     "DecoderOnly",
     "DecoderOnlyConfig",
-    "EncoderDecoder",
     "FAMILIES",
     "Memory",
     "PRESETS",

@@ -75,7 +75,6 @@ class DecoderOnly(BlockModel):
         self.decoder.build(states, value_shape=self._value(tokens))
         if self.output_projection is not None:
             self.output_projection.build(states)
-        self.built = True
 
     def multiply_adds(self, sources, targets):
         tokens, m = sources + targets, self.config.embedding_dim

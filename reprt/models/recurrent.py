@@ -163,7 +163,6 @@ class Recurrent(TranslationModel):
         self.combined_dense.build((None, None, 3 * n))
         if self.output_dense is not None:
             self.output_dense.build((None, None, m))
-        self.built = True
 
     def multiply_adds(self, sources, targets):
         config = self.config

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.layers import Decoder, Encoder, TokenAndPositionEmbedding, padding_mask
+from reprt.layers import Decoder, Encoder, padding_mask
 from reprt.layers.packing import PackedHeads
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import Prefixes
@@ -26,22 +26,6 @@ class Memory(NamedTuple):
     tokens: Any
     mask: Any
     packing: PackedHeads | None = None
-
-
-class EncoderDecoder(NamedTuple):
-    """The parts of a Transformer that other engines know, for export.
-
-    At most one of the last two, each a `keras.layers.Dense`, is not None. Without
-    `output_dense` the target's embeddings multiply the states; `output_projection`,
-    which has no bias, comes before that.
-    """
-
-    source_embedding: TokenAndPositionEmbedding
-    target_embedding: TokenAndPositionEmbedding
-    encoder: Encoder
-    decoder: Decoder
-    output_dense: Any
-    output_projection: Any
 
 
 # Other engines know only these values of the settings.
@@ -116,7 +100,6 @@ class Transformer(BlockModel):
         for layer in (self.output_dense, self.output_projection):
             if layer is not None:
                 layer.build(states)
-        self.built = True
 
     def projection(self):
         return self._projection_by(self.output_dense, self.target_embedding)
@@ -137,7 +120,7 @@ class Transformer(BlockModel):
             "cross": ops.stack(cross),
         }
 
-    def encoder_decoder(self) -> EncoderDecoder:
+    def encoder_decoder(self) -> "Transformer":
         for name, known in KNOWN.items():
             if (own := getattr(self.config, name)) not in known:
                 raise ValueError(
@@ -145,14 +128,7 @@ class Transformer(BlockModel):
                     f"with {name!r} one of {known}. Received {self.name!r}, which has "
                     f"{own!r}."
                 )
-        return EncoderDecoder(
-            self.source_embedding,
-            self.target_embedding,
-            self.encoder,
-            self.decoder,
-            self.output_dense,
-            self.output_projection,
-        )
+        return self
 
     def encode(self, source_ids, *, training=None):
         return self._encoded(source_ids, training=training)[0]

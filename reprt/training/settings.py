@@ -10,8 +10,8 @@ from pydantic import Field
 
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.files import read_toml
 from reprt.presets import PRESETS, preset
-from reprt.reading import read_toml
 from reprt.settings import Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]

@@ -13,13 +13,12 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.files import is_unfinished, read_text
+from reprt.files import is_unfinished, read_text, read_toml
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages import SETTINGS
 from reprt.lab.recipe import Look, PageSettings, named
 from reprt.lab.records import Record, RunFolderError, read_records
 from reprt.presets import PRESETS
-from reprt.reading import read_toml
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
 

@@ -1,7 +1,7 @@
 """What an embedding may go through before positions join it, by name.
 
 A new one is a module with a subclass of `EmbeddingNorm`, a line here, and its name
-in `reprt.constants.EMBEDDING_NORMS`.
+in `reprt.constants.EmbeddingNorm`.
 """
 
 from collections.abc import Mapping

@@ -70,7 +70,6 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
                 f"{type(self).__name__} expects an input of shape (batch, tokens, "
                 f"features). Received: shape={tuple(input_shape)}."
             )
-        self.built = True
 
     def start(self, batch, features):
         """Returns what `step` needs to know before the first token of sequences."""
@@ -86,6 +85,3 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
 
     def compute_mask(self, x, mask=None):
         return attached_mask(x)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape

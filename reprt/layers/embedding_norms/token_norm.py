@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.constants import STATISTICS
+from reprt.constants import Statistics, check_choice
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.masks import check_mask
 from reprt.layers.precision import widened
-from reprt.schema import check_choice
 
 
 class RunningStatistics(NamedTuple):
@@ -78,7 +77,7 @@ class TokenNorm(EmbeddingNorm):
 
     def __init__(self, statistics="sequence", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        check_choice(STATISTICS, statistics=statistics)
+        check_choice(Statistics, statistics=statistics)
         self.statistics = statistics
         self.epsilon = epsilon
 

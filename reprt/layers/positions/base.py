@@ -55,9 +55,6 @@ class Positional(ConfiguredLayer):
         """Returns the method of a model's side, `"encoder"` or `"decoder"`."""
         return cls(**kwargs)
 
-    def build(self, input_shape):
-        self.built = True
-
     def call(self, x, start=0, mask=None):
         return x
 

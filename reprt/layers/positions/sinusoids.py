@@ -4,9 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.constants import SINUSOIDS, TABLES
+from reprt.constants import Sinusoids, Table, check_choice
 from reprt.layers.positions.base import Positional, counted
-from reprt.schema import check_choice
 
 
 def sinusoidal_table(length, depth, table="tutorial"):
@@ -46,7 +45,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
             "A sinusoidal table has sine and cosine halves, so it needs an even depth "
             f"of 2 or more. Received: depth={depth}."
         )
-    check_choice(SINUSOIDS, table=table)
+    check_choice(Sinusoids, table=table)
     if table == "tutorial":
         position = np.arange(length, dtype="float64")
         exponent = np.tile(np.arange(depth // 2) / (depth / 2), 2)
@@ -70,7 +69,7 @@ class PositionTable(Positional):
 
     def __init__(self, table="tutorial", max_length=2048, **kwargs):
         super().__init__(**kwargs)
-        check_choice(TABLES, table=table)
+        check_choice(Table, table=table)
         self.table = table
         self.max_length = max_length
 
@@ -89,7 +88,6 @@ class PositionTable(Positional):
             )
         else:
             self.encoding = sinusoidal_table(*shape, self.table)
-        self.built = True
 
     def rows(self, x, start, mask):
         """Returns the vectors of tokens `x`, by the arguments of the call."""
