@@ -11,7 +11,6 @@ from reprt.data.corpora.own import aligned
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
-from reprt.lab.records import RunFolderError
 from reprt.lab.texts import find_text
 from reprt.progress import Progress
 
@@ -74,7 +73,7 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
         settings = settings.changed(source="embedded")
     corpus = find_text(settings)
     if corpus.digest() != manifest.text_sha256:
-        raise RunFolderError(
+        raise ValueError(
             f"Expected the text of the run, {manifest.text} with sha256 "
             f"{manifest.text_sha256[:16]}. Received: {corpus.name} from "
             f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."

@@ -22,7 +22,7 @@ from reprt.files import (
     write_text,
 )
 from reprt.lab.provenance import provenance
-from reprt.lab.records import Epoch, Manifest, Metrics, Record, RunFolderError
+from reprt.lab.records import Epoch, Manifest, Metrics, Run
 from reprt.training.settings import TABLES, RunSettings, settings_of
 
 
@@ -73,7 +73,7 @@ class RunFolder:
         """Makes the folder, or checks that it holds this very run.
 
         Raises:
-            RunFolderError: if the folder holds anything else, naming what differs.
+            ValueError: if the folder holds anything else, naming what differs.
                 Nothing is changed then.
         """
         if not self.writable:
@@ -95,7 +95,7 @@ class RunFolder:
             if self.metrics() is None:  # some settings may change when a run goes on
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
-            raise RunFolderError(
+            raise ValueError(
                 f"Expected {self.path} to be empty or a run folder. Received a folder "
                 "with other files. Choose another --out."
             )
@@ -116,7 +116,7 @@ class RunFolder:
                 continue
             other = RunFolder(path.parent).manifest()
             if other.hashes != manifest.hashes:
-                raise RunFolderError(
+                raise ValueError(
                     f"{path.parent} holds a run on another text, {other.text}, or with "
                     "other vocabularies. Choose another --out."
                 )
@@ -132,7 +132,7 @@ class RunFolder:
         if there.hashes != manifest.hashes:
             told.append(f"text or vocabularies: {there.text} there")
         if told:
-            raise RunFolderError(
+            raise ValueError(
                 f"{self.path} holds a run with other settings: {'; '.join(told)}. "
                 "Choose another --out, or remove the folder."
             )
@@ -182,9 +182,9 @@ class RunFolder:
         """Writes the results; from then on the run counts as finished."""
         self._write_json("metrics.json", metrics.as_table())
 
-    def record(self) -> Record:
+    def record(self) -> Run:
         """Returns all that pages ask of the run."""
-        return Record(
+        return Run(
             settings=self.settings(),
             manifest=self.manifest(),
             log=self.log(),

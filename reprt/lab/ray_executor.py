@@ -15,7 +15,6 @@ from pathlib import Path
 from reprt.lab.folder import RunFolder
 from reprt.lab.plan import make_plan
 from reprt.lab.recipe import Recipe
-from reprt.lab.records import RunFolderError
 from reprt.lab.texts import CorpusRuns, find_runs
 from reprt.lab.train import train_runs
 from reprt.loading import load_extra
@@ -99,7 +98,7 @@ def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
     for error in train_runs(dataclasses.replace(work, runs=[run])):
         raise error
     if RunFolder(work.folder / run.name).metrics() is None:
-        raise RunFolderError("another process works on it")
+        raise ValueError("another process works on it")
 
 
 def _results(ray, names, progress) -> list[str]:

@@ -1,19 +1,19 @@
-"""What a run leaves behind, typed: where it was made, its epochs, its results."""
+"""What a run leaves behind, typed, and what pages ask of it."""
 
+import statistics
+from operator import attrgetter
 from pathlib import Path
 
 import pydantic
+from pydantic import Field
 
 from reprt.analysis.scores import Score
 from reprt.files import read_text
+from reprt.lab.recipe import Look
 from reprt.settings import Settings, in_one_line
 from reprt.training.settings import RunSettings
 
 Epoch = dict[str, float]
-
-
-class RunFolderError(ValueError):
-    """A folder that holds another run, or none; the message says what differs."""
 
 
 class Start(Settings):
@@ -92,7 +92,7 @@ class Metrics(Settings):
     examples: list[dict[str, str]] = []
 
 
-class Record(Settings):
+class Run(Settings):
     """One run, live or frozen."""
 
     settings: RunSettings
@@ -102,16 +102,81 @@ class Record(Settings):
     """The rows of `steps.csv`."""
     metrics: Metrics | None = None
     """None while it is unfinished."""
+    look: Look = Field(Look(), exclude=True)
+    """How the page shows it."""
 
     model_config = pydantic.ConfigDict(allow_inf_nan=True, ser_json_inf_nan="constants")
 
+    name = property(attrgetter("settings.name"))
+    seed = property(attrgetter("settings.training.seed"))
+    pair = property(attrgetter("settings.text.pair"))
+    text = property(attrgetter("manifest.text"))
+    looks_ahead = property(attrgetter("manifest.looks_ahead"))
 
-def read_records(path: Path) -> list[Record]:
+    @property
+    def model(self) -> str:
+        """The model's name in its recipe."""
+        return self.name.split(".")[0]
+
+    @property
+    def schedule(self) -> str:
+        return ".".join(self.name.split(".")[1:-1])
+
+    @property
+    def label(self) -> str:
+        """What pages call the model."""
+        return self.look.label or self.model
+
+    def cell(self, name: str, digits: int) -> str:
+        """Returns a number as tables have it."""
+        found = self.numbers.get(name)
+        return "not run" if found is None else f"{found:,.{digits}f}"
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.metrics and self.log)
+
+    @property
+    def departures(self) -> str:
+        return ", ".join(self.settings.departures)
+
+    @property
+    def rate(self) -> str:
+        """What its learning rate follows from, in short."""
+        if self.settings.schedule_dim is not None:
+            return f"m = {self.settings.schedule_dim}"
+        return f"{self.settings.schedule.name} from {self.settings.schedule.peak:g}"
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """What was measured; what was not is left out.
+
+        Losses are the last epoch's; those of a mean of models are its own. The time of
+        an epoch is the median, which forgets one in which the machine slept.
+        """
+        found: dict[str, float] = {}
+        if self.log:
+            seconds = [row["train_seconds"] for row in self.log]
+            tokens = statistics.median(row["train_tokens"] for row in self.log)
+            found = self.log[-1] | {
+                "train_seconds": sum(seconds),
+                "seconds_an_epoch": statistics.median(seconds),
+                "tokens_per_second": tokens / statistics.median(seconds),
+            }
+        if self.metrics:
+            found |= self.metrics.model_dump(exclude_none=True)
+            for score in self.metrics.test_scores:
+                if (score.metric, score.form) == ("chrF", "corpus tokens"):
+                    found["test_chrf"] = score.value
+        return found | {"epochs": len(self.log)}
+
+
+def read_records(path: Path) -> list[Run]:
     """Reads a frozen experiment; a `ValueError` names a damaged line."""
     records = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
-            records.append(Record.model_validate_json(line))
+            records.append(Run.model_validate_json(line))
         except pydantic.ValidationError as error:
             raise ValueError(in_one_line(error, f"line {number} of {path}")) from None
     return records

@@ -11,7 +11,7 @@ from typing import Any
 
 from reprt.analysis.cost import training_cost
 from reprt.lab.folder import RunFolder
-from reprt.lab.records import Metrics, RunFolderError
+from reprt.lab.records import Metrics
 from reprt.lab.texts import CorpusRuns
 from reprt.lab.use import sampled
 from reprt.progress import Progress, duration
@@ -44,7 +44,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
             if claims.enter_context(folder.claimed()):
                 mine[folder] = run
             elif several_workers():
-                raise RunFolderError(f"Another process works on {folder.path}.")
+                raise ValueError(f"Another process works on {folder.path}.")
             else:
                 progress.say(f"{run.name}: another process works on it")
 

@@ -327,7 +327,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def encoder_decoder(self):
-        """Returns the `Transformer` that other engines know: the model, or one like it."""
+        """Returns the `Transformer` that other engines know, or what has its parts."""
         raise ValueError(
             "Expected an encoder-decoder Transformer as other engines know it. "
             f"Received {self.name!r}, a {type(self).__name__}."

@@ -11,7 +11,7 @@ from fake_runs import row
 from reprt.analysis.scores import Score
 from reprt.lab import provenance
 from reprt.lab.folder import RunFolder
-from reprt.lab.records import Metrics, RunFolderError
+from reprt.lab.records import Metrics
 
 
 @pytest.fixture
@@ -98,14 +98,14 @@ def test_other_settings_and_texts_are_refused_and_named(files, text, settings):
     before = snapshot(files.path.parent)
     run = settings(model={"dropout": 0.2}, seed=1)
     named = "model.dropout: 0.1 there, 0.2 .*; training.seed: 0 there, 1 asked for"
-    with pytest.raises(RunFolderError, match=f"with other settings: {named}. Choose"):
+    with pytest.raises(ValueError, match=f"with other settings: {named}. Choose"):
         files.open(run, text)
     corpus = dataclasses.replace(text.corpus, dev=text.corpus.test)
     other = dataclasses.replace(text, corpus=corpus)
-    with pytest.raises(RunFolderError, match="text or vocabularies: embedded corpus"):
+    with pytest.raises(ValueError, match="text or vocabularies: embedded corpus"):
         files.open(settings(), other)
     neighbour = RunFolder(files.path.with_name("baseline"))
-    with pytest.raises(RunFolderError, match="repe holds a run on another text"):
+    with pytest.raises(ValueError, match="repe holds a run on another text"):
         neighbour.open(settings("baseline"), other)
     assert snapshot(files.path.parent) == before
 
@@ -116,7 +116,7 @@ def test_a_folder_with_other_files_is_refused_and_kept(files, text, settings):
     files.path.mkdir(parents=True)
     (files.path / "thesis.txt").write_text("years of work")
     before = snapshot(files.path.parent)
-    with pytest.raises(RunFolderError, match="with other files. Choose another --out"):
+    with pytest.raises(ValueError, match="with other files. Choose another --out"):
         files.open(settings(), text)
     assert snapshot(files.path.parent) == before
 

@@ -4,7 +4,6 @@ import importlib
 from pathlib import Path
 
 from reprt.files import write_text
-from reprt.lab.records import RunFolderError
 
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
@@ -24,15 +23,14 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
-    from reprt.lab.pages.provenance import left_out, ways
-    from reprt.lab.pages.runs import notes, page_settings, read_texts
+    from reprt.lab.pages.runs import left_out, notes, page_settings, read_texts, ways
     from reprt.lab.pages.tables import fill
 
     texts = read_texts(folder)
     settings, said = page_settings(folder, texts, name), notes(folder)
     one = settings.name not in ON_TEXTS
     if one and texts[1:]:
-        raise RunFolderError(
+        raise ValueError(
             f"Expected the runs in {folder} to be on the same text, with the same "
             f"vocabularies. Those of {texts[0][0].name} and {texts[1][0].name} differ."
         )

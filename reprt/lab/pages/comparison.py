@@ -7,9 +7,9 @@ from reprt.files import write_text
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, as_csv, by_schedule, runs_table, spread
-from reprt.lab.pages.provenance import out_of_time
-from reprt.lab.pages.runs import Run
+from reprt.lab.pages.runs import out_of_time
 from reprt.lab.pages.tables import markdown, plain
+from reprt.lab.records import Run
 
 FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_bleu"
 

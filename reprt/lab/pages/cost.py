@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reprt.analysis.cost import Cost, peak, power
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import fill, markdown, plain
+from reprt.lab.records import Run
 
 
 def cost_section(tables: Mapping[str, Any]) -> str:

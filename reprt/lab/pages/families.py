@@ -10,10 +10,9 @@ from reprt.analysis.cost import power
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
-from reprt.lab.pages.provenance import left_out, out_of_time, ways
-from reprt.lab.pages.runs import Run
+from reprt.lab.pages.runs import left_out, out_of_time, ways
 from reprt.lab.pages.tables import fill, markdown, plain
-from reprt.lab.records import RunFolderError
+from reprt.lab.records import Run
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
@@ -54,7 +53,7 @@ def choose(table: pd.DataFrame) -> list[Group]:
         losses = rows.pivot(index="seed", columns="schedule", values=CHOSEN_BY)
         if losses.dropna().empty:
             seeds = {rate: {*losses[rate].dropna().index} for rate in losses}
-            raise RunFolderError(
+            raise ValueError(
                 f"Expected the rates of {model} to have a seed in common, by which one "
                 f"is chosen. Received: {seeds}. Run another, or remove one."
             )

@@ -10,8 +10,8 @@ from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.frame import by_settings, nearest, runs_table, spread
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
+from reprt.lab.records import Run
 
 MODELS = paper.LABELS
 COLOURS = {"baseline": "#000000", "repe": "#d55e00"}

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from reprt.analysis.cost import COUNTED
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import plain
 from reprt.lab.paper import LABELS
-from reprt.lab.records import RunFolderError
+from reprt.lab.records import Run
 
 KEYS = "name text model label schedule seed rate looks_ahead departures".split()
 NUMBERS = (
@@ -105,7 +104,7 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
         for other in rows["run"]:
             differing = {*one.settings.departures} ^ {*other.settings.departures}
             if differing:
-                raise RunFolderError(
+                raise ValueError(
                     f"Expected {one.name} and {other.name} to differ by their seeds "
                     f"only. Received other settings: {', '.join(sorted(differing))}."
                 )

@@ -1,15 +1,14 @@
 """Live runs put into the few files of a frozen experiment, with their page."""
 
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
 from reprt.data.corpora import embedded
 from reprt.files import write_text
 from reprt.lab.pages import SETTINGS, write_page
-from reprt.lab.pages.runs import NOTES, RUNS, Run, notes, page_settings, read_texts
-from reprt.lab.records import Record, RunFolderError, read_records
+from reprt.lab.pages.runs import NOTES, RUNS, notes, page_settings, read_texts
+from reprt.lab.records import Run, read_records
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
@@ -25,7 +24,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     settings = page_settings(folder, texts)
     runs = [run for text in texts for run in text]
     if out.exists() and any(out.iterdir()) and not (out / RUNS).exists():
-        raise RunFolderError(
+        raise ValueError(
             f"Expected {out} to be empty or a frozen experiment. Received a folder "
             "with other files. Choose another --out."
         )
@@ -33,7 +32,7 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     finished = [_identity(run) for run in runs if run.metrics]
     lost = [run for run in before if run.metrics and _identity(run) not in finished]
     if lost:
-        raise RunFolderError(
+        raise ValueError(
             f"{out} holds finished runs that {folder} does not have, or not finished: "
             f"{', '.join(run.settings.name for run in lost)}. Choose another --out."
         )
@@ -46,13 +45,11 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
     return out, [run.name for run in runs if not run.metrics]
 
 
-def _identity(run: Record):
+def _identity(run: Run):
     return run.settings.name, run.manifest.hashes, run.settings.identity
 
 
 def _line(run: Run) -> str:
-    """A run without its look and, of a text of others, without their sentences."""
-    hidden: dict[str, Any] = {"look": True}
-    if run.text != embedded.NAME:
-        hidden["metrics"] = {"examples"}
+    """A run and, of a text of others, none of their sentences."""
+    hidden = None if run.text == embedded.NAME else {"metrics": {"examples"}}
     return run.model_dump_json(exclude_none=True, exclude=hidden) + "\n"

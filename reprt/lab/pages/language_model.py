@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from reprt.lab.pages.frame import Group, by_settings, spread
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
+from reprt.lab.records import Run
 
 FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.records import RunFolderError
+from reprt.lab.records import Run
 
 LOSSES = ("train_loss", "val_loss")
 HEAD = (
@@ -21,12 +20,12 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     """Returns what `readings.md` says of runs on one pair, each a reading of the paper.
 
     Raises:
-        RunFolderError: if the paper has no such pair.
+        ValueError: if the paper has no such pair.
     """
     runs = [run for text in texts for run in text]
     pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
-        raise RunFolderError(
+        raise ValueError(
             f"Expected runs on one pair of Table 1. Received: {', '.join(pairs)}."
         )
     groups = [

@@ -9,15 +9,15 @@ from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import runs_table
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import by_epoch, markdown, plain
+from reprt.lab.records import Run
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | prefix loss, "
     "validation | seconds an epoch | baseline's seconds ÷ its | BLEU, test"
 ).split(" | ")
 LOSSES = {"train_loss": "training", "val_loss": "validation"}
-PER_TOKEN, PREFIX = "val_loss_per_token", "val_prefix_loss"
+PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
@@ -50,7 +50,8 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
         "text": name,
         "tokens": "; ".join(
             f"{plain(run.label)} {run.log[-1]['train_loss_per_token']:.3f} / "
-            f"{run.log[-1][PER_TOKEN]:.3f} / {_number(run, f'{PREFIX}_per_token', 3)}"
+            f"{run.log[-1]['val_loss_per_token']:.3f} / "
+            f"{run.cell('val_prefix_loss_per_token', 3)}"
             for run in runs
             if run.log
         )
@@ -92,33 +93,20 @@ def _results(runs: Sequence[Run]) -> str:
 
 
 def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
-    numbers, state = run.numbers, "" if run.metrics else " so far"
-    first = [
-        f"{numbers['parameters']:,}" if run.metrics else "–",
-        f"{len(run.log)}{state}",
-    ]
-    if not run.log:
-        return [*first, *["not run"] * 4, "–", "not run"]
-    seconds, times = numbers["seconds_an_epoch"], sorted(_seconds(run))
-    between = f" ({times[0]:.1f} to {times[-1]:.1f})" if times[1:] else ""
-    ratios = [each.numbers["seconds_an_epoch"] / seconds for each in baseline]
+    state, ratio = "" if run.metrics else " so far", "–"
+    seconds, times = run.cell(SECONDS, 1), [row["train_seconds"] for row in run.log]
+    if times[1:]:
+        seconds += f" ({min(times):.1f} to {max(times):.1f})"
+    if times and baseline:
+        ratio = f"{baseline[0].numbers[SECONDS] / run.numbers[SECONDS]:.2f}"
     return [
-        *first,
-        *(f"{numbers[loss]:.3f}" for loss in LOSSES),
-        _number(run, PREFIX, 3),
-        f"{seconds:.1f}{between}",
-        f"{ratios[0]:.2f}" if ratios else "–",
-        _number(run, "test_bleu", 1),
+        run.cell("parameters", 0) if run.metrics else "–",
+        f"{len(run.log)}{state}",
+        *(run.cell(loss, 3) for loss in (*LOSSES, PREFIX)),
+        seconds,
+        ratio,
+        run.cell("test_bleu", 1),
     ]
-
-
-def _number(run: Run, name: str, digits: int) -> str:
-    found = run.numbers.get(name)
-    return "not run" if found is None else f"{found:.{digits}f}"
-
-
-def _seconds(run: Run) -> list[float]:
-    return [row["train_seconds"] for row in run.log]
 
 
 def _epochs(runs: Sequence[Run]) -> str:
@@ -155,7 +143,7 @@ def _translations(runs: Sequence[Run]) -> str:
 
 def _how(run: Run) -> str:
     departures = f" with {run.departures}" if run.departures else ""
-    minutes = sum(_seconds(run)) / 60
+    minutes = run.numbers.get("train_seconds", 0) / 60
     return (
         f"- **{plain(run.label)}**: run `{run.name}`, preset `{run.settings.preset}`"
         f"{departures}, seed {run.seed}; {minutes:.0f} minutes of training."
@@ -204,7 +192,7 @@ def _draw(runs: Sequence[Run], path: Path):
     curves.set_ylabel("nats per token")
     pictures.finish_axis(curves, title, "epoch")
     labels = {run.label: shown[run.model] for run in begun}
-    seconds = [run.numbers["seconds_an_epoch"] for run in begun]
+    seconds = [run.numbers[SECONDS] for run in begun]
     bars.barh(range(len(begun), 0, -1), seconds, color=[*labels.values()], alpha=0.7)
     bars.set_yticks([])
     hardware = manifest.starts[-1].hardware if manifest.starts else ""

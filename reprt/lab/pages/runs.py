@@ -9,97 +9,18 @@ names a folder and the beginnings of its runs' names, up to a dot. `page.toml` s
 a page shows the models; what it leaves out is said by that of the other folder.
 """
 
-import statistics
-from collections.abc import Sequence
+import collections
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, read_toml
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages import SETTINGS
 from reprt.lab.recipe import Look, PageSettings, named
-from reprt.lab.records import Record, RunFolderError, read_records
+from reprt.lab.records import Run, read_records
 from reprt.presets import PRESETS
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
-
-
-class Run(Record):
-    """A run with its look."""
-
-    look: Look
-
-    @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
-    def model(self) -> str:
-        """The model's name in its recipe."""
-        return self.name.split(".")[0]
-
-    @property
-    def schedule(self) -> str:
-        return ".".join(self.name.split(".")[1:-1])
-
-    @property
-    def label(self) -> str:
-        """What pages call the model."""
-        return self.look.label or self.model
-
-    @property
-    def seed(self) -> int:
-        return self.settings.training.seed
-
-    @property
-    def pair(self) -> str:
-        return self.settings.text.pair
-
-    @property
-    def text(self) -> str:
-        return self.manifest.text
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether its decoder sees words to come."""
-        return self.manifest.looks_ahead
-
-    @property
-    def finished(self) -> bool:
-        return bool(self.metrics and self.log)
-
-    @property
-    def departures(self) -> str:
-        return ", ".join(self.settings.departures)
-
-    @property
-    def rate(self) -> str:
-        """What its learning rate follows from, in short."""
-        if self.settings.schedule_dim is not None:
-            return f"m = {self.settings.schedule_dim}"
-        return f"{self.settings.schedule.name} from {self.settings.schedule.peak:g}"
-
-    @property
-    def numbers(self) -> dict[str, float]:
-        """What was measured; what was not is left out.
-
-        Losses are the last epoch's; those of a mean of models are its own. The time of
-        an epoch is the median, which forgets one in which the machine slept.
-        """
-        found: dict[str, float] = {}
-        if self.log:
-            seconds = [row["train_seconds"] for row in self.log]
-            tokens = statistics.median(row["train_tokens"] for row in self.log)
-            found = self.log[-1] | {
-                "train_seconds": sum(seconds),
-                "seconds_an_epoch": statistics.median(seconds),
-                "tokens_per_second": tokens / statistics.median(seconds),
-            }
-        if self.metrics:
-            found |= self.metrics.model_dump(exclude_none=True)
-            for score in self.metrics.test_scores:
-                if (score.metric, score.form) == ("chrF", "corpus tokens"):
-                    found["test_chrf"] = score.value
-        return found | {"epochs": len(self.log)}
 
 
 def page_settings(
@@ -128,13 +49,13 @@ def read_texts(folder: Path) -> list[list[Run]]:
         there = _own_runs(folder / other, _said(folder))
         for each in beginnings:
             if not named(there, [each]):
-                raise RunFolderError(
+                raise ValueError(
                     f"Expected the runs of {path} to be in {folder / other}. Received: "
                     f"{each!r}, which is not."
                 )
         runs += named(there, beginnings)
     if not runs:
-        raise RunFolderError(
+        raise ValueError(
             f"Expected a folder with run folders in it. Received: {folder}, without "
             f"any, and without the {RUNS} of a frozen experiment."
         )
@@ -153,19 +74,16 @@ def read_texts(folder: Path) -> list[list[Run]]:
 
 def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
     """The runs that a folder itself holds, or its folders of texts."""
-    records = [
+    runs = [
         RunFolder(path.parent).record()
         for pattern in ("*/config.toml", "*/*/config.toml")
         for path in sorted(folder.glob(pattern))
         if not is_unfinished(path.parent)
     ]
     if (folder / RUNS).exists():
-        records += read_records(folder / RUNS)
+        runs += read_records(folder / RUNS)
     looks = _said(folder).models | first.models
-    return [
-        Run(**dict(each), look=looks.get(each.settings.name.split(".")[0], Look()))
-        for each in records
-    ]
+    return [run.changed(look=looks.get(run.model, Look())) for run in runs]
 
 
 def _said(folder: Path) -> PageSettings:
@@ -177,3 +95,33 @@ def notes(folder: Path) -> str:
     """Returns the folder's `notes.md`, or nothing."""
     path = folder / NOTES
     return read_text(path).strip() if path.exists() else ""
+
+
+def ways(runs: Iterable[Run]) -> str:
+    """Returns the ways in which runs were started, below what they were made with."""
+    counts: dict[str, collections.Counter[str]] = {}
+    for start in (start for run in runs for start in run.manifest.starts):
+        versions = [f"{name} {n}" for name, n in start.versions.items() if n]
+        environment = (
+            f"{start.hardware}, {len(start.devices)} replica(s), Python {start.python},"
+            f" backend {', '.join([start.backend, *versions])}"
+        )
+        own = counts.setdefault(environment, collections.Counter())
+        own[f"`{start.command}`, commit `{start.commit or 'unknown'}`"] += 1
+    lines = []
+    for environment, called in sorted(counts.items()):
+        lines.append(f"- {environment}")
+        lines += [f"  - {count} × {way}" for way, count in sorted(called.items())]
+    return "\n".join(lines)
+
+
+def out_of_time(runs: Iterable[Run]) -> str:
+    """Names the runs that `training.hours` ended early, which pages count as well."""
+    early = [run for run in runs if run.metrics and run.metrics.out_of_time]
+    return left_out("Out of time before the last epoch, and counted", early)
+
+
+def left_out(why: str, runs: Iterable[Run]) -> str:
+    """Names the runs that a page leaves out; nothing if there are none."""
+    names = sorted(run.name for run in runs)
+    return f"{why}: {', '.join(names)}." if names else ""

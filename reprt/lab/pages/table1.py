@@ -9,8 +9,8 @@ from reprt.data.corpora.ted import PAIRS
 from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, as_csv, by_settings, nearest, runs_table
-from reprt.lab.pages.runs import Run
 from reprt.lab.pages.tables import latex, markdown, plain
+from reprt.lab.records import Run
 
 MODELS = paper.LABELS
 # What the paper prints of each model, with how many digits, and our name for it.

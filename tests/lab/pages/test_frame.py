@@ -6,7 +6,6 @@ from fake_runs import row
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, runs_table, spread
 from reprt.lab.pages.runs import read_texts
-from reprt.lab.records import RunFolderError
 
 RATES = {
     "high": {"peak": 2e-3},
@@ -56,10 +55,10 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
 
 
 def test_what_cannot_be_compared_is_refused(table):
-    with pytest.raises(RunFolderError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"):
+    with pytest.raises(ValueError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"):
         choose(table(("repe.high.0", 2.0, 3.0), ("repe.low.1", 1.0, 3.0)))
     other = ("repe.high.3", 2.0, 3.0)
-    with pytest.raises(RunFolderError, match="high.0 and repe.high.3 .*forward_dim"):
+    with pytest.raises(ValueError, match="high.0 and repe.high.3 .*forward_dim"):
         by_schedule(table(other, model={"feed_forward_dim": 7}))
 
 

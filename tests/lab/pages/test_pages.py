@@ -8,7 +8,6 @@ from fake_runs import row
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab import paper
 from reprt.lab.pages import PAGES, write_page
-from reprt.lab.records import RunFolderError
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
 PREFIX, TEST = "val_prefix_loss_per_token", "test_prefix_loss_per_token"
@@ -151,7 +150,7 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     ]
     assert "Not finished: repe-table.m64.0." in text
     folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
-    with pytest.raises(RunFolderError, match="one pair of Table 1. .*: az_to_en, de_"):
+    with pytest.raises(ValueError, match="one pair of Table 1. .*: az_to_en, de_"):
         write_page(folder, "readings")
 
 
