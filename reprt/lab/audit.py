@@ -9,10 +9,7 @@ from reprt.models.saving import load_model
 
 
 def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
-    """Audits a `.keras` file or the model of a run folder.
-
-    The modules are Python files that register the model's own classes with Keras.
-    """
+    """Audits a model, whose own classes the modules register with Keras."""
     for module in modules:
         try:
             runpy.run_path(str(module))

@@ -20,7 +20,7 @@ def evaluate_run(
 ) -> str:
     """Returns the measures of a run's model as a table, and writes them to its folder.
 
-    Its text is now at `source`; None for where the run found it.
+    A `source` is where its text is now, if not where the run found it.
     """
     from reprt.analysis.evaluation import evaluate
     from reprt.decoding.translator import Translator

@@ -70,12 +70,7 @@ class RunFolder:
             yield mine
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
-        """Makes the folder, or checks that it holds this very run.
-
-        Raises:
-            ValueError: if the folder holds anything else, naming what differs.
-                Nothing is changed then.
-        """
+        """Makes the folder, or checks that it holds this very run and nothing else."""
         if not self.writable:
             return
         manifest = Manifest(
@@ -149,11 +144,9 @@ class RunFolder:
         self._write_json("manifest.json", manifest.changed(**changed).as_table())
 
     def manifest(self) -> Manifest:
-        """Returns on what the run was made."""
         return self._read(Manifest, "manifest.json")
 
     def settings(self) -> RunSettings:
-        """Returns what was asked for."""
         return settings_of(self.path)
 
     def write_log(self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"):
@@ -183,7 +176,6 @@ class RunFolder:
         self._write_json("metrics.json", metrics.as_table())
 
     def record(self) -> Run:
-        """Returns all that pages ask of the run."""
         return Run(
             settings=self.settings(),
             manifest=self.manifest(),

@@ -25,23 +25,17 @@ def run_job(
     out: Path | None = None,
     plan_only: bool = False,
 ) -> Path:
-    """Trains a recipe's models and writes its page.
+    """Trains a recipe's models, writes its page, and returns the page's path.
 
     Finished runs stay as they are. Interrupted ones go on from their last checkpoint. A
-    pair whose text is missing is left out and named, if there are others.
+    pair whose text is missing is left out and named, if there are others. It is an
+    `ArithmeticError` if a loss is not finite, once the other models are trained.
 
     Args:
         recipe: the recipe.
         only: names of the models to train; empty for all.
         out: folder of the results; None for one under `runs`.
         plan_only: whether only to say what there is to do, and what it will cost.
-
-    Returns:
-        The path of the page; of the folder, if there is none.
-
-    Raises:
-        ArithmeticError: if a model's loss is not finite, once the others are trained.
-        ValueError: for a text that is missing, or a folder that holds other runs.
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()

@@ -186,12 +186,8 @@ class Recipe(RecipeFile):
 
         There is one for each model, or, with `[trials]`, one for each model, schedule
         and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
-        model, the first stands for both.
-
-        Args:
-            only: names of the runs to keep, or their beginnings up to a dot: `repe`
-                keeps `repe.text.0`. Empty for all.
-            pair: the pair.
+        model, the first stands for both. `only` keeps runs by the beginnings of their
+        names, up to a dot.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
         seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [{}]
@@ -220,24 +216,19 @@ class Recipe(RecipeFile):
             )
             found.setdefault((name, run.identity), run)
         runs = list(found.values())
-        if len({run.training.deterministic for run in runs}) > 1:
+        return named(runs, only, f"The recipe {self.name!r}") if only else runs
+
+
+def named(runs: Sequence, beginnings: Sequence[str], where: str) -> list:
+    """Returns the runs whose names begin so, up to a dot; each beginning has some."""
+    for each in beginnings:
+        if not any(f"{run.name}.".startswith(f"{each}.") for run in runs):
             raise ValueError(
-                "Expected 'deterministic' to be the same for all models of a recipe, "
-                "since TensorFlow has it for the whole process. Received both."
+                f"{where} has the runs {', '.join(run.name for run in runs)}. "
+                f"Asked for: {each}."
             )
-        for each in only:
-            if not named(runs, [each]):
-                raise ValueError(
-                    f"The recipe {self.name!r} has the runs "
-                    f"{', '.join(run.name for run in runs)}. Asked for: {each}."
-                )
-        return named(runs, only) if only else runs
-
-
-def named(runs, beginnings):
-    """Returns the runs whose names begin so, up to a dot."""
-    beginnings = tuple(f"{each}." for each in beginnings)
-    return [run for run in runs if f"{run.name}.".startswith(beginnings)]
+    begin = tuple(f"{each}." for each in beginnings)
+    return [run for run in runs if f"{run.name}.".startswith(begin)]
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -252,7 +243,7 @@ def load_recipe(
     source: str | None = None,
     files: Mapping[str, Sequence[str]] = {},
 ) -> Recipe:
-    """Reads a recipe.
+    """Reads a recipe; any mistake in it is a `ValueError` of one line.
 
     Args:
         path: a TOML file, or the name of a recipe of the package.
@@ -260,9 +251,6 @@ def load_recipe(
         pairs: pairs of languages instead of those of the file; empty for these.
         source: where the text comes from instead; None for what the file says.
         files: the text's files instead, by split.
-
-    Raises:
-        ValueError: in one line, for any mistake in these.
 
     Example:
 

@@ -77,10 +77,6 @@ def find_runs(
     Where TED is wanted, and found for no pair, the recipe's fallback is run, on the
     text and the pair that the fallback names. Once it has runs, TED is not looked for
     in the network again.
-
-    Raises:
-        TextUnavailable: if no pair has one.
-        ValueError: if pairs share one.
     """
     instead = None
     if recipe.fallback and recipe.text.source == "auto":

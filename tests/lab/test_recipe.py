@@ -162,11 +162,6 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
         ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
-        (
-            "[models]\na = { preset = 'repe', training.deterministic = false }\n"
-            "b.preset = 'repe'",
-            "'deterministic' to be the same for all",
-        ),
         ("[training", "mine.toml is not valid TOML"),
     ],
 )

@@ -15,10 +15,7 @@ FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
-    """Returns what `comparison.md` says of trials on one text.
-
-    Writes `comparison.csv`, a run a row, and `comparison.png`.
-    """
+    """Returns what `comparison.md` says; writes its `.csv`, a run a row, and `.png`."""
     manifest, name = runs[0].manifest, plain(runs[0].text)
     table = runs_table(run for run in runs if run.finished)
     groups = by_schedule(table)

@@ -10,11 +10,7 @@ from reprt.lab.records import Run
 
 
 def cost_section(tables: Mapping[str, Any]) -> str:
-    """Returns a section on mean costs; nothing if none is known of all runs of a row.
-
-    Args:
-        tables: the rows of runs, a data frame, by what the section calls them.
-    """
+    """Returns a section on the mean costs of tables of runs, by what it calls them."""
     fields, rows = [each.name for each in dataclasses.fields(Cost)], []
     for name, runs in tables.items():
         rows.append({"model": plain(name)})

@@ -22,10 +22,7 @@ PRODUCTS = "operations of the training's\nproducts, in 10¹²"
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    """Returns what `families.md` says of trials on one text or several.
-
-    Draws `families.png`.
-    """
+    """Returns what `families.md` says of trials on one text or several; draws them."""
     tables = [runs_table(filter(measured, runs)) for runs in texts]
     chosen = [choose(table) for table in tables]
     sections = [

@@ -25,10 +25,9 @@ Trials = Mapping[str, pd.DataFrame]  # by model, a run a row
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
-    """Returns what `figure3.md` says of trials on one text.
+    """Returns what `figure3.md` says; writes its `.png`, `.svg` and `.csv`.
 
-    Writes `figure3.png`, `.svg` and `.csv`. Of several settings of a model those count
-    that come nearest to the paper's.
+    Of several settings of a model those count that come nearest to the paper's.
     """
     manifest, name = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
@@ -52,16 +51,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Returns the 95 % interval of a mean, by the percentile bootstrap.
-
-    Args:
-        values: at least two.
-
-    Example:
-
-    >>> bootstrap_interval([1.0, 1.0, 1.0])
-    (1.0, 1.0)
-    """
+    """Returns the 95 % interval of a mean, by the percentile bootstrap."""
     random = np.random.default_rng(0)  # the same picture from the same files
     samples = random.choice(np.asarray(values), (RESAMPLES, len(values)))
     tail = (1 - CONFIDENCE) / 2

@@ -114,15 +114,7 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
 def spread(values: Iterable[float], digits: int, sign: str = "") -> str:
     """Returns the mean of numbers and, of several, their standard deviation.
 
-    Args:
-        values: the numbers; those that are NaN do not count.
-        digits: after the point.
-        sign: `"+"` for differences, which are "–" if there is none.
-
-    Example:
-
-    >>> spread([1.0, 2.0], 2, "+"), spread([1200.0], 0), spread([], 2)
-    ('+1.50 ± 0.71', '1,200', 'not run')
+    NaN does not count. Differences, with the sign `"+"`, are "–" if there is none.
     """
     numbers = pd.Series(values, dtype=float).dropna()
     if numbers.empty:

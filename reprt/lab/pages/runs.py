@@ -47,13 +47,7 @@ def read_texts(folder: Path) -> list[list[Run]]:
     selection = read_toml(path) if path.exists() else {}
     for other, beginnings in selection.items():
         there = _own_runs(folder / other, _said(folder))
-        for each in beginnings:
-            if not named(there, [each]):
-                raise ValueError(
-                    f"Expected the runs of {path} to be in {folder / other}. Received: "
-                    f"{each!r}, which is not."
-                )
-        runs += named(there, beginnings)
+        runs += named(there, beginnings, f"Of {path}, {folder / other}")
     if not runs:
         raise ValueError(
             f"Expected a folder with run folders in it. Received: {folder}, without "

@@ -29,10 +29,7 @@ BEYOND = {
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    """Returns what `table1.md` says of runs on one text or several.
-
-    Writes `table1.tex`, and `table1.csv`, a run of ours a row.
-    """
+    """Returns what `table1.md` says; writes `table1.tex` and `.csv`, a run a row."""
     pairs = by_pair(texts)
     groups = [group for found in pairs.values() for text in found for group in text]
     lines = [line for pair in pairs for line in _lines(pair, pairs[pair])]

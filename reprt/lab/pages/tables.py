@@ -37,14 +37,6 @@ def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
         rows: the cells of each line by their columns' names; a dash fills a gap.
         align: a letter for each of the first columns, `"l"` or `"r"`; the others are
             numbers, and stand to the right.
-
-    Example:
-
-    >>> print(markdown([{"loss": "training", "1": "1.5", "2": "0.5"}, {"loss": "b"}]))
-    | loss     |   1 |   2 |
-    |:---------|----:|----:|
-    | training | 1.5 | 0.5 |
-    | b        |   – |   – |
     """
     head = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
@@ -70,10 +62,5 @@ def plain(text: str) -> str:
     r"""Returns words that others chose as Markdown shows them.
 
     A bar is markup only within a table, where `markdown` escapes it.
-
-    Example:
-
-    >>> print(plain("5 * 3 <b>"))
-    5 \* 3 \<b>
     """
     return re.sub(r"[\\`*<\[]", r"\\\g<0>", " ".join(text.split()))

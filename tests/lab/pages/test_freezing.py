@@ -104,7 +104,7 @@ def test_a_selection_takes_runs_of_other_folders_with_their_look(
     found = [run.settings.training.epochs for run in read_texts(folder)[0]]
     assert sorted(found) == [4, 10]  # of one name, and not the same run
     (folder / "selection.toml").write_text(f'"{frozen}" = ["rep"]\n')
-    with pytest.raises(ValueError, match="selection.toml to be in .*'rep'"):
+    with pytest.raises(ValueError, match="selection.toml, .* has the runs .*: rep\\."):
         read_texts(folder)
 
 
