@@ -14,13 +14,7 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_toml
 from reprt.presets import PRESETS
-from reprt.settings import (
-    DecoderOnlyConfig,
-    RecurrentConfig,
-    Settings,
-    TransformerConfig,
-    check_known,
-)
+from reprt.settings import Settings, check_known
 from reprt.training.settings import (
     FILES,
     Batching,
@@ -36,9 +30,9 @@ from reprt.training.settings import (
 # The recipes that travel with the package: those of experiments/, by a link.
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
-# The tables that every model may change.
-OWN_TABLES = ("training", "batching", "optimizer", "schedule", "objective")
-FAMILIES = (TransformerConfig, DecoderOnlyConfig, RecurrentConfig)
+Page = Literal[
+    "report", "comparison", "families", "figure3", "language_model", "readings", "table1"
+]
 
 
 def _keys_of(kind: Any) -> Any:
@@ -60,6 +54,10 @@ class OwnTables(Settings):
     optimizer: _keys_of(Optimizer) = {}  # type: ignore[valid-type]
     schedule: _keys_of(Schedule) = {}  # type: ignore[valid-type]
     objective: _keys_of(Objective) = {}  # type: ignore[valid-type]
+
+
+# Those that every model may change.
+OWN_TABLES = (*OwnTables.model_fields, "model")
 
 
 class ModelTable(OwnTables):
@@ -112,18 +110,7 @@ class Look(Settings):
 class PageSettings(Settings):
     """The page on the runs; nothing here changes what is computed."""
 
-    name: (
-        Literal[
-            "report",
-            "comparison",
-            "families",
-            "figure3",
-            "language_model",
-            "readings",
-            "table1",
-        ]
-        | None
-    ) = None
+    name: Page | None = None
     """By default `"report"`, or `"comparison"` where there are trials."""
     reference: str | None = None
     """The model from which the page gives the other models' differences."""
@@ -201,7 +188,7 @@ class Recipe(RecipeFile):
             layers = dict(self), own, trial, self.by_hand  # the last counts
             tables = {
                 table: {k: v for each in layers for k, v in each.get(table, {}).items()}
-                for table in (*OWN_TABLES, "model")
+                for table in OWN_TABLES
             }
             parts = filter(None, (name, schedule, *map(str, seed.values())))
             run = RunSettings.read(
@@ -269,7 +256,7 @@ def load_recipe(
     by_hand: dict[str, Any] = {}
     for override in overrides:
         (table, *_), _ = keys = _key_and_value(override)
-        _set(by_hand if table in (*OWN_TABLES, "model") else tables, *keys)
+        _set(by_hand if table in OWN_TABLES else tables, *keys)
     for key, value in {"source": source, **files}.items():
         if value:
             _set(tables, ["text", key], value)
@@ -319,7 +306,7 @@ def schema_text() -> str:
     schema = RecipeFile.model_json_schema()
     fields = {
         name: field
-        for family in FAMILIES
+        for family in dict.fromkeys(map(type, PRESETS.values()))
         for name, field in family.model_json_schema()["properties"].items()
     }
     schema["properties"]["model"]["properties"] = fields

@@ -13,6 +13,13 @@ class ConfiguredLayer(keras.layers.Layer):
 
     parts: tuple[str, ...] = ()
 
+    def _check_tokens(self, shape):
+        if len(shape) != 3 or shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__} expects an input of shape (batch, tokens, "
+                f"features) with known features. Received: shape={tuple(shape)}."
+            )
+
     def get_config(self):
         kinds = type(self).__mro__
         names = {

@@ -2,13 +2,15 @@
 
 import importlib
 from pathlib import Path
+from typing import get_args
 
 from reprt.files import write_text
+from reprt.lab.recipe import Page
 
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
 ON_TEXTS = ("families", "readings", "table1")
-PAGES = ("report", "comparison", "figure3", "language_model", *ON_TEXTS)
+PAGES = get_args(Page)
 
 
 def write_page(folder: Path, name: str | None = None, out: Path | None = None) -> Path:

@@ -65,11 +65,7 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
         return type(self).start is not EmbeddingNorm.start
 
     def build(self, input_shape):
-        if len(input_shape) != 3:
-            raise ValueError(
-                f"{type(self).__name__} expects an input of shape (batch, tokens, "
-                f"features). Received: shape={tuple(input_shape)}."
-            )
+        self._check_tokens(input_shape)
 
     def start(self, batch, features):
         """Returns what `step` needs to know before the first token of sequences."""

@@ -74,11 +74,7 @@ class PositionTable(Positional):
         self.max_length = max_length
 
     def build(self, input_shape):
-        if len(input_shape) != 3 or input_shape[-1] is None:
-            raise ValueError(
-                f"{type(self).__name__} expects an input of shape (batch, tokens, "
-                f"features) with known features. Received: shape={tuple(input_shape)}."
-            )
+        self._check_tokens(input_shape)
         shape = self.max_length, self.dim or input_shape[-1]
         if self.table == "learned":
             self.encoding = self.add_weight(
