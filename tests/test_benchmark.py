@@ -14,7 +14,6 @@ COMMITTED = sorted((EXPERIMENTS / "results" / "benchmark").glob("*/results.json"
 sys.path.append(str(FOLDER))
 
 import pages  # noqa: E402
-import profile_step  # noqa: E402
 import text  # noqa: E402
 
 
@@ -54,19 +53,6 @@ def test_ratios_are_taken_within_a_round():
     page = pages.markdown(found)
     assert "| theirs | 3.00 (3.00 – 4.00) |" in page
     assert "| theirs | 1 | 30.00 (30.00 – 40.00) | 2 (1 – 2) | 60.0 s |" in page
-
-
-def test_a_profile_knows_tensorflows_operations():
-    kinds = {
-        "_MklBatchMatMulV2": "products of matrices",
-        "_MklNativeFusedMatMul": "products of matrices",
-        "GatherV2": "laying sentences out, and back",
-        "AddV2": "the rest",
-        "While": None,
-        "Unknown": None,
-    }
-    for name, kind in kinds.items():
-        assert profile_step.kind(f"a/b:{name}#id=1") == kind, name
 
 
 def run(command, out):

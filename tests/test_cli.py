@@ -347,20 +347,6 @@ def test_a_misspelt_run_is_told_the_right_one(runs, capsys):
     assert told(capsys).endswith(f"Did you mean {runs / 'baseline'}?")
 
 
-def test_an_export_is_where_it_is_said_to_be(runs, capsys):
-    assert main(["export", str(runs / "repe"), *SEARCH]) == 0
-    model, file = map(pathlib.Path, capsys.readouterr().out.splitlines())
-    assert (model / "saved_model.pb").exists() and file.name == "model.keras"
-    assert model == runs / "repe" / "export" / "saved_model"
-
-
-@pytest.mark.parametrize("name, status", [("baseline", 0), ("repe", 1)])
-def test_the_audit_of_a_run_ends_with_its_verdict(runs, name, status, capsys):
-    assert main(["audit", str(runs / name)]) == status
-    verdict = capsys.readouterr().out.splitlines()[0]
-    assert verdict.startswith(f"{name} {'looks' if status else 'does not look'} ahead")
-
-
 MODULE = """
 import keras
 
@@ -444,9 +430,3 @@ def test_help_and_mistakes_load_nothing_of_the_package():
         "assert not {'reprt', 'keras', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_the_package_is_the_command():
-    command = [sys.executable, "-m", "reprt", "--version"]
-    told = subprocess.check_output(command, text=True)
-    assert told == f"reprt, version {reprt.__version__}\n"

@@ -1,7 +1,6 @@
 """Locks; text files as other programs write them."""
 
 import errno
-import threading
 
 from reprt.files import file_lock, read_json, read_toml
 from reprt.lab.folder import RunFolder
@@ -14,22 +13,6 @@ def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):
         assert mine and not too
     with file_lock(path, wait=False) as mine:
         assert mine and path.read_text() == "a note"
-
-
-def test_a_lock_is_waited_for(tmp_path, capsys):
-    held, end = threading.Event(), threading.Event()
-
-    def hold():
-        with file_lock(tmp_path / "a"):
-            held.set()
-            end.wait(1)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait()
-    with file_lock(tmp_path / "a") as mine:
-        assert mine and "a." in capsys.readouterr().err
-    thread.join()
 
 
 def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):

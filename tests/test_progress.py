@@ -1,25 +1,10 @@
 """What a progress shows, on a terminal and in a log."""
 
-import io
-import sys
 
-import pytest
 from tqdm import tqdm
 
 from reprt import progress
-from reprt.progress import Progress, byte_line
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-    def last_line(self):
-        """What stands on the screen's last line."""
-        line = ""
-        for text in self.getvalue().rpartition("\n")[2].split("\r"):
-            line = text + line[len(text) :]
-        return line.rstrip()
+from reprt.progress import Progress
 
 
 def test_a_log_keeps_every_line_but_not_all_at_once(monkeypatch, capsys):
@@ -35,27 +20,6 @@ def test_a_log_keeps_every_line_but_not_all_at_once(monkeypatch, capsys):
     for step in range(1000):
         shown.show(f"step {step}")
     assert capsys.readouterr().err.count("\n") <= 1
-
-
-def test_a_terminal_is_written_over(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    shown = Progress()
-    shown._line.mininterval = 0
-    shown.show("a long text")
-    shown.show("loss {1}")
-    assert terminal.last_line() == "loss {1}" and "\n" not in terminal.getvalue()
-    shown.say("done")
-    assert terminal.getvalue().endswith("\rdone\n")
-    shown.show("more")
-    del shown
-    assert terminal.last_line() == ""
-    with pytest.raises(OSError), byte_line("nothing.tar.gz", 1):
-        raise OSError("no network")
-    assert terminal.last_line() == ""
-    with byte_line("text.tar.gz", 131_000_000) as line:
-        line.update(131_000_000)
-    assert "\rtext.tar.gz: 100% of 131MB, " in terminal.getvalue()
 
 
 def test_a_line_has_no_semaphore_that_a_kill_would_leave():

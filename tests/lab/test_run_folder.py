@@ -1,14 +1,11 @@
 import dataclasses
 import json
-import math
 import subprocess
 import sys
 import tomllib
 
 import pytest
-from fake_runs import row
 
-from reprt.analysis.scores import Score
 from reprt.lab import provenance
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics
@@ -135,16 +132,3 @@ def test_a_kill_while_the_folder_is_made_leaves_none(
     (files.path.parent / ".reprt-0123456789ab").mkdir()  # of a killed process
     files.open(settings(), text)
     assert files.settings() == settings()
-
-
-def test_log_and_metrics_come_back(files, text, settings):
-    files.open(settings(), text)
-    assert files.log() == [] and files.metrics() is None
-    rows = [row(1, 1.0, 1 / 3), row(2, 0.5, math.inf)]
-    files.write_log(rows)
-    assert files.log() == rows
-    score = Score(metric="BLEU", form="detokenised", value=1.5, signature="nrefs:1")
-    results = {"parameters": 7, "epochs": 2, "finished": "now", "test_scores": [score]}
-    metrics = Metrics(**results, examples=[{"source": "não"}])
-    files.write_metrics(metrics)
-    assert files.metrics() == metrics == files.record().metrics

@@ -2,7 +2,6 @@
 
 import json
 import re
-import types
 
 import numpy as np
 import pytest
@@ -81,28 +80,6 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     assert metrics["peak_memory_bytes"] > 100 * 2**20  # TensorFlow alone has more
     assert found["per_token"] != pytest.approx(found["mean_of_batches"])
     assert len(metrics["test_scores"]) == 4
-
-
-def test_a_page_that_cannot_be_written_stops_no_training(
-    text, settings, tmp_path, monkeypatch, capsys
-):
-    def trained(runs, text, progress, after_epoch):
-        after_epoch()
-        return []
-
-    def write_page():
-        raise ValueError("The rates have no seed in common.")
-
-    monkeypatch.setattr(train, "_train", trained)
-    work = types.SimpleNamespace(
-        encoded=lambda progress: text,
-        runs=[settings("repe")],
-        folder=tmp_path,
-        write_page=write_page,
-    )
-    assert train.train_runs(work) == []
-    told = "The page was not written. The rates have no seed in common."
-    assert capsys.readouterr().err.count(told) == 2
 
 
 def test_results_by_length_are_parts_of_those_of_the_whole_split(text, settings):

@@ -33,21 +33,3 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
     np.testing.assert_allclose(everywhere, expected, atol=1e-5)
     for places in (("attention_weights", "feed_forward_output"), ("attention_output",)):
         assert np.abs(run(*places) - expected).max() > 0.01
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (
-            lambda: EncoderBlock(**SIZES, norm_place="inside"),
-            "'norm_place' in EncoderBlock.*'inside'",
-        ),
-        (
-            lambda: EncoderBlock(**SIZES, dropout_places=["ffn"]),
-            "'dropout_places.0' in EncoderBlock.*'ffn'",
-        ),
-    ],
-)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -14,13 +14,6 @@ def test_equals_the_equation():
     np.testing.assert_allclose(layer(X), expected, atol=1e-6)
 
 
-def test_at_first_embeddings_are_fixnorms():
-    """Of length 1, and times the square root of their width."""
-    expected = np.sqrt(5) * X / np.linalg.norm(X, axis=-1, keepdims=True)
-    for scale in (0.1, 1.0, 1000.0):
-        np.testing.assert_allclose(RMSNorm()(scale * X), expected, atol=1e-4)
-
-
 def test_squares_that_leave_half_precision_do_no_harm():
     x = (1000 * X).astype("float16")
     assert np.square(x, dtype="float32").mean() > np.finfo("float16").max

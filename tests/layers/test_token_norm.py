@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import oracle
 import pytest
+import tensorflow as tf
 from formula import array_by_formula
 
 from reprt.layers import TokenNorm
@@ -31,26 +32,11 @@ def test_equals_the_equations(statistics, mask):
 def test_gradients_are_finite_whatever_padding_holds(statistics):
     layer = TokenNorm(statistics)
     x = np.where(MASK[..., None], X, np.inf).astype("float32")
-    if keras.backend.backend() != "tensorflow":
-        pytest.fail("the reference backend is TensorFlow")
-    import tensorflow as tf
-
     x = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(x)
         total = tf.reduce_sum(layer(x, mask=tf.constant(MASK)) ** 3)
     assert np.isfinite(tape.gradient(total, x)).all()
-
-
-@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
-def test_a_single_token_becomes_zero(statistics):
-    assert not normed(X[:, :1], statistics=statistics).any()
-
-
-@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
-def test_scale_does_not_matter(statistics):
-    once, eightfold = (normed(x, statistics=statistics) for x in (X, 8 * X))
-    np.testing.assert_allclose(once, eightfold, atol=1e-4)
 
 
 @pytest.mark.parametrize("statistics", ["sequence", "prefix"])

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 import test_decoder_only
 import test_linear_crossentropy as linear
-from keras import ops
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED
 
 import reprt.data
@@ -266,31 +265,6 @@ def test_only_real_tokens_are_packed():
     for packing in (source, target):
         rows = [group.shape[0] for group in packing.slots]
         assert sum(rows) == 50 and len(rows) == GROUPS
-
-
-def test_splitting_and_joining_are_inverse_and_transposed():
-    """<join(a), b> = <a, gradient of join at b>, and the same for split."""
-    inputs, labels = random_batch(9, 12)
-    (_, _, packing, _), _ = pack(inputs, labels)
-    heads, tokens = packing.heads(3), np.count_nonzero(inputs[0])
-    rng = np.random.default_rng(0)
-    shape = (1, packing.tokens.shape[0], 3, 4)
-    x = tf.constant(rng.normal(size=shape), "float32")
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        groups = heads.split(x)
-        joined = heads.join(groups)
-    np.testing.assert_array_equal(joined[:, :tokens], x[:, :tokens])
-    b = rng.normal(size=shape)
-    b[:, tokens:] = 0  # what fills the tokens up has no gradient
-    b = tf.constant(b, "float32")
-    gradients = tape.gradient(joined, groups, b)
-    products = sum(float(ops.sum(a * g)) for a, g in zip(groups, gradients))
-    assert products == pytest.approx(float(ops.sum(x * b)), rel=1e-4)
-    for slots, gradient in zip(packing.slots, gradients):
-        empty = np.broadcast_to((slots < 0)[:, None, :, None], gradient.shape)
-        assert not np.asarray(gradient)[empty].any()
-    np.testing.assert_array_equal(tape.gradient(joined, x, b), b)
 
 
 @pytest.mark.long

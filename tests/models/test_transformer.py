@@ -80,16 +80,6 @@ def test_equals_the_equations(variant, tiny, ids):
             np.testing.assert_allclose(found, each, rtol=0, atol=1e-5)
 
 
-def test_padding_does_matter_where_it_counts_among_the_tokens(tiny, ids):
-    """What was probably run for the paper: a batch changes its members' results."""
-    source, target = ids
-    model = tiny("repe", padding_in_statistics=True)
-    expected = logits(model, source, target)
-    longer = np.pad(source, ((0, 0), (0, 5)))
-    difference = np.abs(logits(model, longer, target) - expected)
-    assert difference[real(target)].max() > 1e-3
-
-
 @pytest.mark.parametrize("variant", ALL)
 def test_who_sees_later_words(variant, tiny, ids):
     """The leak: the published decoder's statistics tell earlier positions of later
@@ -168,19 +158,6 @@ PREFIXES = {"encoder_statistics": "prefix", "decoder_statistics": "prefix"}
 def test_impossible_models_are_refused_with_the_reason(name, settings, message):
     with pytest.raises(ValueError, match=message):
         models.build(name, 9, 8, **settings)
-
-
-@pytest.mark.parametrize(
-    "inputs, message",
-    [
-        (lambda s, t: s, "pair"),
-        (lambda s, t: (s.astype("float32"), t), "integer.*float32"),
-        (lambda s, t: (s, t[0]), r"\(batch, length\).*shape=\(5,\)"),
-    ],
-)
-def test_bad_ids_are_named(inputs, message, tiny, ids):
-    with pytest.raises(ValueError, match=message):
-        tiny("repe")(inputs(*ids))
 
 
 def test_fit_traces_its_step_once(tiny, ids, monkeypatch):
