@@ -385,28 +385,17 @@ def average(tmp_path):
 
 
 def test_the_audit_of_a_users_model(average, capsys):
-    file, module = map(str, average)
-    assert main(["audit", file, "--source-vocab", "20"]) == 2
-    assert "Average" in told(capsys)  # its class is not known
-    command = ["audit", file, "--module", module]
+    """Status 1, Python's own for an error, says that the model looks ahead."""
+    file, module = average
+    command = ["audit", str(file), "--module", str(module)]
     assert main([*command, "--source-vocab", "20"]) == 1
     assert capsys.readouterr().out.startswith("average looks ahead")
     # It knows its target vocabulary by its logits, but not its source vocabulary.
     assert main(command) == 2
     assert "Expected `source_vocab_size`" in told(capsys)
-
-
-@pytest.mark.parametrize("content", ["def f(:", "quit(0)", "assert False, 'a\\nb'"])
-def test_an_audit_that_fails_has_no_verdict(average, tmp_path, content, capsys):
-    """Status 1, Python's own for an error, would say that the model looks ahead."""
-    file, module = average
-    (tmp_path / "other.py").write_text(content)
-    command = ["audit", str(file), "--source-vocab", "20"]
-    assert main([*command, "--module", str(tmp_path / "other.py")]) == 2
-    assert "other.py" in told(capsys)
-    file.write_bytes(file.read_bytes()[:1000])
-    assert main([*command, "--module", str(module)]) == 2
-    assert "average.keras" in told(capsys)
+    for content in ("def f(:", "quit(0)", "assert False, 'a\\nb'"):
+        module.write_text(content)
+        assert main(command) == 2 and "mine.py" in told(capsys)
 
 
 COMMANDS = (
