@@ -56,11 +56,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return factor * ops.minimum(decay, step * self.warmup_steps**-1.5)
 
     def get_config(self):
-        return {
-            "embedding_dim": self.embedding_dim,
-            "warmup_steps": self.warmup_steps,
-            "peak": self.peak,
-        }
+        return dict(vars(self))
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -116,9 +112,4 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return ops.where(step < self.warmup_steps, rising, falling)
 
     def get_config(self):
-        return {
-            "steps": self.steps,
-            "warmup_steps": self.warmup_steps,
-            "peak": self.peak,
-            "floor": self.floor,
-        }
+        return dict(vars(self))

@@ -1,10 +1,11 @@
 """What a job has left to do, and what it costs, said before it begins."""
 
+import functools
 from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from reprt.analysis.cost import Cost, training_cost
+from reprt.analysis.cost import training_cost
 from reprt.data.batch_plan import BatchPlan
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import counts
@@ -21,8 +22,12 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
     rows, together, seconds = [], 0, 0.0
     for work in texts:
         text = work.encoded(Progress())
-        sizes = len(text.source_tokenizer), len(text.target_tokenizer)
-        costs: dict[tuple, Cost] = {}  # trials differ by seeds, and cost the same
+
+        @functools.cache  # trials differ by seeds, and cost the same
+        def cost(model, epochs, text=text):
+            sizes = len(text.source_tokenizer), len(text.target_tokenizer)
+            return training_cost(make(model, *sizes), text.train, epochs)
+
         for run in work.runs:
             files, training = RunFolder(work.folder / run.name), run.training
             done, finished = len(files.log()), files.metrics() is not None
@@ -30,23 +35,13 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             steps = training.steps or training.epochs * plan.steps
             left = 0 if finished else max(0, steps - done * plan.steps)
             together += left
-            key = run.model, steps / plan.steps
-            if key not in costs:
-                model = make(run.model, *sizes)
-                costs[key] = training_cost(model, text.train, steps / plan.steps)
-            seconds += left / steps * costs[key].train_flops / USUAL
+            costs = cost(run.model, steps / plan.steps)
+            seconds += left / steps * costs.train_flops / USUAL
             of = "" if training.steps else f" of {training.epochs}"
             begun = f"{done}{of} epochs" if done else "to do"
-            state = "finished" if finished else begun
-            rows.append(
-                {
-                    "pair": work.corpus.pair,
-                    "run": run.name,
-                    "state": state,
-                    "steps left": f"{left:,}",
-                    **counts(costs[key]),
-                }
-            )
+            head = {"pair": work.corpus.pair, "run": run.name}
+            state = {"state": "finished" if finished else begun}
+            rows.append({**head, **state, "steps left": f"{left:,}", **counts(costs)})
     table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (
         f"{table}\nTogether {together:,} steps: about {seconds / 60:,.1f} minutes of "

@@ -31,7 +31,13 @@ from reprt.training.settings import (
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
 Page = Literal[
-    "report", "comparison", "families", "figure3", "language_model", "readings", "table1"
+    "report",
+    "comparison",
+    "families",
+    "figure3",
+    "language_model",
+    "readings",
+    "table1",
 ]
 
 

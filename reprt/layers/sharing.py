@@ -20,14 +20,35 @@ class ConfiguredLayer(keras.layers.Layer):
                 f"features) with known features. Received: shape={tuple(shape)}."
             )
 
-    def get_config(self):
-        kinds = type(self).__mro__
-        names = {
+    @classmethod
+    def arguments(cls):
+        """The names of the constructor's arguments, its base classes' too."""
+        kinds = cls.__mro__[: cls.__mro__.index(ConfiguredLayer)]
+        return {
             name: None
-            for kind in kinds[: kinds.index(ConfiguredLayer)]
+            for kind in kinds
             if "__init__" in vars(kind)
             for name in inspect.getfullargspec(vars(kind)["__init__"]).args[1:]
         }
+
+    @classmethod
+    def of_model(cls, config, side, **kwargs):
+        """Returns the layer of a model's side, `"encoder"` or `"decoder"`.
+
+        It gets the settings that its arguments are called after.
+        """
+        known = {
+            **dict(config),
+            "max_length": config.longest_sequence,
+            "dim": config.position_dim,
+            "both_directions": side == "encoder",
+            "statistics": getattr(config, f"{side}_statistics"),
+        }
+        own = {name: known[name] for name in cls.arguments() if name in known}
+        return cls(**own, **kwargs)
+
+    def get_config(self):
+        names = self.arguments()
         own = {name: getattr(self, name) for name in names if hasattr(self, name)}
         parts = {name: serialized(own[name]) for name in self.parts if name in own}
         return {**super().get_config(), **own, **parts}

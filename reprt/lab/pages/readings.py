@@ -17,7 +17,7 @@ HEAD = (
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    """Returns what `readings.md` says of runs on one pair, each a reading of the paper."""
+    """Returns what `readings.md` says of runs on one pair, each a reading."""
     runs = [run for text in texts for run in text]
     pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:

@@ -49,11 +49,6 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        """Returns the norm of a model's side, `"encoder"` or `"decoder"`."""
-        return cls(**kwargs)
-
     @property
     @abc.abstractmethod
     def causal(self) -> bool:

@@ -44,10 +44,6 @@ class RMSNorm(EmbeddingNorm):
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        return cls(config.epsilon, **kwargs)
-
     @property
     def causal(self):
         return True

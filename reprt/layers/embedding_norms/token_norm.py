@@ -81,10 +81,6 @@ class TokenNorm(EmbeddingNorm):
         self.statistics = statistics
         self.epsilon = epsilon
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        return cls(getattr(config, f"{side}_statistics"), config.epsilon, **kwargs)
-
     @property
     def causal(self):
         return self.statistics == "prefix"

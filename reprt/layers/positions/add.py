@@ -34,9 +34,5 @@ class AddPositional(PositionTable):
     Reference: appendix A, eq. 28 and 38 of the paper.
     """
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        return cls(config.table, config.longest_sequence, **kwargs)
-
     def call(self, x, start=0, mask=None):
         return x + self.rows(x, start, mask)

@@ -37,10 +37,6 @@ class AlibiPositional(Positional):
         super().__init__(**kwargs)
         self.num_heads = num_heads
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        return cls(config.num_heads, **kwargs)
-
     def bias(self, queries, keys):
         number = np.arange(1, self.num_heads + 1, dtype="float32")
         slopes = 2.0 ** (-8 * number / self.num_heads)

@@ -50,11 +50,6 @@ class Positional(ConfiguredLayer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        """Returns the method of a model's side, `"encoder"` or `"decoder"`."""
-        return cls(**kwargs)
-
     def call(self, x, start=0, mask=None):
         return x
 

@@ -33,11 +33,6 @@ class ConcatPositional(PositionTable):
         super().__init__(table, max_length, **kwargs)
         self.dim = dim
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        length = config.longest_sequence
-        return cls(config.table, length, config.position_dim, **kwargs)
-
     def call(self, x, start=0, mask=None):
         return ops.concatenate([x, self.rows(x, start, mask)], axis=-1)
 

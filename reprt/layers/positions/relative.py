@@ -56,10 +56,6 @@ class RelativePositional(Positional):
             autocast=False,
         )
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        return cls(config.num_heads, side == "encoder", **kwargs)
-
     def bias(self, queries, keys):
         queries, keys = ops.cast(queries, "int32"), ops.cast(keys, "int32")
         distance = ops.expand_dims(keys, 1) - ops.expand_dims(queries, 2)

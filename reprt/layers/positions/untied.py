@@ -51,17 +51,6 @@ class UntiedPositional(PositionTable):
         self.num_heads = num_heads
         self.key_dim = key_dim
 
-    @classmethod
-    def of_model(cls, config, side, **kwargs):
-        return cls(
-            config.num_heads,
-            config.key_dim,
-            config.table,
-            config.longest_sequence,
-            config.position_dim,
-            **kwargs,
-        )
-
     def build(self, input_shape):
         super().build(input_shape)
         shape = self.encoding.shape[1], self.num_heads * self.key_dim
