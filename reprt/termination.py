@@ -6,6 +6,7 @@ that has to save first puts it off.
 
 import contextlib
 import signal
+import types
 from collections.abc import Iterator
 
 STATUS = 128 + signal.SIGTERM  # the shell's, of a process that ends so
@@ -18,14 +19,8 @@ class Terminated(SystemExit):
         super().__init__(status)
 
 
-class _Request:
-    """Whether the process was asked to end, and whether it puts that off."""
-
-    asked = False
-    put_off = False
-
-
-_request = _Request()
+# Whether the process was asked to end, and whether it puts that off.
+_request = types.SimpleNamespace(asked=False, put_off=False)
 
 
 def listen():

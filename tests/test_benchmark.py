@@ -39,22 +39,6 @@ def test_pages_are_those_of_the_committed_results(file):
     assert file.with_name("results.md").read_text() == page + "\n"
 
 
-def test_ratios_are_taken_within_a_round():
-    found = {"provenance": {"seed": 0}, "versions": {}}
-    row = {"measured": {"step": [3, 6, 20]}, "ours": {"step": [1, 2, 4]}}
-    found["training"] = {"repe": {"theirs": row}}
-    # A tenth of the tokens in as much time.
-    found["searches"] = {
-        "greedy": {
-            "reprt": {"sentences": 10, "seconds": [1, 2, 4], "tokens": [100] * 3},
-            "theirs": {"sentences": 1, "seconds": [3, 6, 20], "tokens": [10] * 3},
-        }
-    }
-    page = pages.markdown(found)
-    assert "| theirs | 3.00 (3.00 – 4.00) |" in page
-    assert "| theirs | 1 | 30.00 (30.00 – 40.00) | 2 (1 – 2) | 60.0 s |" in page
-
-
 def run(command, out):
     command = [sys.executable, FOLDER / "run.py", *command.split(), "--out", out]
     ended = subprocess.run(command, capture_output=True, text=True)

@@ -225,25 +225,6 @@ def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
     assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
 
 
-def test_who_types_is_answered_line_by_line(runs, translations, capsys, monkeypatch):
-    answers = []
-
-    def typed():
-        for line in io.BytesIO(LINES).readlines()[:3]:
-            yield line
-            answers.append(capsys.readouterr().out)
-
-    class Terminal:
-        buffer = typed()
-
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    assert main(["translate", str(runs / "repe"), *SEARCH]) == 0
-    assert answers == [f"{found.text}\n" for found in translations[:3]]
-
-
 def test_several_translations_are_for_people_or_for_programs(
     runs, translations, capsys
 ):

@@ -82,7 +82,6 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
 
 
 def _table(result: Mapping[str, Any]) -> str:
-    """What was measured, as a page."""
     search, scores = result["search"], result["scores"]
     losses = result["teacher_forced"], result["prefix"]
     forced, prefix = (loss["per_token"] for loss in losses)

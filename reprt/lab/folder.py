@@ -185,13 +185,11 @@ class RunFolder:
         )
 
     def save_model(self, model, name: str = "model.keras"):
-        """Saves a model, whole or not at all."""
         if self.writable:
             with whole_file(self.path / name) as file:
                 model.save(file.name)
 
     def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):
-        """Writes what `reprt evaluate` found, for programs and for people."""
         self._write_json(f"evaluation-{split}.json", result)
         self._write(f"evaluation-{split}.md", table + "\n")
 

@@ -165,7 +165,6 @@ class Recipe(RecipeFile):
 
     @property
     def pairs(self) -> list[str]:
-        """The pairs of languages, one after the other."""
         return self.trials.pairs or [self.text.pair]
 
     @property
@@ -268,14 +267,13 @@ def load_recipe(
             _set(tables, ["text", key], value)
     if pairs:
         _set(tables, ["trials", "pairs"], list(pairs))
-    said = dict(RecipeFile.read(tables, str(path)))
-    text = said["text"]
-    said["text"] = text.changed(
-        source=_from_here(text.source),
-        **{name: [*map(_from_here, getattr(text, name))] for name in FILES},
+    said = RecipeFile.read(tables, str(path))
+    text = said.text.changed(
+        source=_from_here(said.text.source),
+        **{name: [*map(_from_here, getattr(said.text, name))] for name in FILES},
     )
-    made = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
-    recipe = Recipe.read(said | made, str(path))
+    own = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
+    recipe = Recipe.read({**dict(said), "text": text, **own}, str(path))
     recipe.runs()  # a mistake anywhere in the file is reported before any work is done
     return recipe
 
@@ -312,8 +310,8 @@ def schema_text() -> str:
     schema = RecipeFile.model_json_schema()
     fields = {
         name: field
-        for family in dict.fromkeys(map(type, PRESETS.values()))
-        for name, field in family.model_json_schema()["properties"].items()
+        for usual in PRESETS.values()
+        for name, field in type(usual).model_json_schema()["properties"].items()
     }
     schema["properties"]["model"]["properties"] = fields
     schema["$defs"]["ModelTable"]["properties"] |= fields

@@ -102,7 +102,7 @@ class Run(Settings):
     """The rows of `steps.csv`."""
     metrics: Metrics | None = None
     """None while it is unfinished."""
-    look: Look = Field(Look(), exclude=True)
+    look: Look = Field(default=Look(), exclude=True)
     """How the page shows it."""
 
     model_config = pydantic.ConfigDict(allow_inf_nan=True, ser_json_inf_nan="constants")
@@ -124,11 +124,9 @@ class Run(Settings):
 
     @property
     def label(self) -> str:
-        """What pages call the model."""
         return self.look.label or self.model
 
     def cell(self, name: str, digits: int) -> str:
-        """Returns a number as tables have it."""
         found = self.numbers.get(name)
         return "not run" if found is None else f"{found:,.{digits}f}"
 

@@ -127,7 +127,6 @@ def find_runs(
 
 
 def _begun(recipe: Recipe, out: Path | None) -> Path | None:
-    """Where a recipe has runs on its text already."""
     corpus = find_text(recipe.text)
     folder = _folder(recipe, corpus, out)
     runs = [RunFolder(path.parent) for path in folder.glob("*/manifest.json")]
@@ -135,7 +134,6 @@ def _begun(recipe: Recipe, out: Path | None) -> Path | None:
 
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
-    """Where the runs on a text go."""
     # A page on many texts gathers the folders of all.
     many = recipe.page_name in ON_TEXTS or len(recipe.pairs) > 1
     folder = out or Path("runs") / recipe.name

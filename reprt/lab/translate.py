@@ -48,7 +48,6 @@ def translate(
 def draw_attention(
     run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
 ):
-    """Draws what the heads attend to; prints the translation and the files."""
     translator = Translator.load(run, **search)
     maps, folder = translator.attention(sentence), out or run
     folder.mkdir(parents=True, exist_ok=True)

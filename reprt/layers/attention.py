@@ -95,7 +95,6 @@ class PMHA(ConfiguredLayer):
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
         self.position = held(position)
-        self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )

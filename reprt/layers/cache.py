@@ -71,5 +71,4 @@ def _swapped(keys):
 
 
 def _tokens(part):
-    """How many there are."""
     return ops.shape(part[1])[2]

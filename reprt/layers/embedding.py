@@ -174,8 +174,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)
-        if self.scale == "none":
-            return tokens
         return tokens * ops.cast(self.factor, tokens.dtype)
 
     def compute_output_shape(self, ids_shape):

@@ -36,7 +36,6 @@ class SizedLayer(ConfiguredLayer):
         super().__init__(**kwargs)
         self.settings = BlockSettings.read(settings, type(self).__name__)
         self.position = held(position)
-        self.supports_masking = True
 
     def _layer_norm(self, name):
         return keras.layers.LayerNormalization(

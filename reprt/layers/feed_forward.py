@@ -38,7 +38,6 @@ class FeedForward(ConfiguredLayer):
         self.hidden_dim = hidden_dim
         self.dropout = dropout
         self.activation = activation
-        self.supports_masking = True
         self.hidden = keras.layers.Dense(
             hidden_dim, activation=activation, dtype=self.dtype_policy, name="hidden"
         )

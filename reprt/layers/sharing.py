@@ -13,6 +13,10 @@ class ConfiguredLayer(keras.layers.Layer):
 
     parts: tuple[str, ...] = ()
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def _check_tokens(self, shape):
         if len(shape) != 3 or shape[-1] is None:
             raise ValueError(

@@ -39,7 +39,6 @@ class BlockModel(TranslationModel):
         )
 
     def _to_table(self):
-        """A projection of states to the width of the embedding's table."""
         return keras.layers.Dense(
             self.config.embedding_dim,
             use_bias=False,
@@ -48,7 +47,6 @@ class BlockModel(TranslationModel):
         )
 
     def _stack(self, kind, embedding, final_norm):
-        """The blocks that follow an embedding."""
         config = self.config
         return kind(
             config.num_blocks,

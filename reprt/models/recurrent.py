@@ -278,7 +278,6 @@ class Recurrent(TranslationModel):
         return ops.matmul(weights, values), weights
 
     def _output(self, context, states, training):
-        """o, given what attention and recurrence have come to."""
         both = ops.concatenate([context, states], axis=-1)
         combined = ops.tanh(self.combined_dense(both))
         return self.output_dropout(combined, training=training)

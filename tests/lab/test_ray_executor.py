@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from unittest import mock
 
 import pytest
-import tiny
 import tiny_run
 
 from reprt.lab.folder import RunFolder
@@ -107,21 +105,3 @@ def test_what_ray_cannot_do_is_told(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[train,cluster\]'"):
         run_on_ray(recipe)
-
-
-def test_runs_that_failed_are_named_with_the_reason():
-    from reprt.lab.ray_executor import _results
-
-    class RayError(Exception):
-        pass
-
-    ray, progress = mock.Mock(), tiny.Lines()
-    ray.exceptions.RayError = RayError
-    ray.wait = lambda pending: (pending[:1], pending[1:])
-    ray.get.side_effect = [None, RayError("Traceback:\n  File …\nValueError: no text")]
-    names = {"good": "pt_to_en repe.0", "bad": "pt_to_en repe.1"}
-    assert _results(ray, names, progress) == ["pt_to_en repe.1 (ValueError: no text)"]
-    assert progress.said == [
-        "pt_to_en repe.0: finished; 1 runs are left",
-        "pt_to_en repe.1: failed: ValueError: no text",
-    ]

@@ -252,21 +252,6 @@ def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(weights, tiny):
     MaskedCrossentropy()(labels, logits, sample_weight=np.ones(1))
 
 
-def test_only_real_tokens_are_packed():
-    inputs, labels = random_batch(50, 30)
-    (_, _, source, target), packed = pack(inputs, labels)
-    assert source.tokens.shape[0] - np.count_nonzero(inputs[0]) in range(64)
-    kept = (inputs[1] != 0) | (labels != 0)
-    assert target.tokens.shape[0] == packed.shape[1]
-    assert target.tokens.shape[0] - np.count_nonzero(kept) in range(64)
-    # Groups of like length: far fewer slots than the padded batch has.
-    slots = sum(np.size(group) for group in source.slots)
-    assert np.count_nonzero(inputs[0]) <= slots < 0.85 * inputs[0].size
-    for packing in (source, target):
-        rows = [group.shape[0] for group in packing.slots]
-        assert sum(rows) == 50 and len(rows) == GROUPS
-
-
 @pytest.mark.long
 def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(tiny, tmp_path):
     batch = random_batch(10, 9)  # XLA compiles for every shape

@@ -1,4 +1,8 @@
-"""The pages on runs, by name. A module and a template of that name make each."""
+"""The pages on runs, by name. A module and a template of that name make each.
+
+The module's `page_values(runs, settings, out)` returns what stands in the template's
+places, and writes the page's pictures and other files.
+"""
 
 import importlib
 from pathlib import Path
@@ -26,7 +30,7 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
         out: where the files go; the same folder by default.
     """
     from reprt.lab.pages.runs import left_out, notes, page_settings, read_texts, ways
-    from reprt.lab.pages.tables import fill
+    from reprt.lab.pages.tables import fill, plain
 
     texts = read_texts(folder)
     settings, said = page_settings(folder, texts, name), notes(folder)
@@ -38,7 +42,10 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
         )
     module = importlib.import_module(f"{__name__}.{settings.name}")
     runs = [run for text in texts for run in text]
+    text = plain(runs[0].text)
     values = {
+        "text": text,
+        "foreign": "" if runs[0].manifest.official_text else text,
         "ways": ways(runs),
         "unfinished": left_out("Not finished", (r for r in runs if not r.finished)),
         **module.page_values(runs if one else texts, settings, out or folder),

@@ -8,15 +8,13 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, as_csv, by_schedule, runs_table, spread
 from reprt.lab.pages.runs import out_of_time
-from reprt.lab.pages.tables import markdown, plain
+from reprt.lab.pages.tables import markdown
 from reprt.lab.records import Run
 
 FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_bleu"
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
-    """Returns what `comparison.md` says; writes its `.csv`, a run a row, and `.png`."""
-    manifest, name = runs[0].manifest, plain(runs[0].text)
     table = runs_table(run for run in runs if run.finished)
     groups = by_schedule(table)
     # The best comes first; what has no such loss comes last.
@@ -25,8 +23,6 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     if groups:
         _draw(groups, out / "comparison.png")
     return {
-        "text": name,
-        "foreign": "" if manifest.official_text else name,
         "count": str(len(table)),
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
         "out_of_time": out_of_time(table["run"]),

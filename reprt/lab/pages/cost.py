@@ -36,7 +36,6 @@ def _speed(run: Run, train_flops: float, train_seconds: float, **_) -> dict[str,
 
 
 def counts(cost: Cost) -> dict[str, str]:
-    """Returns what was counted, as the cells of a table."""
     return {
         "parameters": f"{cost.parameters:,.0f}",
         "without tables": f"{cost.parameters_without_tables:,.0f}",

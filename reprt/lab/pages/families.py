@@ -22,7 +22,6 @@ PRODUCTS = "operations of the training's\nproducts, in 10¹²"
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    """Returns what `families.md` says of trials on one text or several; draws them."""
     tables = [runs_table(filter(measured, runs)) for runs in texts]
     chosen = [choose(table) for table in tables]
     sections = [
@@ -35,7 +34,6 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
 
 
 def measured(run: Run) -> bool:
-    """Returns whether a run has what the page is about."""
     return NEEDED <= run.numbers.keys()
 
 

@@ -1,5 +1,6 @@
 """The paper's Figure 3: the curves of all trials and the seconds of an epoch."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,7 +43,6 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         _draw(trials, points, title, out / f"figure3.{ending}")
     ours = "ours" if manifest.official_text else f"ours, {name}"
     return {
-        "text": name,
         "foreign": "" if like_the_papers else name,
         "counts": ", ".join(_count(MODELS[m], table) for m, table in trials.items()),
         "losses": _losses(points, ours),
@@ -77,22 +77,19 @@ def _points(trials: Trials, text: str) -> pd.DataFrame:
 
 
 def _curve(points: pd.DataFrame, *of: str) -> pd.DataFrame:
-    """The points of a source, model and loss."""
     return points[(points[["source", "model", "loss"]] == of).all(axis=1)]
 
 
 def _losses(points: pd.DataFrame, ours: str) -> str:
-    rows = []
-    for model, name in MODELS.items():
-        for loss, (label, *_) in LOSSES.items():
-            for source, called in (("ours", ours), ("paper", f"paper, {PAPERS}")):
-                curve = _curve(points, source, model, loss)[["mean", "low", "high"]]
-                cells = [
-                    f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low == low else "")
-                    for mean, low, high in curve.values
-                ]
-                line = f"{name}, {label}, {called}"
-                rows.append(by_epoch(line, cells or ["not run"]))
+    rows, called = [], {"ours": ours, "paper": f"paper, {PAPERS}"}
+    for model, loss, source in itertools.product(MODELS, LOSSES, called):
+        curve = _curve(points, source, model, loss)[["mean", "low", "high"]]
+        cells = [
+            f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low == low else "")
+            for mean, low, high in curve.values
+        ]
+        line = f"{MODELS[model]}, {LOSSES[loss][0]}, {called[source]}"
+        rows.append(by_epoch(line, cells or ["not run"]))
     return markdown(rows)
 
 
@@ -102,17 +99,15 @@ def _times(trials: pd.DataFrame) -> pd.Series:
 
 
 def _seconds(trials: Trials) -> str:
-    rows = []
-    for model, name in MODELS.items():
-        mean, deviation = paper.FIGURE_3B[model]
-        rows.append(
-            {
-                "seconds an epoch": name,
-                "ours": spread(_times(trials[model]), 1),
-                "ours, medians": spread(trials[model]["seconds_an_epoch"], 1),
-                "paper, two A100 GPUs": f"{mean:,.1f} ± {deviation:,.1f}",
-            }
-        )
+    rows = [
+        {
+            "seconds an epoch": name,
+            "ours": spread(_times(trials[model]), 1),
+            "ours, medians": spread(trials[model]["seconds_an_epoch"], 1),
+            "paper, two A100 GPUs": "{:,.1f} ± {:,.1f}".format(*paper.FIGURE_3B[model]),
+        }
+        for model, name in MODELS.items()
+    ]
     return markdown(rows)
 
 

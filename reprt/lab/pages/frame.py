@@ -37,7 +37,6 @@ class Group(NamedTuple):
         return {"model": plain(self.run.label), "looks ahead": ahead, "seeds": seeds}
 
     def cell(self, name: str, digits: int) -> str:
-        """Returns the mean of a number and its standard deviation."""
         values = self.table[name]
         # Parameters are the settings' doing, and not the seeds'.
         return spread(values[:1] if name == "parameters" else values, digits)

@@ -6,20 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from reprt.lab.pages.frame import Group, by_settings, spread
-from reprt.lab.pages.tables import markdown, plain
+from reprt.lab.pages.tables import markdown
 from reprt.lab.records import Run
 
 FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
-    """Returns what `language_model.md` says of the runs on one text."""
     groups = by_settings(run for run in runs if run.finished)
     groups.sort(key=lambda group: group.table[PREFIX].mean())
-    return {
-        "text": plain(runs[0].text),
-        "table": markdown([_cells(group) for group in groups], "ll"),
-    }
+    return {"table": markdown([_cells(group) for group in groups], "ll")}
 
 
 def _cells(group: Group) -> dict[str, str]:

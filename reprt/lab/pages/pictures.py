@@ -25,14 +25,12 @@ def colours(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def new_figure(title: str, rows: int, columns: int, figsize, **options):
-    """Returns a figure and its axes, of no window or notebook."""
     figure = Figure(figsize=figsize, layout="constrained")
     figure.suptitle(title, fontsize=10)
     return figure, figure.subplots(rows, columns, **options)
 
 
 def draw_log(axis, run: Run, loss: str, style: str, **look):
-    """Draws a loss of a run by epoch."""
     epochs, losses = zip(*((row["epoch"], row[loss]) for row in run.log))
     axis.plot(epochs, losses, style, **look)
 

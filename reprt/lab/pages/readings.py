@@ -17,7 +17,6 @@ HEAD = (
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    """Returns what `readings.md` says of runs on one pair, each a reading."""
     runs = [run for text in texts for run in text]
     pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
@@ -39,11 +38,9 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
 
 
 def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
-    """A table of the readings of a model, the nearest to the paper first."""
     rows = []
     for group in (each for each in groups if each.run.settings.preset == model):
-        means = [group.table[name].mean() for name in LOSSES]
-        gaps = [mean - getattr(result, name) for mean, name in zip(means, LOSSES)]
+        gaps = [group.table[n].mean() - getattr(result, n) for n in LOSSES]
         cells = [
             plain(group.run.label),
             plain(group.run.text),

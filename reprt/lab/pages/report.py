@@ -21,21 +21,14 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
-    """Returns what `report.md` says of runs on one text; draws `report.png`."""
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
-    means = {
-        plain(run.label): len(run.metrics.averaged_models)
-        for run in runs
-        if run.metrics
-    }
     _draw(runs, out / "report.png")
     stepped = [run for run in runs if run.steps]
     if stepped:
         _draw_steps(stepped, out / "steps.png")
     return {
         "official": name if official else "",
-        "foreign": "" if official else name,
         "published": pair if pair in paper.TABLE_1 else "",
         "unpublished": "" if pair in paper.TABLE_1 else pair,
         **manifest.sentence_pairs,
@@ -43,11 +36,14 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
         "beside": "Beside the paper" if official else f"The {name} beside the paper's",
         "results": _results(runs),
         "steps": "steps.png" if stepped else "",
-        "averaged": ", ".join(f"{each} (of {n})" for each, n in means.items() if n),
+        "averaged": ", ".join(
+            f"{plain(run.label)} (of {len(run.metrics.averaged_models)})"
+            for run in runs
+            if run.metrics and run.metrics.averaged_models
+        ),
         "leaking": ", ".join(plain(run.label) for run in runs if run.looks_ahead),
         "cost": cost_section({run.label: runs_table([run]) for run in runs}),
         "epochs": _epochs(runs),
-        "text": name,
         "tokens": "; ".join(
             f"{plain(run.label)} {run.log[-1]['train_loss_per_token']:.3f} / "
             f"{run.log[-1]['val_loss_per_token']:.3f} / "

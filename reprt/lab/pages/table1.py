@@ -29,7 +29,6 @@ BEYOND = {
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    """Returns what `table1.md` says; writes `table1.tex` and `.csv`, a run a row."""
     pairs = by_pair(texts)
     groups = [group for found in pairs.values() for text in found for group in text]
     lines = [line for pair in pairs for line in _lines(pair, pairs[pair])]
@@ -75,7 +74,6 @@ def published(pair: str, model: str) -> dict[str, float]:
 
 
 def _claims() -> dict[str, str]:
-    """What the paper says of its table, and what the table says."""
     theirs = {pair: (r["baseline"], r["repe"]) for pair, r in paper.TABLE_1.items()}
     times = {p: b.seconds_an_epoch / r.seconds_an_epoch for p, (b, r) in theirs.items()}
     far = [f"{pair} {t:.2f}" for pair, t in times.items() if not 2 <= t <= 4]
@@ -158,7 +156,6 @@ def _cells(group: Group | None) -> list[str]:
 
 
 def _gap(pair: str, ours: Mapping[str, Group], model: str, name: str) -> str:
-    """Ours minus the paper's."""
     theirs = published(pair, model)
     if name == "seconds_an_epoch" or model not in ours or not theirs:
         return "–"  # the hardware is another

@@ -44,7 +44,6 @@ def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
 
 
 def latex(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    """Returns a table for LaTeX's booktabs, aligned as by `markdown`."""
     return _table(head, rows, align, "latex_booktabs").translate(LATEX)
 
 
@@ -54,7 +53,6 @@ def _table(head, rows, align, kind):
 
 
 def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:
-    """Returns the cells of a line of losses, an epoch a column."""
     return {"loss": name} | {str(n): loss for n, loss in enumerate(losses, 1)}
 
 

@@ -45,10 +45,6 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
     [[[0.5, 1.0]]]
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     @property
     @abc.abstractmethod
     def causal(self) -> bool:

@@ -46,10 +46,6 @@ class Positional(ConfiguredLayer):
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=Fading())
     """
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def call(self, x, start=0, mask=None):
         return x
 
