@@ -243,12 +243,6 @@ def load_recipe(
         pairs: pairs of languages instead of those of the file; empty for these.
         source: where the text comes from instead; None for what the file says.
         files: the text's files instead, by split.
-
-    Example:
-
-    >>> recipe = load_recipe(Path("pt_to_en"), ["training.epochs=2"])
-    >>> [run.name for run in recipe.runs()][:2]
-    ['baseline', 'repe']
     """
     shipped = shipped_recipes()
     try:

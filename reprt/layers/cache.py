@@ -50,13 +50,14 @@ class BlockCache(NamedTuple):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
         seen = ops.arange(_tokens(self.recent)) <= position - _tokens(self.past)
-        return (*self.past, None), (_swapped(keys), values, seen[None, None])
+        recent = ops.transpose(keys, SWAPPED), values, seen[None, None]
+        return (*self.past, None), recent
 
     def extended(self, tokens):
         """Returns the same with room for more tokens, once there is none."""
         keys, values = self.recent
         past = (
-            ops.concatenate([self.past[0], _swapped(keys)], axis=3),
+            ops.concatenate([self.past[0], ops.transpose(keys, SWAPPED)], axis=3),
             ops.concatenate([self.past[1], values], axis=2),
         )
         recent = (
@@ -64,10 +65,6 @@ class BlockCache(NamedTuple):
             for x in self.recent
         )
         return BlockCache(past, tuple(recent))
-
-
-def _swapped(keys):
-    return ops.transpose(keys, SWAPPED)
 
 
 def _tokens(part):

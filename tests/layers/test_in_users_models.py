@@ -14,35 +14,10 @@ POSITIONAL = {
     "beside, learned": lambda: layers.ConcatPositional("learned", 16),
 }
 NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm}
-SIZES = {"num_blocks": 1, "num_heads": 2, "key_dim": 4, "feed_forward_dim": 8}
 
 
 def embedded(positional, norm, **options):
     return layers.TokenAndPositionEmbedding(9, 4, positional, norm, **options)
-
-
-@keras.saving.register_keras_serializable(package="tests")
-class Subclassed(keras.Model):
-    """Two embeddings of one table, an encoder and a decoder."""
-
-    def __init__(self, positional, norm, **kwargs):
-        super().__init__(**kwargs)
-        self.names = {"positional": positional, "norm": norm}
-        self.source = embedded(POSITIONAL[positional](), NORMS[norm]())
-        shared = {"embedding": self.source.embedding}
-        self.target = embedded(self.source.positional, NORMS[norm](), **shared)
-        self.encoder, self.decoder = layers.Encoder(**SIZES), layers.Decoder(**SIZES)
-
-    def call(self, inputs):
-        masks = [layers.padding_mask(ids) for ids in inputs]
-        _, memory = self.source(inputs[0], masks[0])
-        memory = self.encoder(memory, padding_mask=masks[0])
-        _, states = self.target(inputs[1], masks[1])
-        masks = {"padding_mask": masks[1], "memory_padding_mask": masks[0]}
-        return self.decoder(states, memory, **masks)
-
-    def get_config(self):
-        return {**super().get_config(), **self.names}
 
 
 def functional(positional, norm, shared):
@@ -89,6 +64,3 @@ def test_embeddings_come_back_with_what_they_were_given(positional, norm, tmp_pa
     own = 1 + learned + gains
     check_file(functional(positional, norm, shared=True), [IDS] * 3, path, own)
     check_file(functional(positional, norm, shared=False), [IDS] * 3, path, 3 * own)
-    subclassed = Subclassed(positional, norm)
-    subclassed((IDS, IDS))
-    check_file(subclassed, (IDS, IDS), path, own + gains + 16 + 26)

@@ -71,20 +71,3 @@ def test_two_schedules_with_one_peak_are_two_rates(table):
         "late": "inverse_sqrt from 0.001, late",
         "high": "inverse_sqrt from 0.002",
     }
-
-
-@pytest.mark.parametrize(
-    "tables, rate, departures",
-    [
-        ({"schedule": {"dim": 64}}, "m = 64", ""),
-        (
-            {"schedule": {"name": "cosine", "warmup_steps": 4000}},
-            "cosine from 0.0006",
-            "schedule.name = cosine, schedule.peak = 0.0006, schedule.floor = 6e-05",
-        ),
-        ({"training": {"seed": 3, "hours": 4.0}}, "m = 64", "training.hours = 4.0"),
-    ],
-)
-def test_rates_and_departures_are_told_from_the_settings(add, tables, rate, departures):
-    (run,) = read_texts(add("repe", **tables))[0]
-    assert (run.rate, run.departures) == (rate, departures)
