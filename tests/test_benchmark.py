@@ -5,7 +5,6 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
@@ -14,29 +13,28 @@ COMMITTED = sorted((EXPERIMENTS / "results" / "benchmark").glob("*/results.json"
 sys.path.append(str(FOLDER))
 
 import pages  # noqa: E402
-import text  # noqa: E402
-
-
-def test_generated_ids_are_like_teds():
-    generated = text.generate(2000)
-    for side in (generated.source, generated.target):
-        lengths = np.array([len(row) for row in side])
-        assert 24 < lengths.mean() < 28 and lengths.max() <= 128
-        padded = [lengths[start : start + 64].max() for start in range(0, 1984, 64)]
-        assert 75 < np.mean(padded) < 110  # where TED's are padded to some 90
-    row = generated.target[0]
-    assert (row[0], row[-1]) == (2, 3)
-    few = generated.first(5)
-    _, inputs, labels = few.batch()
-    moved = np.where(inputs[:, 1:] > 0, labels[:, :-1], 0)
-    np.testing.assert_array_equal(inputs[:, 1:], moved)
-    assert few.target_tokens() == np.count_nonzero(labels)
 
 
 @pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.parent.name)
 def test_pages_are_those_of_the_committed_results(file):
     page = pages.markdown(json.loads(file.read_text()))
     assert file.with_name("results.md").read_text() == page + "\n"
+
+
+def test_ratios_are_taken_within_a_round():
+    found = {"provenance": {"seed": 0}, "versions": {}}
+    row = {"measured": {"step": [3, 6, 20]}, "ours": {"step": [1, 2, 4]}}
+    found["training"] = {"repe": {"theirs": row}}
+    # A tenth of the tokens in as much time.
+    found["searches"] = {
+        "greedy": {
+            "reprt": {"sentences": 10, "seconds": [1, 2, 4], "tokens": [100] * 3},
+            "theirs": {"sentences": 1, "seconds": [3, 6, 20], "tokens": [10] * 3},
+        }
+    }
+    page = pages.markdown(found)
+    assert "| theirs | 3.00 (3.00 – 4.00) |" in page
+    assert "| theirs | 1 | 30.00 (30.00 – 40.00) | 2 (1 – 2) | 60.0 s |" in page
 
 
 def run(command, out):

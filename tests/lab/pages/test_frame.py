@@ -71,3 +71,10 @@ def test_two_schedules_with_one_peak_are_two_rates(table):
         "late": "inverse_sqrt from 0.001, late",
         "high": "inverse_sqrt from 0.002",
     }
+
+
+def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
+    rows = [row(epoch, 4.0, 3.0, 10.0) for epoch in (1, 2, 3)]
+    rows[-1] |= {"train_tokens": 600, "train_seconds": 1.0}
+    (run,) = read_texts(add("repe", rows))[0]
+    assert run.numbers["tokens_per_second"] == 600
