@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from reprt.analysis.cost import training_cost
+from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batch_plan import BatchPlan
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import counts
@@ -24,7 +24,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
         text = work.encoded(Progress())
 
         @functools.cache  # trials differ by seeds, and cost the same
-        def cost(model, epochs, text=text):
+        def cost(model, epochs, text=text) -> Cost:
             sizes = len(text.source_tokenizer), len(text.target_tokenizer)
             return training_cost(make(model, *sizes), text.train, epochs)
 
