@@ -163,11 +163,7 @@ class TranslationModel(keras.Model, abc.ABC):
         Returns:
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
         """
-        raise ValueError(
-            f"Expected a model that scores its source. {self.name!r}, a "
-            f"{type(self).__name__}, scores only the target: set objective.name to "
-            "'translation'."
-        )
+        raise ValueError(f"{type(self).__name__} scores the target and no source.")
 
     def source_labels(self, inputs):
         """Returns the token that follows each token of the source.

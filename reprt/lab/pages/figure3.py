@@ -19,7 +19,6 @@ COLOURS = {"baseline": "#000000", "repe": "#d55e00"}
 LOSSES = {"train_loss": ("training", "--", "o"), "val_loss": ("validation", "-", "s")}
 COLUMNS = "text source model loss epoch trials mean low high".split()
 PAPERS = "TED-HRLR pt_to_en"
-CONFIDENCE = 0.95
 RESAMPLES = 10_000
 NONE = (np.nan, np.nan)  # of a single trial, which tells nothing of the spread
 Trials = Mapping[str, pd.DataFrame]  # by model, a run a row
@@ -54,8 +53,7 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     """Returns the 95 % interval of a mean, by the percentile bootstrap."""
     random = np.random.default_rng(0)  # the same picture from the same files
     samples = random.choice(np.asarray(values), (RESAMPLES, len(values)))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(samples.mean(1), (tail, 1 - tail))
+    low, high = np.quantile(samples.mean(1), (0.025, 0.975))
     return float(low), float(high)
 
 
