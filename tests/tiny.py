@@ -22,6 +22,7 @@ RECURRENT = {"num_layers": 2, "embedding_dim": 8, "hidden_dim": 6}
 # Two sentences of each side, the second one padded.
 SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
 TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
+LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 # Few steps are taken, so the learning rate has to rise at once.
 USUAL = {
     "batching": {"size": 16},

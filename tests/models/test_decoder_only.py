@@ -4,13 +4,11 @@ import numpy as np
 import oracle
 import pytest
 from formula import shaken
-from tiny import SOURCE, TARGET
+from tiny import LABELS, SOURCE, TARGET
 
 from reprt import models
 from reprt.training.objective import Objective, TranslationAndSource
 from reprt.training.settings import TranslationAndSourceSettings
-
-LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 
 
 @pytest.fixture

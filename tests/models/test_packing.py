@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import test_decoder_only
 import test_linear_crossentropy as linear
+from tiny import LABELS, SOURCE, TARGET
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED
 
 import reprt.data
@@ -22,9 +23,6 @@ from reprt.metrics import TokenAccuracy
 from reprt.training.objective import TranslationAndSource
 from reprt.training.settings import TranslationAndSourceSettings
 
-SOURCE = np.array([[2, 9, 5, 7, 4, 3], [2, 6, 8, 3, 0, 0]], dtype="int32")
-TARGET = np.array([[2, 4, 7, 5, 6], [2, 8, 5, 0, 0]], dtype="int32")
-LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 VARIANTS = {
     "baseline": ("baseline", {}),
     "repe": ("repe", {}),

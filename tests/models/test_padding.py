@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from formula import shaken
-from tiny import RECURRENT, SOURCE, TARGET
+from tiny import LABELS, RECURRENT, SOURCE, TARGET
 from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX
 
 from reprt.data import pack
 
-LABELS = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
 VARIANTS = {
     "baseline": ("baseline", {}),
     "to the letter": ("baseline", {"scale": "inverse_sqrt", "table": "paper"}),
