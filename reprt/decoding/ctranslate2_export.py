@@ -8,7 +8,7 @@ from keras import ops
 
 from reprt.constants import PAD, PAD_ID, QUANTIZATIONS, UNKNOWN
 from reprt.decoding.ctranslate2_translator import NOTES, ctranslate2
-from reprt.decoding.translator import Translator
+from reprt.decoding.translator import Translator, check_free
 from reprt.files import whole_folder, write_text
 from reprt.layers import RelativePositional, RotaryPositional
 from reprt.layers.masks import FORBIDDEN
@@ -40,11 +40,7 @@ def export_ctranslate2(
     """
     check_choice(QUANTIZATIONS, quantization=quantization)
     place = folder / "ctranslate2"
-    if place.exists():
-        raise ValueError(
-            f"Expected a folder without {place.name}. Received {folder}, which has "
-            "one. Choose another --out, or remove it."
-        )
+    check_free(place)
     try:
         parts = translator.model.encoder_decoder()
     except ValueError as error:
