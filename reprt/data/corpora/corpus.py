@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reprt.data.corpora.lines import Lines
-
 SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
 _UNSEEN = {"Mn", "Me", "Zs", "Zl", "Zp", "Cc", "Cf"}
@@ -40,15 +38,9 @@ class Split:
         return cls(source, target).chosen(kept)
 
     def chosen(self, kept) -> "Split":
-        """Returns the pairs that are kept; `Lines` stay in their file."""
-        return Split(
-            *(
-                side.chosen(kept)
-                if isinstance(side, Lines)
-                else list(itertools.compress(side, kept))
-                for side in (self.source, self.target)
-            )
-        )
+        """Returns the pairs that are kept."""
+        sides = (itertools.compress(side, kept) for side in (self.source, self.target))
+        return Split(*map(list, sides))
 
     def dealt(self, share: float, count: int = 1) -> "list[Split]":
         """Returns as many parts, each a share of about that size, and then the rest.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus, Split, check_aligned
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.lines import read_lines
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -56,9 +56,9 @@ def load(
     return Corpus(name, pair, False, origin, **splits)
 
 
-def aligned(*files: Path) -> tuple[Lines, Lines]:
+def aligned(*files: Path) -> tuple[list[str], list[str]]:
     """Returns the lines of two files, of which one translates the other."""
-    source, target = map(Lines.read, files)
+    source, target = map(read_lines, files)
     check_aligned(source, target, " and ".join(map(str, files)))
     return source, target
 
@@ -66,7 +66,7 @@ def aligned(*files: Path) -> tuple[Lines, Lines]:
 def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
     where = " and ".join(map(str, paths))
     if len(paths) == 2:
-        first, second = map(Lines.read, map(Path, paths))
+        first, second = map(read_lines, map(Path, paths))
         return Split.of(first, second, where)
     if not is_table(paths[0]):
         raise ValueError(

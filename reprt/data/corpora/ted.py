@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import hashlib
+import io
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -10,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from reprt.data.corpora.archive import plain_files
 from reprt.data.corpora.corpus import SPLITS, Corpus, Split
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.lines import decoded, read_lines
 from reprt.files import read_text
 
 NAME = "qi18naacl-dataset.tar.gz"
@@ -145,12 +146,13 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
                 if path.parent.name in (known.folder, known.name):
                     inside[path.name] = file.read()
         content = found[_folder(known, found, root)]
-        splits = _splits(known, lambda name: Lines.of(content[name], root / name), root)
+        lines = {n: decoded(io.BytesIO(data), root / n) for n, data in content.items()}
+        splits = _splits(known, lambda name: list(lines[name]), root)
         return _label(known, splits, root, root.name)
     if (root / "datasets").is_dir():
         root /= "datasets"
     folder = root / _folder(known, [each.name for each in root.iterdir()], root)
-    splits = _splits(known, lambda name: Lines.read(folder / name), folder)
+    splits = _splits(known, lambda name: read_lines(folder / name), folder)
     root = root.resolve()
     if root.name == "datasets":
         root = root.parent
@@ -170,7 +172,7 @@ def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
     )
 
 
-def _splits(pair: Pair, lines: Callable[[str], Lines], place: Path) -> list[Split]:
+def _splits(pair: Pair, lines: Callable, place: Path) -> list[Split]:
     """Returns the splits of a pair, from a function that reads a file by its name."""
     splits = []
     for split in SPLITS:

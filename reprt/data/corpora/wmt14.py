@@ -13,7 +13,7 @@ from typing import Any
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.lines import read_lines
 from reprt.files import cache, file_lock, whole_folder
 from reprt.progress import byte_line
 
@@ -93,7 +93,7 @@ def load(pair: str) -> Corpus:
 
     A call does not download again what an interrupted one has. The training text is the
     archives of `TRAIN` that have the languages, in this order, without the pairs that
-    `cleaned` drops; it is not in memory. Validation is newstest2013. Test is
+    `cleaned` drops. Validation is newstest2013. Test is
     newstest2014 as sacrebleu reads it: what systems were given, and their reference.
 
     Args:
@@ -113,7 +113,7 @@ def load(pair: str) -> Corpus:
                 _make(folder, other)
 
     splits = [
-        Split(*(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_")))
+        Split(*(read_lines(folder / f"{name}.{side}") for side in pair.split("_to_")))
         for name in ("train", "dev", f"test.{pair}")
     ]
     return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
