@@ -21,7 +21,6 @@ from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
 from reprt.termination import Terminated
-from reprt.training import EVALUATION_COST
 from reprt.training.average import average_last, keep_model
 from reprt.training.backend import Backend
 from reprt.training.checkpoint import by_path, restore_checkpoint, save_checkpoint
@@ -30,6 +29,7 @@ from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3
+EVALUATION_COST = 0.4  # of a batch, in training steps
 # The device computes ahead: its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
