@@ -1,6 +1,7 @@
 """Optimizers and learning rates by name."""
 
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -20,8 +21,38 @@ def _cosine(own_dim, run_steps, *, steps, **constants):
     return CosineSchedule(steps or run_steps, **constants)
 
 
+def _in_one_pass(kind: Any) -> Any:
+    """Returns a Keras Adam that updates a weight by one pass over it, on TensorFlow.
+
+    Keras' own update makes a pass, and an array of the weight's size, for each of its
+    operations. The formula is the same.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return kind
+    import tensorflow as tf
+
+    class InOnePass(kind):
+        def update_step(self, gradient, variable, learning_rate):
+            index = self._get_variable_index(variable)
+            step = tf.cast(self.iterations.value + 1, variable.dtype)
+            tf.raw_ops.ResourceApplyAdam(
+                var=variable.handle,
+                m=self._momentums[index].value.handle,
+                v=self._velocities[index].value.handle,
+                beta1_power=self.beta_1**step,
+                beta2_power=self.beta_2**step,
+                lr=tf.cast(learning_rate, variable.dtype),
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                epsilon=self.epsilon,
+                grad=gradient,
+            )
+
+    return InOnePass
+
+
 def _adamw(*arguments, **constants):
-    made = keras.optimizers.AdamW(*arguments, **constants)
+    made = _in_one_pass(keras.optimizers.AdamW)(*arguments, **constants)
     made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     return made
 
@@ -29,7 +60,10 @@ def _adamw(*arguments, **constants):
 # Each takes the model's own m, the steps of the run and the settings of `[schedule]`.
 SCHEDULES: dict[str, Callable] = {"inverse_sqrt": _inverse_sqrt, "cosine": _cosine}
 # Each takes the schedule and the settings of `[optimizer]`.
-OPTIMIZERS: dict[str, Callable] = {"adam": keras.optimizers.Adam, "adamw": _adamw}
+OPTIMIZERS: dict[str, Callable] = {
+    "adam": _in_one_pass(keras.optimizers.Adam),
+    "adamw": _adamw,
+}
 
 
 def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprt.constants import OF_STATES
+from reprt.constants import OF_STATES, TUTORIAL_DROPOUT
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # Section 3 and table 3 of "Attention is all you need". Biases in attention are not in
@@ -86,7 +86,10 @@ REPE_ALONE: dict[str, Any] = {
     "value": "tokens",
     "embedding_dim": 256,
 }
-CAUSAL_ALONE = {**REPE_ALONE, "embedding_norm": "rms", "query_key_norm": True}
+# What replaces TokenNorm: each embedding is divided by its own root mean square, and
+# queries and keys by their lengths. Neither looks ahead.
+CAUSAL: dict[str, Any] = {"embedding_norm": "rms", "query_key_norm": True}
+CAUSAL_ALONE = {**REPE_ALONE, **CAUSAL, "dropout_places": (*OF_STATES, "values")}
 TINY_ALONE = {**TINY, "num_blocks": 5, "embedding_dim": 64, "feed_forward_dim": 504}
 
 # The class of a preset's settings tells its family. Those of the paper: section 3.1.
@@ -103,9 +106,8 @@ PRESETS: dict[str, Any] = {
         embedding_norm="none",
         value="states",
     ),
-    # Instead of TokenNorm each embedding is divided by its own root mean square, and
-    # queries and keys by their lengths. Neither looks ahead.
-    "repe-causal": REPE.changed(embedding_norm="rms", query_key_norm=True),
+    # Values are dropped out, or it overfits.
+    "repe-causal": REPE.changed(**CAUSAL, dropout_places=(*TUTORIAL_DROPOUT, "values")),
     "transformer-base": BASE,
     "transformer-big": BASE.changed(
         embedding_dim=1024, num_heads=16, feed_forward_dim=4096, dropout=0.3

@@ -132,8 +132,8 @@ class BlockSettings(Settings):
     )
     """Where dropout acts: on `"embeddings"` (with their positions),
     `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and `"values"`
-    (tokens that attention weighs). The first three by default, as in TensorFlow's
-    tutorial. A block has the middle three."""
+    (tokens that attention weighs; states as values have no other). The first three by
+    default, as in TensorFlow's tutorial. A block has the middle three."""
     norm_place: NormPlace = "after"
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""
     layer_norm_epsilon: Positive = 1e-3
@@ -204,11 +204,6 @@ class TransformerSettings(BlockSettings):
             raise ValueError(
                 f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
                 "name places, or set dropout=0."
-            )
-        if "values" in self.dropout_places and self.value != "tokens":
-            raise ValueError(
-                "The dropout place 'values' is of tokens that attention weighs, and "
-                "here it weighs states: leave it out, or set value='tokens'."
             )
         if self.position_dim is not None and self.position not in WITH_WIDTH:
             raise ValueError(

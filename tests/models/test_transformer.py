@@ -162,7 +162,6 @@ PREFIXES = {"encoder_statistics": "prefix", "decoder_statistics": "prefix"}
         ("repe", {"output_tying": "tied"}, "wider than embeddings.*'projected'"),
         ("repe", {"shared_embedding": True}, "one vocabulary.*target_vocab_size=8"),
         ("repe", {"dropout_places": []}, "acts nowhere"),
-        ("decoder-only", {"dropout_places": ["values"]}, "'values'.*value='tokens'"),
     ],
 )
 def test_impossible_models_are_refused_with_the_reason(name, settings, message):

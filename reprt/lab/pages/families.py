@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import LogLocator
 
 from reprt.analysis.cost import power
 from reprt.lab.pages import pictures
@@ -127,7 +127,7 @@ def _rates(table: pd.DataFrame, chosen: Sequence[Group]) -> str:
 
 
 def _draw(texts: Sequence[Sequence[Group]], path: Path):
-    """A row a text: its curves, and BLEU and loss against the training's products."""
+    """A row a text: its losses by epoch, BLEU and loss against the products."""
     runs = [group.run for groups in texts for group in groups]
     shown = pictures.colours(runs)
     figure, rows = pictures.new_figure(
@@ -138,20 +138,23 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
             look = {"color": shown[run.model], "alpha": 0.7}
             style = "--" if run.looks_ahead else "-"
             for each in table["run"]:
-                # The teacher-forced loss, in general the prefix loss.
-                pictures.draw_log(
-                    curves, each, "val_loss_per_token", style, marker=".", **look
-                )
+                # Teacher-forced losses: of a model that does not look ahead, the
+                # validation loss is its prefix loss.
+                log = pd.DataFrame(each.log)
+                losses_by_epoch = log["train_loss_per_token"], log["val_loss_per_token"]
+                curves.plot(*losses_by_epoch, style, marker=".", **look)
             for axis, name in ((translations, BLEU), (losses, LOSS)):
                 axis.plot(table["train_flops"] / TERA, table[name], "o", **look)
+        curves.set_xscale("log")
         for axis in (curves, losses):
             axis.set_yscale("log")
-            axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-            axis.yaxis.set_major_formatter("{x:g}")
-            axis.yaxis.set_minor_formatter("")
-        curves.xaxis.set_major_locator(MaxNLocator(integer=True))
-        title = f"{groups[0].run.text}\nValidation loss; dashed: looks ahead"
-        pictures.finish_axis(curves, title, "epoch")
+        for axis in (curves.xaxis, curves.yaxis, losses.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
+        text = groups[0].run.text
+        title = f"{text}\nValidation loss by training loss; dashed: looks ahead"
+        pictures.finish_axis(curves, title, "training loss, a point an epoch")
         pictures.finish_axis(translations, "BLEU: higher is better", PRODUCTS)
         pictures.finish_axis(losses, "Prefix loss: lower is better", PRODUCTS)
     labels = {run.label: shown[run.model] for run in runs if run.model in shown}

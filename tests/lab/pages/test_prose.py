@@ -19,12 +19,30 @@ README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
 COST = REPOSITORY / "docs" / "cost.md"
-OURS = "causal RePE: RMSNorm, query-key norm"
 
-
-def test_the_candidate_of_the_contest_is_the_preset():
-    runs = [run for run in measured("repaired", "pt_to_en") if run.model == "qk-rms"]
-    assert runs and all(run.settings.model == preset("repe-causal") for run in runs)
+# The rows of the page's table: an experiment, and a model without its dropout.
+RIVALS = {
+    "cut baseline": ("values", "cut"),
+    "narrow baseline": ("values", "narrow"),
+    "modern Transformer": ("values", "modern"),
+}
+CONTEST = {
+    "**causal RePE**": ("values", "values"),
+    "causal RePE before": ("values", "present"),
+    **RIVALS,
+    "whole baseline, first contest": ("contest", "baseline"),
+    "whole modern Transformer, first contest": ("contest", "modern-whole"),
+}
+# The rows of the table that says why: the run with the first seed.
+WHY = {
+    "neither": "neither.high.11",
+    "states": "present-2.high.11",
+    "values": "only-values.high.11",
+    "both": "values-2.high.11",
+    "both, TokenNorm's prefix statistics": "token-norm.high.11",
+    "both, tied output": "tied.high.11",
+}
+PAIRS = ("az_to_en", "gl_to_en", "pt_to_en")
 
 
 def tables(path, mark):
@@ -99,72 +117,51 @@ def best(experiment, pair):
     return {group.run.label: group for group in chosen}
 
 
-@pytest.mark.parametrize("cells", tables(CAUSAL, "ingredients"), ids=" ".join)
-def test_ingredients_give_what_the_runs_say(cells):
-    _, names, *differences = cells
-    for text, difference in zip(("embedded", "pt_to_en"), differences, strict=True):
-        found = best("repaired", text)
-        one, other = (found.get(name) for name in names.split(" − "))
-        expected = "not run"
-        if one and other:
-            expected = spread(one.differences(other, CHOSEN_BY), 3, "+")
-        assert difference == expected, text
+def contestant(row, pair):
+    """The runs of a row of the contest's table on a text."""
+    experiment, model = CONTEST[row]
+    if experiment == "values":
+        model += "-1" if pair == "pt_to_en" else "-2"  # the dropout, in tenths
+    found = {group.run.model: group for group in best(experiment, pair).values()}
+    return found[model]
 
 
-def test_the_contest_has_the_numbers_of_the_runs():
-    texts = [best("contest", pair) for pair in ("az_to_en", "gl_to_en", "pt_to_en")]
-    rows = tables(CAUSAL, "contest")
-    assert {cells[0] for cells in rows} == set().union(*texts)
-    for label, *cells in rows:
-        expected = []
-        for text in texts:
-            group = text.get(label)
-            for name, digits in ((LOSS, 3), (BLEU, 1)):
-                expected.append(group.cell(name, digits) if group else "not run")
-        assert cells == expected, label
+def test_the_preset_is_the_model_of_the_contest():
+    ours = preset("repe-causal")
+    places = dict.fromkeys(["dropout", "dropout_places"])
+    for pair in PAIRS:
+        (run, *_) = contestant("**causal RePE**", pair).table["run"]
+        model = run.settings.model
+        assert {*model.dropout_places} == {*ours.dropout_places}
+        assert model.model_dump() | places == ours.model_dump() | places
 
 
-@pytest.mark.parametrize("pair", ["az_to_en", "gl_to_en", "pt_to_en"])
-def test_causal_repe_is_not_worse_than_the_whole_baseline_by_the_rule(pair):
-    found = best("contest", pair)
-    ours, whole = found[OURS], found["baseline"]
-    assert mean(ours, "parameters") <= 0.28 * mean(whole, "parameters")
-    for worse in (ours.differences(whole, LOSS), whole.differences(ours, BLEU)):
-        assert worse.mean() <= 2 * worse.std()
+@pytest.mark.parametrize("cells", tables(CAUSAL, "contest"), ids=lambda row: row[0])
+def test_the_contest_has_the_numbers_of_the_runs(cells):
+    groups = [contestant(cells[0], pair) for pair in PAIRS]
+    numbers = ((LOSS, 3), (BLEU, 1))
+    assert cells[1:] == [group.cell(*each) for group in groups for each in numbers]
 
 
-def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
-    page = " ".join(CAUSAL.read_text("utf-8").split())
-    contest, screening = (best(name, "pt_to_en") for name in ("contest", "repaired"))
-    ours, rival = OURS, "cut baseline, tied output, query-key norm"
-    whole = contest["baseline"]
-    loss = spread(whole.differences(contest[ours], LOSS), 2)
-    bleu = spread(contest[ours].differences(whole, BLEU), 1)
-    assert f"RePE is ahead by {loss} nats and {bleu} BLEU" in page
-    first, second = (run.numbers for run in whole.table["run"])
-    assert f"two seeds differ by {second[LOSS] - first[LOSS]:.2f} nats" in page
-    small = best("contest", "gl_to_en")
-    loss = spread(small["baseline"].differences(small[ours], LOSS), 2)
-    bleu = spread(small[ours].differences(small["baseline"], BLEU), 1)
-    assert f"ahead there by {loss} nats and {bleu} BLEU" in page
-    leads = [
-        mean(found[rival], CHOSEN_BY) - mean(found[ours], CHOSEN_BY)
-        for found in (screening, contest)
-    ]
-    first, last = (f"{lead:.2f}" for lead in leads)
-    assert f"is {first} in the validation loss after two epochs" in page
-    assert f"and {last} after five of the contest" in page
-    late = groups(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
-    loss = mean(contest[ours], CHOSEN_BY) - mean(late, CHOSEN_BY)
-    bleu = mean(late, BLEU) - mean(contest[ours], BLEU)
-    (run,) = late.table["run"]
-    (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
-    here = mean(whole, CHOSEN_BY)
-    assert f"loss is {there:.2f} there, where the contest has {here:.2f}" in page
-    mine = mean(contest[ours], CHOSEN_BY)
-    assert f"Causal RePE's is {mine:.2f}" in page and here - there > (here - mine) / 2
-    assert f"validation loss is {loss:.2f} lower than causal RePE's" in page
-    assert f"and its BLEU is {bleu:.1f} higher" in page
+@pytest.mark.parametrize("pair", PAIRS)
+def test_causal_repe_wins_by_the_rule(pair):
+    ours = contestant("**causal RePE**", pair)
+    rivals = [contestant(row, pair) for row in RIVALS]
+    rival = min(rivals, key=lambda group: mean(group, LOSS))
+    for better in (rival.differences(ours, LOSS), ours.differences(rival, BLEU)):
+        assert better.mean() > 2 * better.std()
+    sizes = [mean(group, "parameters") for group in (ours, *rivals)]
+    assert max(sizes) <= 1.02 * min(sizes)
+
+
+@pytest.mark.parametrize("cells", tables(CAUSAL, "why"), ids=lambda row: row[0])
+def test_why_has_the_numbers_of_the_runs(cells):
+    expected = []
+    for pair in PAIRS[:2]:
+        (run,) = (r for r in measured("values", pair) if r.name == WHY[cells[0]])
+        for name in ("train_loss_per_token", CHOSEN_BY):
+            expected.append(f"{run.numbers[name]:.3f}")
+    assert cells[1:] == expected
 
 
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
@@ -172,14 +169,3 @@ def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
     small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
     products = power(mean(longer, "train_flops"))
     assert cells[1:4] == [products, small.cell(BLEU, 1), longer.cell(BLEU, 1)]
-
-
-def test_what_is_said_of_the_second_contest_is_that_of_its_runs():
-    page = " ".join(CAUSAL.read_text("utf-8").split())
-    runs = {run.name: run.numbers[CHOSEN_BY] for run in measured("values", "az_to_en")}
-    present, values, rival = (
-        min(runs[name] for name in runs if re.match(rf"{model}.*\.1$", name))
-        for model in ("present", "values", "cut")
-    )
-    assert f"from {present:.3f} to {values:.3f}, where the cut baseline" in page
-    assert f"has {rival:.3f}" in page
