@@ -276,7 +276,7 @@ class RunSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _agree(self):
-        text, model = self.text, self.model
+        text, model, batching = self.text, self.model, self.batching
         if text.max_tokens > model.max_length:
             raise ValueError(
                 "Expected 'max_tokens' in [text] to be at most the model's"
@@ -301,6 +301,11 @@ class RunSettings(Settings):
             raise ValueError(
                 f"The objective {self.objective.name!r} takes a decoder-only model. "
                 f"Received: {self.preset!r}."
+            )
+        if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
+            raise ValueError(
+                "Expected 'size' in [batching] to be at least the 'max_tokens' in"
+                f" [text], {text.max_tokens}. Received: {batching.size}."
             )
         half, scaling = self.training.precision, self.optimizer.loss_scaling
         if half == "mixed_float16" and scaling != "dynamic":
