@@ -71,21 +71,25 @@ def scores(
         translations: words joined by spaces, as it decodes them.
         references: as the corpus has them.
         language: that of the translations, by its tag.
+
+    Example:
+
+    >>> from reprt.data.tokenizers.wordpiece import WordPiece
+    >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "house", "."]
+    >>> found = scores(WordPiece(pieces), ["a house ."], ["A house."])
+    >>> [f"{each.metric} of {each.form}" for each in found[:2]]
+    ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
     from sacrebleu.metrics import BLEU, CHRF
 
     split = tokenizer_of(language)
     spaces = split == "13a" or language.lower().startswith("ko")
+    of_words = "none" if spaces else split
+    words = tokenizer.words(references)
     plain = [tokenizer.as_written(text) for text in translations]
     found = []
     for form, ours, theirs, tokens, lower in (
-        (
-            "corpus tokens",
-            translations,
-            tokenizer.words(references),
-            "none" if spaces else split,
-            False,
-        ),
+        ("corpus tokens", translations, words, of_words, False),
         ("detokenised", plain, references, split, not tokenizer.keeps_case),
     ):
         # Tokenised text is given on purpose: no warning is wanted.
@@ -93,7 +97,6 @@ def scores(
         for name, metric in (("BLEU", bleu), ("chrF", CHRF(lowercase=lower))):
             value = metric.corpus_score(list(ours), [list(theirs)]).score
             signature = str(metric.get_signature())
-            found.append(
-                Score(metric=name, form=form, value=value, signature=signature)
-            )
+            score = Score(metric=name, form=form, value=value, signature=signature)
+            found.append(score)
     return found
