@@ -105,6 +105,11 @@ class AttentionMaps:
         pairs = zip(self.target, self.written)
         return [f"{read} ⇒ {wrote}" for read, wrote in pairs] or self.target
 
+    def __repr__(self):
+        shapes = {kind: getattr(self, kind).shape for kind in self.kinds}
+        found = f"{self.sentence!r} → {self.translation!r}"
+        return f"AttentionMaps({self.model}, {found}, {shapes})"
+
     def tokens(self, kind: str) -> tuple[Sequence[str], Sequence[str]]:
         """The queries and the keys of one of the kinds."""
         queries, keys = SIDES[kind]

@@ -21,6 +21,8 @@ from reprt.training.settings import settings_of
 
 SIDES = ("source", "target")
 ROWS = 256  # hypotheses in a batch
+MANY = 4  # pieces of a word that was hardly in the training text
+LONG = 12  # letters, on average, of what is no word
 AHEAD = 1024  # sentences that are read before the first of them is translated
 
 
@@ -242,16 +244,31 @@ class Translator:
         notes = []
         if len(ids) > self.max_tokens:
             notes.append(f"the first {self.max_tokens} of {len(ids)} tokens were read")
-        if UNKNOWN_ID in ids:
-            words = list(dict.fromkeys(text.split()))
-            pieces = zip(words, self.source_tokenizer.encode(words))
-            lacking = [word for word, of_one in pieces if UNKNOWN_ID in of_one]
-            notes.append(f"the vocabulary lacks {', '.join(lacking or ['a sign'])}")
+        notes += self._on_words(text, ids)
         if not alternatives[0].ended:
             notes.append("the translation did not end within the limit")
         if not alternatives[0].text:
             notes.append("the translation is empty: was the model trained enough?")
         return Translation(text, alternatives, tuple(notes))
+
+    def _on_words(self, text: str, ids) -> Iterator[str]:
+        """Yields which words training can hardly have had."""
+        words = list(dict.fromkeys(text.split()))
+        if UNKNOWN_ID not in ids and len(ids) < len(words) + MANY:
+            return
+        pieces = self.source_tokenizer.encode(words)
+        lacking = [w for w, of_one in zip(words, pieces) if UNKNOWN_ID in of_one]
+        if lacking:
+            yield f"the vocabulary lacks {', '.join(lacking)}"
+        if len(text) > LONG * len(words):  # a script without spaces between words
+            return
+        spelt = [
+            word
+            for word, of_one in zip(words, pieces)
+            if word not in lacking and len(of_one) - 2 >= max(MANY, len(word) / 2)
+        ]
+        if spelt:
+            yield f"spelt in many pieces, as words never seen: {', '.join(spelt)}"
 
     def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
         """The hypotheses of several sentences as text; all at once for speed."""
