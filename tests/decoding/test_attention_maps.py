@@ -96,6 +96,7 @@ def test_the_page_holds_the_maps(make, tmp_path):
     page = Page(write_page(maps, tmp_path / "page.html"))
     data = page.data
     assert data.keys() == {field.name for field in dataclasses.fields(maps)} | {"steps"}
+    assert "\n" not in repr(maps) and "(2, 4, 9, 8)" in repr(maps)
     for name in ("source", "target", "model", "translation", "sentence"):
         assert data[name] == getattr(maps, name)
     for kind in USUAL:
