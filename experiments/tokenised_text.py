@@ -23,7 +23,7 @@ def main():
     parser.add_argument("pair", help="such as az_to_en")
     parser.add_argument("copy", type=Path, help="where the copy goes")
     options = parser.parse_args()
-    corpus, pair = ted.read(options.text, options.pair), ted.any_pair(options.pair)
+    corpus, pair = ted.read(options.text, options.pair), ted.find_pair(options.pair)
     folder = options.copy / "datasets" / pair.folder
     folder.mkdir(parents=True)
     (options.copy / ted.FORM).write_text("lower-cased and tokenised\n", "utf-8")

@@ -17,11 +17,9 @@ from reprt.compilation import (
     shapes_are_dear,
     with_room,
 )
-from reprt.data.batch_plan import BatchPlan
-from reprt.data.batching import arrays, by_length, padded
+from reprt.data.batching import BatchPlan, arrays, by_length, padded
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
-from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.beam_search import more_room
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy, real_tokens
@@ -79,15 +77,14 @@ def teacher_forced_loss(
     def sums(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
-    total, tokens, means = 0.0, 0, 0.0
-    length = None
+    total, tokens, means, length = 0.0, 0, 0.0, None
     if shapes_are_dear() and not model.padding_matters:
         most = min(model.longest_source, model.longest_target)
         length = functools.partial(length_with_room, most=most)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
     for chosen in batches:
-        (source, target), labels = arrays(split, chosen, length=length)
+        (source, target), labels = arrays(split, chosen, length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         means += len(labels) * loss / max(count, 1)
@@ -209,32 +206,12 @@ def translation_scores(
         source: the ids of the split's source sentences.
         references: its target sentences.
         progress: called with how far the work is.
-        language: that of the targets, by its tag; it decides how BLEU splits text.
+        language: as in `reprt.analysis.scores.scores`.
     """
     found = translator.search_all(source, progress)
     tokenizer = translator.target_tokenizer
     translations = tokenizer.decode([best.ids for best, *_ in found])
-    return translations, scores_of(tokenizer, translations, references, language)
-
-
-def scores_of(
-    tokenizer: Tokenizer,
-    translations: Sequence[str],
-    references: Sequence[str],
-    language: str = "en",
-) -> list[Score]:
-    """Returns BLEU and chrF of translations, as `translation_scores` has them.
-
-    On corpus tokens both sides are made of the words that the vocabulary has.
-    """
-    return scores(
-        translations,
-        tokenizer.words(references),
-        references,
-        tokenizer.as_written,
-        lowercase=not tokenizer.keeps_case,
-        language=language,
-    )
+    return translations, scores(tokenizer, translations, references, language)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -281,26 +258,21 @@ def evaluate(
         progress: called with how far the work is.
         language: as in `translation_scores`.
     """
-    seconds = {}
+    seconds, begun = {}, time.monotonic()
 
-    def timed(what, function, *arguments):
-        begun = time.monotonic()
-        result = function(*arguments)
-        seconds[what] = round(time.monotonic() - begun, 3)
-        return result
+    def done(part):
+        nonlocal begun
+        before, begun = begun, time.monotonic()
+        seconds[part] = round(begun - before, 3)
 
-    model = translator.model
-    teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
-    prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
-    if references is None:
-        return Evaluation(len(split), teacher, prefix, [], seconds)
-    _, found = timed(
-        "translation",
-        translation_scores,
-        translator,
-        split.source,
-        references,
-        progress,
-        language,
-    )
+    teacher = teacher_forced_loss(translator.model, split, batch_size)
+    done("teacher_forced")
+    prefix = prefix_loss(translator.model, split, batch_size, progress)
+    done("prefix")
+    found: Sequence[Score] = []
+    if references is not None:
+        _, found = translation_scores(
+            translator, split.source, references, progress, language
+        )
+        done("translation")
     return Evaluation(len(split), teacher, prefix, found, seconds)

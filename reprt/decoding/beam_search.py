@@ -130,11 +130,8 @@ class BeamSearch:
                     f"Expected `{name}` to lie between {least} and {most}. Received: "
                     f"{name}={number}."
                 )
-        self.model = model
-        self.start_id = start_id
-        self.end_id = end_id
-        self.beam_size = beam_size
-        self.length_penalty = length_penalty
+        self.model, self.start_id, self.end_id = model, start_id, end_id
+        self.beam_size, self.length_penalty = beam_size, length_penalty
         self.max_tokens = max_tokens
         self._never = np.zeros(model.target_vocab_size, "float32")
         self._never[[PAD_ID, start_id]] = -np.inf
@@ -196,8 +193,7 @@ class BeamSearch:
 
         Of each it yields the indices of its sentences, and their hypotheses.
         """
-        # Where padding counts, a translation must not depend on the rest of its
-        # batch.
+        # Where padding counts, a translation must not depend on the rest of its batch.
         equal = self.model.padding_matters
         batches = list(by_length([len(ids) for ids in source], batch_size, equal))
 

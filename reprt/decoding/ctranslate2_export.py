@@ -8,7 +8,7 @@ from keras import ops
 
 from reprt.constants import PAD, PAD_ID, UNKNOWN, Quantization, check_choice
 from reprt.decoding.ctranslate2_translator import NOTES, ctranslate2
-from reprt.decoding.translator import Translator
+from reprt.decoding.translator import Translator, check_free
 from reprt.files import whole_folder, write_text
 from reprt.layers import RelativePositional, RotaryPositional
 from reprt.layers.masks import FORBIDDEN
@@ -39,11 +39,7 @@ def export_ctranslate2(
     """
     check_choice(Quantization, quantization=quantization)
     place = folder / "ctranslate2"
-    if place.exists():
-        raise ValueError(
-            f"Expected a folder without {place.name}. Received {folder}, which has "
-            "one. Choose another --out, or remove it."
-        )
+    check_free(place)
     try:
         parts = translator.model.encoder_decoder()
     except ValueError as error:
@@ -68,15 +64,11 @@ def export_ctranslate2(
         spec.save(str(unfinished))
         for side, tokenizer in (("source", source), ("target", target)):
             tokenizer.write(unfinished / f"{side}{tokenizer.ending}")
-        search = translator.search
+        options = "beam_size", "length_penalty", "max_tokens"
         notes = {
             "max_tokens": translator.max_tokens,
             "longest_target": translator.model.longest_target,
-            "search": {
-                "beam_size": search.beam_size,
-                "length_penalty": search.length_penalty,
-                "max_tokens": search.max_tokens,
-            },
+            "search": {name: getattr(translator.search, name) for name in options},
         }
         write_text(unfinished / NOTES, json.dumps(notes, indent=2) + "\n")
     return place
@@ -98,12 +90,10 @@ def _transformer(parts: Transformer, never: list[int], longest: int):
             }
         case RelativePositional():
             options["relative_attention_bias"] = True
+    kinds = specs.TransformerEncoderSpec, specs.TransformerDecoderSpec
     encoder, decoder = (
         kind(*sides, no_final_norm=stack.final_norm is None, **options)
-        for kind, stack in (
-            (specs.TransformerEncoderSpec, parts.encoder),
-            (specs.TransformerDecoderSpec, parts.decoder),
-        )
+        for kind, stack in zip(kinds, (parts.encoder, parts.decoder))
     )
     _embed(encoder, encoder.embeddings[0], parts.source_embedding, longest)
     _embed(decoder, decoder.embeddings, parts.target_embedding, longest)
@@ -137,10 +127,8 @@ def _attention(spec, layer, norm):
     # Where heads have two widths the narrower is filled up with zeros, which change
     # neither scores nor results.
     width = _head_dim(layer)
-    projections = [
-        _of_heads(dense, width)
-        for dense in (layer.query_dense, layer.key_dense, layer.value_dense)
-    ]
+    denses = layer.query_dense, layer.key_dense, layer.value_dense
+    projections = [_of_heads(dense, width) for dense in denses]
     output = _widened(_array(layer.output_dense.kernel), 1, width)
     *first, last = spec.linear
     # All three at once in self-attention; else the queries apart from what is kept.

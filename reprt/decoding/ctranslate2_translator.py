@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from reprt.constants import PAD_ID
+from reprt.data.batching import by_length
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
@@ -50,13 +51,8 @@ class CTranslate2Model:
     longest_target: int
     padding_matters = False
 
-    @property
-    def source_vocab_size(self) -> int:
-        return len(self.source_pieces)
-
-    @property
-    def target_vocab_size(self) -> int:
-        return len(self.target_ids)
+    source_vocab_size = property(lambda self: len(self.source_pieces))
+    target_vocab_size = property(lambda self: len(self.target_ids))
 
 
 class CTranslate2Search(BeamSearch):
@@ -80,9 +76,8 @@ class CTranslate2Search(BeamSearch):
             for row in np.asarray(source_ids).tolist()
         ]
         found: list[list[Hypothesis]] = [[]] * len(rows)
-        lengths = np.array([len(row) for row in rows], "int32")
-        for length in np.unique(lengths):  # a call has one limit and one penalty
-            chosen = np.flatnonzero(lengths == length)
+        # A call has one limit and one penalty.
+        for chosen in by_length([len(row) for row in rows], len(rows) or 1, True):
             batch = [rows[index] for index in chosen]
             for index, best in zip(chosen, self._found_for(batch), strict=True):
                 found[index] = best

@@ -1,6 +1,5 @@
 """A trained model for use without this package: strings in, strings out."""
 
-import contextlib
 from pathlib import Path
 
 import keras
@@ -8,7 +7,7 @@ import tensorflow as tf
 
 from reprt.constants import PAD_ID
 from reprt.data.corpora.corpus import word_pattern
-from reprt.decoding.translator import Translator
+from reprt.decoding.translator import Translator, check_free
 from reprt.files import whole_file, whole_folder
 
 
@@ -78,7 +77,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
     Raises:
         ValueError: if the folder has such files already, or if Keras' backend is not
             TensorFlow.
-        OSError: if they cannot be written, as on a full disk; nothing is left then.
+        OSError: if they cannot be written, as on a full disk; neither is left then.
     """
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
@@ -87,13 +86,8 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
             "backend reads the same run folders."
         )
     saved_model, model = folder / "saved_model", folder / "model.keras"
-    for path in (saved_model, model):
-        if path.exists():
-            raise ValueError(
-                f"Expected a folder without {path.name}. Received {folder}, which has "
-                "one. Choose another --out, or remove it."
-            )
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    check_free(saved_model)
+    check_free(model)
     try:
         with whole_folder(saved_model) as made, whole_file(model) as file:
             tf.saved_model.save(ExportedTranslator(translator), str(made))
@@ -101,9 +95,6 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
     except (OSError, RuntimeError, tf.errors.OpError) as error:
         # TensorFlow and HDF5 have errors of their own for what the system refuses.
         model.unlink(missing_ok=True)  # it gets its name before the folder does
-        for each in new:
-            with contextlib.suppress(OSError):
-                each.rmdir()
         reason = str(error).splitlines()[0]
         raise OSError(f"The export cannot be written to {folder}: {reason}") from error
     return saved_model, model

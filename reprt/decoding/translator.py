@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from reprt.constants import UNKNOWN_ID
+from reprt.constants import END, UNKNOWN_ID
 from reprt.data.corpora.corpus import has_a_word
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
@@ -80,8 +80,8 @@ class Translator:
 
     A sentence in which nothing is seen, such as an empty one, has an empty translation.
     A sentence longer than the model was trained for is cut and, as in training, loses
-    its end. Words for which the
-    vocabulary has no piece become `[UNK]`. The translation's notes say so.
+    its end. Words for which the vocabulary has no piece become `[UNK]`. The
+    translation's notes say so.
 
     Args:
         model: a `reprt.models.TranslationModel`.
@@ -227,13 +227,11 @@ class Translator:
         # The last token of the longest translation is not read again.
         target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
         beams = self.search.beam_size
-        end = tokenizer.vocabulary[tokenizer.end_id] if best.ended else "…"
-        written = [*(tokenizer.vocabulary[index] for index in best.ids), end]
+        written = [*tokenizer.pieces(best.ids), END if best.ended else "…"]
         weights = self.model.attention_weights(ids[None], target)
-        pieces = self.source_tokenizer.vocabulary
         return AttentionMaps(
-            source=tuple(pieces[index] for index in ids),
-            target=tuple(tokenizer.vocabulary[index] for index in target[0]),
+            source=self.source_tokenizer.pieces(ids),
+            target=tokenizer.pieces(target[0]),
             **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
@@ -274,17 +272,17 @@ class Translator:
 
     def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
         """The hypotheses of several sentences as text; all at once for speed."""
-        flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
-        words = iter(self.target_tokenizer.decode([each.ids for each in flat]))
-        pieces = self.target_tokenizer.vocabulary
+        tokenizer = self.target_tokenizer
+        ids = [each.ids for hypotheses in found for each in hypotheses]
+        texts = map(tokenizer.as_written, tokenizer.decode(ids))
         return [
             tuple(
                 Alternative(
-                    text=self.target_tokenizer.as_written(next(words)),
-                    tokens=tuple(pieces[index] for index in each.ids),
-                    score=each.score,
-                    log_probability=each.log_probability,
-                    ended=each.ended,
+                    next(texts),
+                    tokenizer.pieces(each.ids),
+                    each.score,
+                    each.log_probability,
+                    each.ended,
                 )
                 for each in hypotheses
             )
@@ -305,3 +303,12 @@ def _strings(sentences: Iterable) -> Iterator[str]:
                 f"of type {type(sentence).__name__} in row {row}, counted from 0."
             )
         yield sentence
+
+
+def check_free(path: Path):
+    """Refuses to export over another export."""
+    if path.exists():
+        raise ValueError(
+            f"Expected a folder without {path.name}. Received {path.parent}, which has "
+            "one. Choose another --out, or remove it."
+        )

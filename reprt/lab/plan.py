@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from reprt.analysis.cost import Cost, training_cost
-from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import BatchPlan
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import counts
 from reprt.lab.texts import CorpusRuns

@@ -59,13 +59,12 @@ class CorpusRuns:
 
 
 def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
-    """Finds the text that settings name; TED is not replaced by another."""
+    """Finds the text that settings name."""
     table = (text.source,) if own.is_table(text.source) else ()
     if train := text.train or table:
         files = train, text.dev, text.test
         return own.load(text.pair, *files, text.columns, text.held_out or 0.05)
-    source = "ted" if text.source == "auto" else text.source
-    corpus = find(source, text.pair, downloads)
+    corpus = find(text.source, text.pair, downloads)
     return corpus.validated_on(text.held_out)
 
 

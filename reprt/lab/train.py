@@ -218,7 +218,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
 
 def _by_length(run, text, losses, translations=None):
     """Yields what each length of the test split shows, where training was short."""
-    from reprt.analysis.evaluation import scores_of
+    from reprt.analysis.scores import scores
 
     if not (short := run.text.train_tokens):
         return
@@ -241,7 +241,7 @@ def _by_length(run, text, losses, translations=None):
                 for side in (translations, text.corpus.test.target)
             )
             language = text.corpus.target_language
-            bleu, *_ = scores_of(text.target_tokenizer, found, right, language)
+            bleu, *_ = scores(text.target_tokenizer, found, right, language)
             result["bleu"] = bleu.value
         yield result
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from reprt.data.corpora.lines import Lines, decoded
+from reprt.data.corpora.lines import decoded, read_lines
 from reprt.decoding.attention_maps import draw, draw_positions, write_page
 from reprt.decoding.translator import AHEAD, Translation, Translator
 from reprt.files import write_text
@@ -32,7 +32,7 @@ def translate(
     if sentences:
         lines = sentences
     elif file:
-        lines = Lines.read(file)
+        lines = read_lines(file)
     else:
         lines = decoded(sys.stdin.buffer, "standard input")
     translator = Translator.load(run, **search)

@@ -1,18 +1,20 @@
 """Where and how a `Trainer` takes its steps, on either backend."""
 
 import contextlib
+import zlib
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-import keras
-
-from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
 from reprt.training.objective import Objective
 
 
 class Backend(Protocol):
-    """What a `Trainer` asks of TensorFlow or JAX."""
+    """What a `Trainer` asks of TensorFlow or JAX.
+
+    Methods with a body are those of one worker whose variables are always up to date.
+    """
 
     @property
     def devices(self) -> list[str]:
@@ -24,12 +26,21 @@ class Backend(Protocol):
 
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""
+        return contextlib.nullcontext()
 
     def agreed(self, number: float) -> float:
         """Returns the mean of all workers' numbers, so that they decide the same."""
+        return number
 
     def check_same(self, what: str):
         """Raises a `ValueError` on every worker if they are to do different things."""
+        own = zlib.crc32(what.encode()) % 2**20
+        mean, of_squares = self.agreed(own), self.agreed(own**2)
+        if of_squares != mean**2:  # unless all are equal, it is larger
+            raise ValueError(
+                "The workers do not have the same settings, text, vocabularies and "
+                f"checkpoint. They need one --out and one text. This one has: {what}"
+            )
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
         """Makes the steps of an objective and a built optimizer.
@@ -37,14 +48,17 @@ class Backend(Protocol):
         Batches are like those of a split.
         """
 
-    def warm_up(self, split: EncodedSplit, plan: BatchPlan):
+    def warm_up(self, split: EncodedSplit, plan: BatchPlan) -> None:
         """Compiles what can be compiled in advance; `load` undoes its steps."""
+        return None
 
-    def load(self):
+    def load(self) -> None:
         """Takes the variables as they are now."""
+        return None
 
-    def store(self):
+    def store(self) -> None:
         """Sets the variables to what training has made of them."""
+        return None
 
     def batches(
         self,
@@ -62,33 +76,15 @@ class Backend(Protocol):
             skip: number of batches to leave out at the start.
         """
 
-    def train(self, batch) -> Any:
-        """Takes a step; returns what `read` makes numbers of."""
-
-    def evaluate(self, batch) -> Any:
-        """Returns the same sums without a step, and without dropout."""
+    # Attributes, because TensorFlow makes them of functions when it compiles.
+    train: Any
+    """Takes a batch's step; returns what `read` makes numbers of."""
+    evaluate: Any
+    """Returns the same sums without a step, and without dropout."""
 
     def read(self, sums) -> list[tuple[int, float, int, int]]:
         """Waits for steps; returns each one's rows, loss, tokens and correct tokens."""
-
-
-def backend(deterministic: bool) -> Backend:
-    """Returns Keras' present backend; there is no training on PyTorch.
-
-    With `deterministic` TensorFlow is held to operations that give the same bits each
-    time; JAX always does.
-    """
-    match keras.backend.backend():
-        case "tensorflow":
-            from reprt.training.tensorflow_backend import OnTensorFlow
-
-            return OnTensorFlow(deterministic)
-        case "jax":
-            from reprt.training.jax_backend import OnJax
-
-            return OnJax()
-        case other:
-            raise ValueError(
-                "Training runs on the backends tensorflow and jax. Received: "
-                f"KERAS_BACKEND={other}. The layers and models work with model.fit."
-            )
+        return [
+            (int(rows), float(loss), int(tokens), int(correct))
+            for rows, loss, tokens, correct in sums
+        ]

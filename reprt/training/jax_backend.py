@@ -1,8 +1,6 @@
 """Training on JAX: packed batches of a few shapes, on one device or several."""
 
-import contextlib
 import itertools
-from collections.abc import Iterator
 
 import jax
 import keras
@@ -12,17 +10,19 @@ from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from reprt.compilation import keep_compiled
-from reprt.data.batch_plan import BatchPlan
-from reprt.data.batching import arrays
-from reprt.data.encoding import EncodedSplit
+from reprt.data.batching import BatchPlan, arrays
 from reprt.data.packing import fitting, lay_out, plan_shapes, shares
-from reprt.training.objective import Objective
+from reprt.training.backend import Backend
 
 FEW_BATCHES = 200  # of which the shapes are compiled in advance; others are rare
 DEVICES = "batch"  # the mesh's axis, as Keras names it
 
 
-class OnJax:
+def _summed(numbers):
+    return lax.psum(numbers, DEVICES)
+
+
+class OnJax(Backend):
     """Where and how a `Trainer` takes its steps: by functions of all state.
 
     JAX compiles anew for each shape, so batches are packed to a few shapes that are
@@ -34,14 +34,13 @@ class OnJax:
     """
 
     def __init__(self):
-        self._everywhere = self._apart = None  # where arrays are: JAX's own choice
+        distribution = keras.distribution.DataParallel()
         if jax.device_count() > 1:
-            # Weights are on every device, and each has its share of a batch.
-            distribution = keras.distribution.DataParallel()
             keras.distribution.set_distribution(distribution)
-            mesh = distribution.device_mesh.backend_mesh
-            self._everywhere = NamedSharding(mesh, PartitionSpec())
-            self._apart = NamedSharding(mesh, PartitionSpec(DEVICES))
+        # Weights are on every device, and each has its share of a batch.
+        mesh = distribution.device_mesh.backend_mesh
+        self._everywhere = NamedSharding(mesh, PartitionSpec())
+        self._apart = NamedSharding(mesh, PartitionSpec(DEVICES))
 
     @property
     def devices(self) -> list[str]:
@@ -52,17 +51,7 @@ class OnJax:
         devices = [device for device in jax.devices() if device.platform != "cpu"]
         return [device.device_kind for device in devices]
 
-    def agreed(self, number: float) -> float:
-        """Returns the number: there are no other workers."""
-        return number
-
-    def check_same(self, what: str):
-        """Passes, because there are no other workers."""
-
-    def scope(self) -> contextlib.AbstractContextManager:
-        return contextlib.nullcontext()
-
-    def compile(self, objective: Objective, optimizer, split: EncodedSplit):
+    def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
         self._model = objective.model
         self._plans: dict[tuple[BatchPlan, bool], tuple] = {}
@@ -71,31 +60,20 @@ class OnJax:
         self._evaluate = jax.jit(self._on_devices(self._validate))
 
     def load(self):
+        values = [[each.value for each in some] for some in self._variables]
         # Copies, because a step overwrites its arguments.
-        self._state = [
-            [
-                jax.device_put(jnp.copy(variable.value), self._everywhere)
-                for variable in variables
-            ]
-            for variables in self._variables
-        ]
+        copies = jax.tree.map(jnp.copy, values)
+        self._state = jax.device_put(copies, self._everywhere)
 
     def store(self):
-        for variables, values in zip(self._variables, self._state, strict=True):
-            for variable, value in zip(variables, values, strict=True):
-                variable.assign(jnp.copy(value))
+        for variable, value in self._with_values(self._state):
+            variable.assign(jnp.copy(value))
 
-    def batches(
-        self,
-        split: EncodedSplit,
-        plan: BatchPlan,
-        epoch: int | None = None,
-        skip: int = 0,
-    ) -> Iterator[tuple[int, tuple]]:
+    def batches(self, split, plan, epoch=None, skip=0):
         for chosen in plan.batches(epoch, skip):
             yield len(chosen), self._packed(split, plan, epoch, chosen)[1]
 
-    def warm_up(self, split: EncodedSplit, plan: BatchPlan):
+    def warm_up(self, split, plan):
         seen = set()
         for chosen in itertools.islice(plan.batches(0), FEW_BATCHES):
             shape, batch = self._packed(split, plan, 0, chosen)
@@ -119,24 +97,19 @@ class OnJax:
             for (source, target), labels in (arrays(split, each) for each in rows)
         ]
         batch = jax.tree.map(lambda *each: np.concatenate(each), *of_devices)
-        if self._apart is not None:
-            batch = jax.device_put(batch, self._apart)
-        return shape, batch
+        return shape, jax.device_put(batch, self._apart)
 
     def train(self, batch):
         rows, batch = batch
         self._state, sums = self._train(self._state, batch)
-        return rows, sums
+        return rows, *sums
 
     def evaluate(self, batch):
         rows, batch = batch
-        return rows, self._evaluate(self._state, batch)
+        return rows, *self._evaluate(self._state, batch)
 
-    def read(self, sums) -> list[tuple[int, float, int, int]]:
-        return [
-            (rows, float(loss), int(tokens), int(correct))
-            for rows, (loss, tokens, correct) in jax.device_get(sums)
-        ]
+    def read(self, sums):
+        return super().read(jax.device_get(sums))
 
     @property
     def _variables(self):
@@ -150,8 +123,6 @@ class OnJax:
 
     def _on_devices(self, function):
         """Each device calls it with all of the state and its share of a batch."""
-        if self._apart is None:
-            return function
         return jax.shard_map(
             function,
             mesh=self._apart.mesh,
@@ -159,9 +130,6 @@ class OnJax:
             out_specs=PartitionSpec(),
             check_vma=False,
         )
-
-    def _summed(self, numbers):
-        return numbers if self._apart is None else lax.psum(numbers, DEVICES)
 
     def _step(self, state, batch):
         weights, others, of_optimizer = state
@@ -171,14 +139,14 @@ class OnJax:
             state = weights, self._seeded(others), of_optimizer
             with self._scope(state) as scope:
                 loss, sums = self._objective.loss(
-                    inputs, labels, self._optimizer.iterations.value, self._summed
+                    inputs, labels, self._optimizer.iterations.value, _summed
                 )
                 loss = self._optimizer.scale_loss(loss)
             after = [scope.get_current_value(each) for each in self._variables[1]]
             return loss, (sums, after)
 
         gradients, (sums, after) = jax.grad(objective, has_aux=True)(weights)
-        gradients, sums = self._summed((gradients, sums))
+        gradients, sums = _summed((gradients, sums))
         weights, of_optimizer = self._optimizer.stateless_apply(
             of_optimizer, gradients, weights
         )
@@ -186,9 +154,7 @@ class OnJax:
 
     def _seeded(self, others, sign=1):
         """Gives each device a dropout of its own, or takes that back."""
-        if self._apart is None:
-            return others
-        device = sign * lax.axis_index(DEVICES)
+        device = (sign * lax.axis_index(DEVICES)).astype("uint32")
         weights = {id(weight) for weight in self._model.weights}
         return [
             value if id(variable) in weights else value.at[0].add(device)
@@ -197,14 +163,12 @@ class OnJax:
 
     def _validate(self, state, batch):
         with self._scope(state):
-            return self._summed(self._objective.validate(*batch))
+            return _summed(self._objective.validate(*batch))
 
     def _scope(self, state):
         """Returns the context in which all variables have these values."""
-        return keras.StatelessScope(
-            state_mapping=[
-                pair
-                for variables, values in zip(self._variables, state, strict=True)
-                for pair in zip(variables, values, strict=True)
-            ]
-        )
+        return keras.StatelessScope(state_mapping=self._with_values(state))
+
+    def _with_values(self, state):
+        chained = map(itertools.chain.from_iterable, (self._variables, state))
+        return list(zip(*chained, strict=True))

@@ -347,7 +347,9 @@ class RunSettings(Settings):
     @property
     def departures(self) -> list[str]:
         """The settings that are not those of the preset and of the paper."""
-        here = self.identity.model_copy(update={"training": self.training})
+        here = self.identity
+        training = here.training.changed(hours=self.training.hours)
+        here = here.model_copy(update={"training": training})
         fields = type(self).model_fields
         usual = {table: fields[table].default for table in TABLES}
         usual["model"] = PRESETS[self.preset]
@@ -362,15 +364,7 @@ class RunSettings(Settings):
         ]
 
 
-TABLES = (
-    "text",
-    "training",
-    "vocabulary",
-    "batching",
-    "optimizer",
-    "schedule",
-    "objective",
-)
+TABLES = tuple(RunSettings.model_fields)[3:]  # all but name, preset and model
 FILES = ("train", "dev", "test")  # places, like the source
 # Settings of the training that may change when a run goes on.
 MAY_CHANGE = (
@@ -385,14 +379,9 @@ MAY_CHANGE = (
 NO_DEPARTURES = {
     "text.pair",
     "text.source",
-    "training.bleu",
-    "training.bleu_sentences",
-    "training.checkpoint_minutes",
     "training.deterministic",
     "training.keep_every",
     "training.seed",
-    "training.tensorboard",
-    "training.validate_every",
 }
 
 

@@ -3,16 +3,13 @@
 import contextlib
 import functools
 import math
-import zlib
 
 import keras
 import tensorflow as tf
 
-from reprt.data.batch_plan import BatchPlan
 from reprt.data.batching import batches, planned_batches
-from reprt.data.encoding import EncodedSplit
 from reprt.data.packing import GROUPS, pack
-from reprt.training.objective import Objective
+from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
 # Each replica has its own dataset, read on the host.
@@ -45,11 +42,7 @@ def mirrored_strategy() -> tf.distribute.Strategy:
 
 @contextlib.contextmanager
 def together():
-    """Makes the loss of another worker an error that says so, while it lasts.
-
-    Raises:
-        WorkerLost: if another worker has gone.
-    """
+    """Makes the loss of another worker a `WorkerLost`, while it lasts."""
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
@@ -59,7 +52,7 @@ def together():
         ) from error
 
 
-class OnTensorFlow:
+class OnTensorFlow(Backend):
     """Where and how a `Trainer` takes its steps: under a `MirroredStrategy`.
 
     One graph serves batches of all lengths, and variables are always up to date.
@@ -85,18 +78,6 @@ class OnTensorFlow:
             return number
         return float(self._mean(tf.constant(number, tf.float64)))
 
-    def check_same(self, what: str):
-        own = zlib.crc32(what.encode()) % 2**20
-        mean, of_squares = self.agreed(own), self.agreed(own**2)
-        if of_squares != mean**2:  # unless all are equal, it is larger
-            raise ValueError(
-                "The workers do not have the same settings, text, vocabularies and "
-                f"checkpoint. They need one --out and one text. This one has: {what}"
-            )
-
-    def warm_up(self, split: EncodedSplit, plan: BatchPlan):
-        """Does what has to be done once; here the first step does it."""
-
     @tf.function
     def _mean(self, number):
         each = self._strategy.run(lambda: number)
@@ -111,7 +92,7 @@ class OnTensorFlow:
     def scope(self) -> contextlib.AbstractContextManager:
         return self._strategy.scope()
 
-    def compile(self, objective: Objective, optimizer, split: EncodedSplit):
+    def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
         model = objective.model
         weights = {id(weight) for weight in model.weights}
@@ -125,27 +106,9 @@ class OnTensorFlow:
             for function in (self._train, self._evaluate)
         )
 
-    def load(self):
-        """Does nothing: the variables are those that are trained."""
-
-    def store(self):
-        """Does nothing, for the same reason."""
-
-    def batches(
-        self,
-        split: EncodedSplit,
-        plan: BatchPlan,
-        epoch: int | None = None,
-        skip: int = 0,
-    ):
+    def batches(self, split, plan, epoch=None, skip=0):
         left = plan.batches(epoch, skip)
         return shared(planned_batches(split, left), self._strategy)
-
-    def read(self, sums) -> list[tuple[int, float, int, int]]:
-        return [
-            (int(rows), float(loss), int(tokens), int(correct))
-            for rows, loss, tokens, correct in sums
-        ]
 
     def _on_replicas(self, function, batch):
         """Sums over a distributed batch `((source, target), labels)`."""

@@ -8,13 +8,12 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
 
 from reprt import termination
-from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedCorpus
 from reprt.data.rows import Rows
 from reprt.loading import quietly
@@ -22,15 +21,15 @@ from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration
 from reprt.termination import Terminated
-from reprt.training import EVALUATION_COST
 from reprt.training.average import average_last, keep_model
-from reprt.training.backend import backend
+from reprt.training.backend import Backend
 from reprt.training.checkpoint import by_path, restore_checkpoint, save_checkpoint
 from reprt.training.objective import OBJECTIVES
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
 CALIBRATION_STEPS = 3
+EVALUATION_COST = 0.4  # of a batch, in training steps
 # The device computes ahead: its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
@@ -145,9 +144,11 @@ class Trainer:
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.read(saved) if saved else State()
+        parts = text.corpus, text.source_tokenizer, text.target_tokenizer
+        digests = ", ".join(each.digest() for each in parts)
         self._backend.check_same(
-            f"step {self.state.step}, text {text.digest()}, {settings.identity}, "
-            f"{settings.training}"
+            f"step {self.state.step}, text and vocabularies {digests}, "
+            f"{settings.identity}, {settings.training}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.
@@ -167,6 +168,7 @@ class Trainer:
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         self._calibrated, self._compiled = 0.0, False
         self._checkpoint_time = time.monotonic()
+        self._kept = folder.path / "models"  # those of a mean
 
     @property
     def name(self) -> str:
@@ -201,11 +203,6 @@ class Trainer:
     def steps_of_epochs(self) -> int:
         """Returns the steps of the finished epochs."""
         return self.state.step - self.state.step_in_epoch
-
-    @property
-    def _kept(self) -> Path:
-        """Where the models of a mean are kept."""
-        return self.folder.path / "models"
 
     def average(self) -> list[str]:
         """Gives the model the mean of the last models; returns their names."""
@@ -264,9 +261,8 @@ class Trainer:
             kept = training.average > 0 and (
                 state.step % keep_every == 0 or not self.steps_left
             )
-            measured = training.validate_every and not (
-                state.step % training.validate_every
-            )
+            steps = training.validate_every
+            measured = steps is not None and state.step % steps == 0
             if len(unread) < every and not (done or at_once or kept or measured):
                 continue
             self._read(unread, begun)
@@ -318,8 +314,7 @@ class Trainer:
         before = state.tally.tokens
         for step, (rows, loss, tokens, correct) in enumerate(self._backend.read(sums)):
             number = state.step_in_epoch - steps + step + 1
-            where = f"in epoch {state.epoch + 1}, step {number}"
-            self._check_finite(f"the loss is {loss} {where}", loss)
+            self._check_finite("loss", loss, number)
             for tally in (state.tally, state.lately):
                 tally.add(rows, loss, tokens, correct)
         seconds = self._backend.agreed(time.monotonic() - begun)
@@ -335,11 +330,11 @@ class Trainer:
         seconds = [each for each, _ in self._recent]
         return statistics.median(seconds) if seconds else self._calibrated
 
-    def _check_finite(self, what, loss):
+    def _check_finite(self, what, loss, step):
         if not math.isfinite(loss):
             raise TrainingDiverged(
-                f"{self.name}: {what}. The last checkpoint is in "
-                f"{self.folder.checkpoints}."
+                f"{self.name}: the {what} is {loss} in epoch {self.state.epoch + 1}, "
+                f"step {step}. The last checkpoint is in {self.folder.checkpoints}."
             )
 
     def checkpoint(self):
@@ -376,8 +371,8 @@ class Trainer:
         self._write_steps()
 
     def _write_steps(self):
-        if self.state.rows_of_steps:
-            self.folder.write_log(self.state.rows_of_steps, "steps.csv")
+        if rows := self.state.rows_of_steps:
+            self.folder.write_log(rows, "steps.csv")
 
     def _training_batches(self):
         return self._backend.batches(
@@ -389,9 +384,7 @@ class Trainer:
         begun = time.monotonic()
         validation = self.evaluate()
         # The last step's weights are in no training loss.
-        loss = validation.loss
-        told = f"the validation loss is {loss} after epoch {state.epoch + 1}"
-        self._check_finite(told, loss)
+        self._check_finite("validation loss", validation.loss, state.step_in_epoch)
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
@@ -448,6 +441,24 @@ class Trainer:
             f"{duration(steps_left * self._seconds_per_step)}, training in "
             f"{duration(self.seconds_left + seconds_elsewhere)}"
         )
+
+
+def backend(deterministic: bool) -> Backend:
+    """Returns Keras' present backend; there is no training on PyTorch."""
+    match keras.backend.backend():
+        case "tensorflow":
+            from reprt.training.tensorflow_backend import OnTensorFlow
+
+            return OnTensorFlow(deterministic)
+        case "jax":  # which gives the same bits each time in any case
+            from reprt.training.jax_backend import OnJax
+
+            return OnJax()
+        case other:
+            raise ValueError(
+                "Training runs on the backends tensorflow and jax. Received: "
+                f"KERAS_BACKEND={other}. The layers and models work with model.fit."
+            )
 
 
 def forget_models():

@@ -13,8 +13,7 @@ from reprt.analysis.evaluation import (
     translation_scores,
 )
 from reprt.constants import RESERVED
-from reprt.data.batch_plan import BatchPlan
-from reprt.data.batching import batches, planned_batches
+from reprt.data.batching import BatchPlan, batches, planned_batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.beam_search import MORE_ROOM, Hypothesis

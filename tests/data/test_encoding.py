@@ -8,23 +8,9 @@ from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import batches, bucketed_order, training_order
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.encoding import EncodedSplit, encode
+from reprt.data.encoding import encode
 from reprt.data.tokenizers.bpe import BPESettings
 from reprt.data.tokenizers.wordpiece import WordPiece, WordPieceSettings
-
-
-def sentence(length, first):
-    return np.array([START_ID, *range(first, first + length), END_ID], "int32")
-
-
-@pytest.fixture
-def split():
-    """Seven pairs; the pair i begins with the words 10 i and 10 i + 5."""
-    source, target = (3, 1, 2, 4, 1, 3, 2), (1, 4, 2, 3, 1, 4, 3)
-    return EncodedSplit(
-        [sentence(length, 10 * i) for i, length in enumerate(source, start=1)],
-        [sentence(length, 10 * i + 5) for i, length in enumerate(target, start=1)],
-    )
 
 
 def read(dataset):
@@ -32,23 +18,6 @@ def read(dataset):
         (source.numpy(), inputs.numpy(), labels.numpy())
         for (source, inputs), labels in dataset
     ]
-
-
-def test_labels_are_the_inputs_moved_by_one(split):
-    ((source, inputs, labels),) = read(batches(split, 7))
-    for row, (ids, target) in enumerate(zip(split.source, split.target)):
-        words = len(target) - 1
-        assert source[row, : len(ids)].tolist() == ids.tolist()
-        assert inputs[row, :words].tolist() == target[:-1].tolist()
-        assert labels[row, :words].tolist() == target[1:].tolist()
-        assert split.lengths[row] == max(len(ids), words)
-
-
-def test_an_order_is_followed(split):
-    order = [6, 0, 3, 1, 5, 2, 4]
-    firsts = [source[:, 1] for source, *_ in read(batches(split, 2, order))]
-    assert list(map(len, firsts)) == [2, 2, 2, 1]  # the last small batch is kept
-    assert np.concatenate(firsts).tolist() == [10 * (i + 1) for i in order]
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +33,10 @@ def padding(lengths, order, batch_size):
     return 1 - lengths.sum() / sum(len(few) * lengths[few].max() for few in cut)
 
 
-def test_a_bucketed_order_saves_most_of_the_padding(lengths):
+def test_a_bucketed_order_saves_padding_and_mixes_batches_but_the_last(lengths):
     order = bucketed_order(lengths, 64, seed=0, epoch=0)
     shuffled = padding(lengths, training_order(len(lengths), 0, 0), 64)
     assert padding(lengths, order, 64) < 0.05 < 0.5 < shuffled
-
-
-def test_a_bucketed_order_mixes_its_batches_and_ends_with_the_incomplete_one(lengths):
-    order = bucketed_order(lengths, 64, seed=0, epoch=0)
     full = lengths[order[: len(order) // 64 * 64]].reshape(-1, 64)
     longest = full.max(axis=1)
     assert 0.3 < (np.diff(longest) > 0).mean() < 0.7  # neither rises nor falls

@@ -1,12 +1,10 @@
 import gzip
 import io
-import pickle
 
 import pytest
 
 from reprt.constants import RESERVED
-from reprt.data.corpora import lines
-from reprt.data.corpora.lines import Lines, decoded
+from reprt.data.corpora.lines import decoded, read_lines
 from reprt.data.tokenizers.wordpiece import WordPiece
 
 # Signs that end no line, though `str.splitlines` takes them for the end of one.
@@ -26,41 +24,19 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=[1, 2**26], ids=["mapped", "read"])
-def path(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "LARGE", request.param)
+@pytest.fixture
+def path(tmp_path):
     return tmp_path / "text"
 
 
 @pytest.mark.parametrize("text, expected", TEXTS)
 def test_where_lines_end(path, text, expected):
     path.write_bytes(text.encode())
-    found = Lines.read(path)
-    assert list(found) == expected == [found[i] for i in range(len(found))]
-    assert found[1:-1] == expected[1:-1] and found[-1:] == expected[-1:]
-    assert list(pickle.loads(pickle.dumps(found))) == expected
+    assert read_lines(path) == expected
     assert list(decoded(io.BytesIO(text.encode()), "a stream")) == expected
     if len(set(expected)) == len(expected):  # the pieces of a vocabulary differ
         data = "".join(f"{piece}\n" for piece in RESERVED) + text
         assert WordPiece.from_bytes(data.encode()).vocabulary == [*RESERVED, *expected]
-
-
-def test_a_stream_is_read_line_by_line():
-    def stream():
-        yield b"um\n"
-        raise OSError("it has broken off")
-
-    found = decoded(stream(), "a stream")
-    assert next(found) == "um"
-    with pytest.raises(OSError, match="broken off"):
-        next(found)
-
-
-def test_some_of_the_lines(path):
-    path.write_bytes(TEXT.encode())
-    few = Lines.read(path).chosen([True, False, True, False, True])
-    assert list(few) == ["um", "dois três", "\rsete"] and len(few) == 3
-    assert list(few.chosen([False, True, True])) == ["dois três", "\rsete"]
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
@@ -70,7 +46,7 @@ def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):
     parts[at] += b"\xea"
     path.write_bytes(ending.join(parts))
     stream = io.BytesIO(path.read_bytes())
-    for read in (Lines.read, lambda path: list(decoded(stream, path))):
+    for read in (read_lines, lambda path: list(decoded(stream, path))):
         with pytest.raises(ValueError) as told:
             read(path)
         assert str(told.value) == (
@@ -81,20 +57,9 @@ def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):
 def test_gzip_is_read_by_its_name(path):
     path = path.with_suffix(".gz")
     path.write_bytes(gzip.compress(TEXT.encode()))
-    assert list(Lines.read(path)) == LINES
-    path.write_bytes(gzip.compress(b"um\n\xea", mtime=0))
-    with pytest.raises(ValueError, match=f"Expected {path} to be UTF-8. .* in line 2."):
-        Lines.read(path)
-
-
-PACKED = gzip.compress(TEXT.encode() * 9, mtime=0)
-
-
-@pytest.mark.parametrize(
-    "content", [TEXT.encode(), PACKED[:-9], PACKED[:-8] + bytes(8), PACKED[:12]]
-)
-def test_damaged_gzip_is_told(tmp_path, content):
-    path = tmp_path / "text.gz"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=f"Expected {path} to be a whole gzip file. R"):
-        Lines.read(path)
+    assert read_lines(path) == LINES
+    packed = gzip.compress(TEXT.encode() * 9, mtime=0)
+    for content in (TEXT.encode(), packed[:-9], packed[:-8] + bytes(8), packed[:12]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"Expected {path} to be a whole gzip f"):
+            read_lines(path)

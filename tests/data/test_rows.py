@@ -47,11 +47,3 @@ def test_a_damaged_file_is_told_by_its_name(rows, tmp_path, kept):
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(ValueError, match=f"{path} is damaged: .* Remove it."):
         read_rows(path)
-
-
-def test_a_digest_is_that_of_runs_begun_before(rows, monkeypatch):
-    digest = "ad729f8c0453e0b28f820addf08240182d65382729386e0b3fceb028af9de8ef"
-    assert rows.digest() == digest != Rows(rows.ids, sorted(rows.lengths)).digest()
-    monkeypatch.setattr("reprt.data.rows.DIGESTED", 3)
-    in_parts = "45553e79d57ad5242463cab6f6bc92b62600cfe555a5ef711adcf9953699f1aa"
-    assert rows.digest() == in_parts

@@ -123,17 +123,6 @@ def test_what_is_called_official(ours, monkeypatch, counts, known, form, name):
     assert "not the" in corpus.name or corpus.name == name
 
 
-def test_a_stray_break_and_a_last_line_without_one_misalign_nothing(ours):
-    (ours / "gl.test").write_bytes("un\ndous\ntrês\u2028\x85\ncatro".encode())
-    (ours / "en.test").write_bytes(b"one two\r\nthree\r\nfo\rur\r\nfive\r\n")
-    assert pairs(ted.read(ours.parent, "gl_to_en").test) == [
-        ("un", "one two"),
-        ("dous", "three"),
-        ("três\u2028\x85", "fo\rur"),
-        ("catro", "five"),
-    ]
-
-
 # Spaces, of no width as well, accents without letters, and fillers.
 UNSEEN = [" ", "\xa0\u3000\u2028\t", "\u200b\ufeff\xad", "\u0301", "\u0301\u0327"]
 UNSEEN += ["\xb4 \u309b", "\u3164", "\ufe0f\u200d", "\0", "\u200e\u202e", "\uffa0"]

@@ -13,7 +13,7 @@ import tiny_run
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from reprt.data.corpora import embedded, lines, wmt14
+from reprt.data.corpora import embedded, wmt14
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.search import TextUnavailable, find
 from reprt_command import main
@@ -142,12 +142,10 @@ def test_german_is_in_three_of_the_archives(server, pairs):
     assert "newstest2014-deen-ref.en.sgm" in corpus.test.target[0]
 
 
-def test_a_share_of_the_training_pairs_may_validate(monkeypatch):
-    monkeypatch.setattr(lines, "LARGE", 1)  # the text stays in its files
+def test_a_share_of_the_training_pairs_may_validate():
     whole = find("wmt14", "en_to_fr")
     corpus = whole.validated_on(0.1)
     assert corpus.name == "WMT14 en_to_fr, 10.00% held out"
-    assert isinstance(corpus.train.source, lines.Lines)
     train, dev = aligned(corpus), [*zip(corpus.dev.source, corpus.dev.target)]
     assert sorted(train + dev) == sorted(aligned(whole))
     assert 0.07 < len(dev) / len(train + dev) < 0.13

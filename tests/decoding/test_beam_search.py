@@ -173,15 +173,6 @@ def test_no_translation_is_longer_than_the_model_can_read(variant, longest):
         assert [len(one.ids) for one in hypotheses] == [longest, longest]
 
 
-def test_max_tokens_counts_the_end():
-    model = bias(build(VARIANTS["baseline"]), end=1e9)
-    (found,) = BeamSearch(model, START, END, max_tokens=1)(SOURCES[:1])
-    assert [(one.ids, one.ended) for one in found] == [((), True)]
-    bias(model, end=-2e9)
-    (found,) = BeamSearch(model, START, END, max_tokens=17)(SOURCES[:1])
-    assert [(len(one.ids), one.ended) for one in found] == [(17, False)]
-
-
 def test_neither_padding_nor_the_start_is_ever_said():
     model = bias(build(VARIANTS["repe"]), pad=100.0, start=100.0)
     for hypotheses in BeamSearch(model, START, END, 2, max_tokens=6)(SOURCES):

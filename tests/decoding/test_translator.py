@@ -119,12 +119,6 @@ def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
             translate(values)
 
 
-def test_neither_order_nor_portions_matter(translator, translations):
-    assert_same(translator.stream(reversed(SENTENCES)), translations[::-1])
-    for ahead in (1, 2):
-        assert_same(translator.stream(iter(SENTENCES), ahead), translations)
-
-
 def test_a_stream_is_read_no_further_than_need_be(translator):
     read = []
 

@@ -10,7 +10,7 @@ import tiny_run
 import toy_family
 from fake_runs import row
 
-from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded, ted
 from reprt.data.search import NothingFound, TextUnavailable
 from reprt.lab import texts

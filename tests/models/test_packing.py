@@ -16,7 +16,7 @@ from variants import FAMILY, ONE_SEQUENCE, POSITIONED
 
 import reprt.data
 from reprt.data import pack
-from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import BatchPlan
 from reprt.data.packing import GROUPS, Shape, fitting, plan_shapes, shares
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy

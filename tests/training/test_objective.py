@@ -57,7 +57,7 @@ def test_the_log_does_not_depend_on_how_often_the_sums_are_read(trainer, monkeyp
     [
         (1, "the loss is nan in epoch 1, step 3"),
         # The epoch's last step: no training loss has its weights.
-        (2, "the validation loss is nan after epoch 1"),
+        (2, "the validation loss is nan in epoch 1, step 3"),
     ],
 )
 def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(

@@ -9,7 +9,7 @@ import numpy as np
 from peers.keras_model import KerasModel
 from peers.settings import BATCH_SIZE, SEED
 
-from reprt.data.batch_plan import BatchPlan
+from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
 from reprt.models.registry import make
 from reprt.presets import preset

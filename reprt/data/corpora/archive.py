@@ -6,13 +6,11 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
-
-_CHUNK = 1 << 20
+from typing import IO, Any
 
 
 @contextlib.contextmanager
-def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes]]]]:
+def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
     """Opens a tar archive, compressed or not, and yields what goes through its files.
 
     Each comes with its content, to be read before the next. Links, devices and the like
@@ -20,7 +18,7 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes
     """
     try:
         with tarfile.open(path) as tar:
-            yield _through(tar)
+            yield ((each, tar.extractfile(each)) for each in tar if each.isreg())
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
         if getattr(error, "errno", None):  # the disk's, not the archive's
             raise
@@ -29,15 +27,6 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes
             f"{path} should be a whole tar archive, compressed or not, but is damaged "
             f"or something else ({reason}). Get it again."
         ) from error
-
-
-def _through(tar):
-    for entry in tar:
-        if entry.isreg():
-            yield entry, tar.extractfile(entry)
-    # The checksum of a compressed archive stands behind its last file.
-    while tar.fileobj.read(_CHUNK):
-        pass
 
 
 @contextlib.contextmanager

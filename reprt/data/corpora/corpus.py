@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reprt.data.corpora.lines import Lines
-
+SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
 _UNSEEN = {"Mn", "Me", "Zs", "Zl", "Zp", "Cc", "Cf"}
 _BLANKS = "\u115f\u1160\u2800"  # of Hangul and Braille, letters and signs to Unicode
@@ -39,18 +38,21 @@ class Split:
         return cls(source, target).chosen(kept)
 
     def chosen(self, kept) -> "Split":
-        """Returns the pairs that are kept; `Lines` stay in their file."""
-        return Split(_chosen(self.source, kept), _chosen(self.target, kept))
+        """Returns the pairs that are kept."""
+        sides = (itertools.compress(side, kept) for side in (self.source, self.target))
+        return Split(*map(list, sides))
 
-    def shares(self, share: float) -> np.ndarray:
-        """Returns the number of the share that each pair falls into, from 0.
+    def dealt(self, share: float, count: int = 1) -> "list[Split]":
+        """Returns as many parts, each a share of about that size, and then the rest.
 
         A hash of its source decides, so that repeated sentences stay together, a pair
         stays where it is when others are added, and the choice depends on no seed.
         """
         hashes = (hashlib.sha256(one.encode()).digest() for one in self.source)
         places = (int.from_bytes(sha[:8], "big") / 2**64 for sha in hashes)
-        return (np.fromiter(places, float, len(self)) / share).astype(int)
+        parts = (np.fromiter(places, float, len(self)) / share).astype(int)
+        parts = np.minimum(parts, count)
+        return [self.chosen(parts == number) for number in range(count + 1)]
 
     def __len__(self):
         return len(self.source)
@@ -92,18 +94,15 @@ class Corpus:
         """Returns the text with a share of its training pairs as validation split.
 
         Args:
-            share: of the training pairs, about, as `Split.shares` chooses them; 0 for
+            share: of the training pairs, about, as `Split.dealt` chooses them; 0 for
                 the text as it is.
         """
         if not share:
             return self
-        held = self.train.shares(share) == 0
-        return dataclasses.replace(
-            self,
-            name=f"{self.name}, {share:.2%} held out",
-            official=False,
-            train=self.train.chosen(~held),
-            dev=self.train.chosen(held),
+        dev, train = self.train.dealt(share)
+        name = f"{self.name}, {share:.2%} held out"
+        return Corpus(
+            name, self.pair, False, self.origin, train=train, dev=dev, test=self.test
         )
 
     def digest(self) -> str:
@@ -129,12 +128,6 @@ def check_aligned(source: Sequence, target: Sequence, where: object):
             f"{len(target)} in {where}. Line i of one translates line i of the other, "
             "so one of them has lost or gained a line."
         )
-
-
-def _chosen(side: Sequence[str], kept) -> Sequence[str]:
-    if isinstance(side, Lines):
-        return side.chosen(kept)
-    return list(itertools.compress(side, kept))
 
 
 def has_a_word(sentence: str) -> bool:

@@ -5,9 +5,7 @@ from pathlib import Path
 from reprt.files import file_lock
 from reprt.progress import byte_line
 
-TIMEOUT = 20
-"""Seconds to wait for a connection, and then for each piece of the body."""
-
+TIMEOUT = 20  # seconds for a connection, and then for each piece of the body
 _CHUNK = 1 << 18
 
 

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from reprt.data.corpora.corpus import Corpus, Split, check_aligned
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.lines import read_lines
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -33,7 +31,7 @@ def load(
             table, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
         dev, test: the same; where there is none, `held_out` of `train`.
         columns: of tables, the source's and the target's; by default the languages.
-        held_out: that share, as `Split.shares` chooses it.
+        held_out: that share, as `Split.dealt` chooses it.
 
     Raises:
         ValueError: for files that are not aligned, or a table without these columns.
@@ -44,24 +42,23 @@ def load(
     splits = {name: _read(paths, columns) for name, paths in given.items() if paths}
     missing = [name for name in given if name not in splits]
     if missing:
-        whole, where = splits["train"], " and ".join(train)
-        shares = np.minimum(whole.shares(held_out), len(missing))
-        for number, name in enumerate([*missing, "train"]):
-            splits[name] = whole.chosen(shares == number)
-            if not len(splits[name]):
-                raise ValueError(
-                    f"Expected enough pairs in {where} for {', '.join(missing)}, "
-                    f"{held_out:.0%} each. Received: {len(whole)}, none of which falls "
-                    f"to {name}. Name files of its own by --dev and --test."
-                )
+        whole = splits["train"]
+        splits |= zip([*missing, "train"], whole.dealt(held_out, len(missing)))
+        if empty := [name for name, split in splits.items() if not len(split)]:
+            raise ValueError(
+                f"Expected enough pairs in {' and '.join(train)} for "
+                f"{', '.join(missing)}, {held_out:.0%} each. Received: {len(whole)}, "
+                f"none of which falls to {empty[0]}. Name files of its own by --dev "
+                "and --test."
+            )
     origin = " and ".join(str(Path(path).absolute()) for path in train)
     name = f"{pair} from {Path(train[0]).name}"
     return Corpus(name, pair, False, origin, **splits)
 
 
-def aligned(*files: Path) -> tuple[Lines, Lines]:
+def aligned(*files: Path) -> tuple[list[str], list[str]]:
     """Returns the lines of two files, of which one translates the other."""
-    source, target = map(Lines.read, files)
+    source, target = map(read_lines, files)
     check_aligned(source, target, " and ".join(map(str, files)))
     return source, target
 
@@ -69,7 +66,8 @@ def aligned(*files: Path) -> tuple[Lines, Lines]:
 def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
     where = " and ".join(map(str, paths))
     if len(paths) == 2:
-        return Split.of(*aligned(*map(Path, paths)), where)
+        first, second = map(read_lines, map(Path, paths))
+        return Split.of(first, second, where)
     if not is_table(paths[0]):
         raise ValueError(
             f"Expected two files with a sentence a line, or a table whose name ends "

@@ -3,14 +3,15 @@
 import dataclasses
 import difflib
 import hashlib
+import io
 import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from reprt.data.corpora.archive import plain_files
-from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.corpus import SPLITS, Corpus, Split
+from reprt.data.corpora.lines import decoded, read_lines
 from reprt.files import read_text
 
 NAME = "qi18naacl-dataset.tar.gz"
@@ -23,7 +24,6 @@ ADDRESSES = (
     "https://web.archive.org/web/20240301220426if_/"
     "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
 )
-SPLITS = ("train", "dev", "test")
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
 _TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
@@ -92,47 +92,39 @@ PAIRS = {
 }
 
 
-def find_pair(name: str) -> Pair:
-    """Returns the pair of TED-HRLR of that name, TFDS's; a `ValueError` if none is."""
-    if name in PAIRS:
-        return PAIRS[name]
-    near = difflib.get_close_matches(name, PAIRS, n=1, cutoff=0.0)[0]
-    raise ValueError(
-        f"Expected one of the pairs of TED-HRLR: {', '.join(PAIRS)}. "
-        f"Received: {name!r}. Did you mean {near!r}? Another pair needs a text of your "
-        "own: --text FOLDER."
-    )
-
-
-def any_pair(name: str) -> Pair:
-    """Returns the pair of that name, even if TED-HRLR does not have it.
+def find_pair(name: str, of_ted: bool = False) -> Pair:
+    """Returns the pair of that name, if only one `of_ted`, one of TED-HRLR's.
 
     The name is of the form `SRC_to_TGT`, two tags of languages as BCP 47 or OPUS writes
     them: `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`. Another is a `ValueError`.
     """
     if name in PAIRS:
         return PAIRS[name]
-    if found := re.fullmatch(f"({_TAG})_to_({_TAG})", name):
+    found = re.fullmatch(f"({_TAG})_to_({_TAG})", name)
+    if found and not of_ted:
         return Pair((found[1],), found[2])
+    expected = "a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en"
+    if found:
+        expected = f"one of the pairs of TED-HRLR: {', '.join(PAIRS)}"
     near = difflib.get_close_matches(name, PAIRS, n=1)
     raise ValueError(
-        "Expected a pair of languages, written SRC_to_TGT, such as pt_to_en or "
-        f"zh-CN_to_en. Received: {name!r}."
+        f"Expected {expected}. Received: {name!r}."
         + (f" Did you mean {near[0]!r}?" if near else "")
+        + (" Another pair needs a text of your own: --text FOLDER." if found else "")
     )
 
 
-def read(folder: str | os.PathLike, pair: str) -> Corpus:
-    """Reads a pair from files laid out as in the official archive.
+def read(place: str | os.PathLike, pair: str) -> Corpus:
+    """Reads a pair from a folder or tar archive laid out as the official archive.
 
     Line by line, the files of both sides make the sentence pairs. A pair with an empty
     side is dropped, as TFDS does. A pair is also dropped if a side has no words:
-    nothing but spaces, or accents without letters.
+    nothing but spaces, or accents without letters. An archive is read in memory.
 
     Args:
-        folder: the folder that holds `datasets/<source>_to_<target>/`, or `datasets`
-            itself. Two source languages may be written `az_tr_to_en`, as in the
-            archive, or `aztr_to_en`, as in TFDS.
+        place: the archive, or the folder that holds `datasets/<source>_to_<target>/`,
+            or `datasets` itself. Two source languages may be written `az_tr_to_en`, as
+            in the archive, or `aztr_to_en`, as in TFDS.
         pair: the name that TFDS gives to the pair, or would give to a new one.
 
     Returns:
@@ -141,41 +133,31 @@ def read(folder: str | os.PathLike, pair: str) -> Corpus:
 
     Raises:
         FileNotFoundError: if the folder, the pair or a file is missing.
-        ValueError: if its files are not UTF-8, not aligned or without any sentence.
+        ValueError: if its files are not UTF-8, not aligned or without any sentence, or
+            if an archive is damaged.
     """
-    known, root = any_pair(pair), Path(folder)
+    known, root = find_pair(pair), Path(place)
+    if root.is_file():
+        found: dict[str, dict[str, bytes]] = {}
+        with plain_files(root) as files:
+            for entry, file in files:
+                path = PurePosixPath(entry.name)
+                inside = found.setdefault(path.parent.name, {})
+                if path.parent.name in (known.folder, known.name):
+                    inside[path.name] = file.read()
+        content = found[_folder(known, found, root)]
+        lines = {n: decoded(io.BytesIO(data), root / n) for n, data in content.items()}
+        splits = _splits(known, lambda name: list(lines[name]), root)
+        return _label(known, splits, root, root.name)
     if (root / "datasets").is_dir():
         root /= "datasets"
-    place = root / _folder(known, [each.name for each in root.iterdir()], root)
-    splits = _splits(known, lambda name: Lines.read(place / name), place)
+    folder = root / _folder(known, [each.name for each in root.iterdir()], root)
+    splits = _splits(known, lambda name: read_lines(folder / name), folder)
     root = root.resolve()
     if root.name == "datasets":
         root = root.parent
     form = read_text(root / FORM).strip() if (root / FORM).exists() else ""
-    return _label(known, splits, place, root.name, form)
-
-
-def read_archive(archive: Path, pair: str) -> Corpus:
-    """Reads a pair from a tar archive laid out as the official one, in memory.
-
-    Arguments and errors are those of `read`. A damaged archive is a `ValueError`.
-    """
-    known = any_pair(pair)
-    found: dict[str, dict[str, bytes]] = {}
-    with plain_files(archive) as files:
-        for entry, file in files:
-            path = PurePosixPath(entry.name)
-            inside = found.setdefault(path.parent.name, {})
-            if path.parent.name in (known.folder, known.name):
-                inside[path.name] = file.read()
-    inside = found[_folder(known, found, archive)]
-
-    def lines(name):
-        if name not in inside:
-            raise FileNotFoundError
-        return Lines.of(inside[name], archive / name)
-
-    return _label(known, _splits(known, lines, archive), archive, archive.name)
+    return _label(known, splits, folder, root.name, form)
 
 
 def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
@@ -190,7 +172,7 @@ def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
     )
 
 
-def _splits(pair: Pair, lines: Callable[[str], Lines], place: Path) -> list[Split]:
+def _splits(pair: Pair, lines: Callable, place: Path) -> list[Split]:
     """Returns the splits of a pair, from a function that reads a file by its name."""
     splits = []
     for split in SPLITS:
@@ -198,7 +180,7 @@ def _splits(pair: Pair, lines: Callable[[str], Lines], place: Path) -> list[Spli
         for name in pair.files(split):
             try:
                 sides[place / name] = lines(name)
-            except FileNotFoundError:
+            except (FileNotFoundError, KeyError):
                 raise FileNotFoundError(
                     f"{place / name} is missing. Each of {', '.join(SPLITS)} needs "
                     "two files with a sentence a line, as in datasets/pt_to_en/"

@@ -13,7 +13,7 @@ from typing import Any
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
-from reprt.data.corpora.lines import Lines
+from reprt.data.corpora.lines import read_lines
 from reprt.files import cache, file_lock, whole_folder
 from reprt.progress import byte_line
 
@@ -23,7 +23,6 @@ LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
 RULES = 3  # changes whenever the archives give other files
 
-_LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 
@@ -93,7 +92,7 @@ def load(pair: str) -> Corpus:
 
     A call does not download again what an interrupted one has. The training text is the
     archives of `TRAIN` that have the languages, in this order, without the pairs that
-    `cleaned` drops; it is not in memory. Validation is newstest2013. Test is
+    `cleaned` drops. Validation is newstest2013. Test is
     newstest2014 as sacrebleu reads it: what systems were given, and their reference.
 
     Args:
@@ -113,7 +112,7 @@ def load(pair: str) -> Corpus:
                 _make(folder, other)
 
     splits = [
-        Split(*(Lines.read(folder / f"{name}.{side}") for side in pair.split("_to_")))
+        Split(*(read_lines(folder / f"{name}.{side}") for side in pair.split("_to_")))
         for name in ("train", "dev", f"test.{pair}")
     ]
     return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
@@ -210,12 +209,11 @@ def _clean(part: Part, members, archive: Path, files) -> dict[str, str | int]:
         line = enter(byte_line(f"cleaning {part.name}", size))
         try:
             for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
+                line.update(one.tell() - line.n)
                 if clean := cleaned(*pair):
                     kept += 1
                     for file, each in zip(files, clean):
                         file.write(each + b"\n")
-                if pairs % _LINES_BETWEEN == 0:
-                    line.update(one.tell() - line.n)
         except ValueError as error:
             raise ValueError(
                 f"Both files of {part.name} need the same number of lines, "

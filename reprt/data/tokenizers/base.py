@@ -96,6 +96,10 @@ class Tokenizer(abc.ABC):
             found.append(self._joined([token for token in inner if token not in edges]))
         return found
 
+    def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Returns the pieces that ids stand for."""
+        return tuple(self.vocabulary[index] for index in ids)
+
     def words(self, sentences: Sequence[str]) -> list[str]:
         """Returns sentences as they come back from ids."""
         return self.decode(self.encode(sentences))
