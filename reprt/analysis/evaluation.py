@@ -196,6 +196,7 @@ def translation_scores(
     references: Sequence[str],
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
+    words: Sequence[str] | None = None,
 ) -> tuple[Sequence[str], list[Score]]:
     """Translates a split and compares it with its references.
 
@@ -206,12 +207,12 @@ def translation_scores(
         source: the ids of the split's source sentences.
         references: its target sentences.
         progress: called with how far the work is.
-        language: as in `reprt.analysis.scores.scores`.
+        language, words: as in `reprt.analysis.scores.scores`.
     """
     found = translator.search_all(source, progress)
     tokenizer = translator.target_tokenizer
     translations = tokenizer.decode([best.ids for best, *_ in found])
-    return translations, scores(tokenizer, translations, references, language)
+    return translations, scores(tokenizer, translations, references, language, words)
 
 
 @dataclasses.dataclass(frozen=True)

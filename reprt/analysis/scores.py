@@ -55,6 +55,7 @@ def scores(
     translations: Sequence[str],
     references: Sequence[str],
     language: str = "en",
+    words: Sequence[str] | None = None,
 ) -> list[Score]:
     """Returns BLEU and chrF of translations, twice.
 
@@ -71,6 +72,7 @@ def scores(
         translations: words joined by spaces, as it decodes them.
         references: as the corpus has them.
         language: that of the translations, by its tag.
+        words: the references as the tokenizer decodes them; None to encode them here.
 
     Example:
 
@@ -85,7 +87,7 @@ def scores(
     split = tokenizer_of(language)
     spaces = split == "13a" or language.lower().startswith("ko")
     of_words = "none" if spaces else split
-    words = tokenizer.words(references)
+    words = tokenizer.words(references) if words is None else words
     plain = [tokenizer.as_written(text) for text in translations]
     found = []
     for form, ours, theirs, tokens, lower in (

@@ -55,7 +55,11 @@ class EncodedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its two vocabularies and the ids of its three splits."""
+    """A corpus with its two vocabularies and the ids of its three splits.
+
+    `test_words` are the targets of the test split, made of the words that a
+    translation can have.
+    """
 
     corpus: Corpus
     source_tokenizer: Tokenizer
@@ -63,6 +67,7 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
+    test_words: Sequence[str]
 
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
@@ -116,7 +121,7 @@ def encode(
     """
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
 
-    def rows(which, sentences, tokenizer, longest):
+    def rows(which, sentences, tokenizer, longest=None):
         asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
         path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
         if not path.exists():
@@ -132,7 +137,10 @@ def encode(
             rows(f"{name} target", split.target, target, max_tokens + 1),
         )
 
-    return EncodedCorpus(corpus, source, target, *map(encoded, SPLITS))
+    # Kept with the ids, because to encode needs TensorFlow.
+    words = target.decode(rows("references", corpus.test.target, target))
+    train, dev, test = map(encoded, SPLITS)
+    return EncodedCorpus(corpus, source, target, train, dev, test, words)
 
 
 def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:

@@ -199,12 +199,11 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     begun, test = time.monotonic(), text.corpus.test
     language = text.corpus.target_language
     translations, scores = translation_scores(
-        translator, text.test.source, test.target, show, language
+        translator, text.test.source, test.target, show, language, text.test_words
     )
     bleu, seconds = scores[0], time.monotonic() - begun
     progress.say(f"{said}, BLEU {bleu.value:.1f} on the test split")
-    references = text.target_tokenizer.words(test.target[:EXAMPLES])
-    examples = zip(test.source, references, translations)
+    examples = zip(test.source[:EXAMPLES], text.test_words, translations)
     names = "source", "reference", "translation"
     return metrics | {
         "test_by_length": [*_by_length(run, text, unseen, translations)],
@@ -236,12 +235,12 @@ def _by_length(run, text, losses, translations=None):
             ),
         }
         if translations:
-            found, right = (
+            found, right, words = (
                 [side[index] for index in chosen]
-                for side in (translations, text.corpus.test.target)
+                for side in (translations, text.corpus.test.target, text.test_words)
             )
             language = text.corpus.target_language
-            bleu, *_ = scores(text.target_tokenizer, found, right, language)
+            bleu, *_ = scores(text.target_tokenizer, found, right, language, words)
             result["bleu"] = bleu.value
         yield result
 

@@ -119,13 +119,14 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
     corpus, tmp_path, tokenised
 ):
     first = encode(corpus, VOCABULARY, 99, tmp_path)
-    # Each side of each split.
-    assert tokenised == [(n, longest) for n in (40, 5, 3) for longest in (99, 100)]
+    # Each side of each split, after the references.
+    sides = [(n, longest) for n in (40, 5, 3) for longest in (99, 100)]
+    assert tokenised == [(3, None), *sides]
     assert ids(encode(corpus, VOCABULARY, 99, tmp_path)) == ids(first)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "vocabularies"]
     encode(corpus, VOCABULARY, 98, tmp_path)
-    assert len(tokenised) == 6 + 6
+    assert len(tokenised) == 7 + 6
     encode(corpus, WordPieceSettings(size=45), 99, tmp_path)
     other = dataclasses.replace(corpus, dev=embedded.load(train=40, dev=6, test=3).dev)
     encode(other, VOCABULARY, 99, tmp_path)
-    assert tokenised[18:] == [(6, 99), (6, 100)]
+    assert tokenised[20:] == [(6, 99), (6, 100)]
