@@ -115,12 +115,12 @@ def found(monkeypatch, tmp_path, error, missing):
     text = embedded.load()
 
     def find(source, pair, downloads):
-        if source == "ted" and pair in missing:
+        if source in ("auto", "ted") and pair in missing:
             raise error(f"{pair} is missing.")
         return text
 
     monkeypatch.setattr(texts, "find", find)
-    asked = ["text.pair=az_to_en", "training.epochs=2"]
+    asked = ["text.pair=az_to_en", "training.epochs=4"]
     recipe = load_recipe(Path("pt_to_en"), asked, pairs=["az_to_en", "gl_to_en"])
     return find_runs(recipe, [], tmp_path, Progress())
 
@@ -132,7 +132,7 @@ def test_the_fallback_is_run_where_no_pair_was_found(tmp_path, monkeypatch, miss
     name = "pt_to_en_embedded" if fallback else "pt_to_en"
     assert work.recipe.models == load_recipe(Path(name)).models
     for run in work.runs:
-        assert run.training.epochs == 2
+        assert run.training.epochs == 4
         # The fallback has a pair of its own, whatever was asked for.
         assert run.text.pair == ("pt_to_en" if fallback else "gl_to_en")
 
