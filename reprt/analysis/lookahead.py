@@ -1,5 +1,6 @@
 """Does a model's output at a target position depend on later target tokens?"""
 
+import contextlib
 import dataclasses
 import math
 import warnings
@@ -363,21 +364,27 @@ def _gradient(model, pairs, generator):
     import tensorflow as tf
 
     lookups: list[tuple[dict[int, int], tf.Tensor]] = []
-    look_up = keras.layers.Embedding.call
 
-    def recorded(layer, ids, *arguments, **options):
-        vectors = look_up(layer, ids, *arguments, **options)
-        # Inside a tf.function there is nothing to look at.
-        if not tf.is_symbolic_tensor(vectors):
-            tape.watch(vectors)
-            if places := _places(ops.convert_to_numpy(ids), pairs[1][0]):
-                lookups.append((places, vectors))
-        return vectors
+    def recorded(look_up):
+        def call(ids, *arguments, **options):
+            vectors = look_up(ids, *arguments, **options)
+            # Inside a tf.function there is nothing to look at.
+            if not tf.is_symbolic_tensor(vectors):
+                tape.watch(vectors)
+                if places := _places(ops.convert_to_numpy(ids), pairs[1][0]):
+                    lookups.append((places, vectors))
+            return vectors
 
-    with (
-        mock.patch.object(keras.layers.Embedding, "call", recorded),
-        tf.GradientTape(watch_accessed_variables=False) as tape,
-    ):
+        return call
+
+    with contextlib.ExitStack() as stack:
+        tape = stack.enter_context(tf.GradientTape(watch_accessed_variables=False))
+        for layer in model._flatten_layers():
+            if isinstance(layer, keras.layers.Embedding):
+                # Of each layer: a subclass may have a call of its own.
+                stack.enter_context(
+                    mock.patch.object(layer, "call", recorded(layer.call))
+                )
         logits = tf.cast(_call(model, *pairs), tf.float32)
         # Row t of the batch is only asked for position t: one pass for all. The
         # derivative of a random mix is 0 only where those of all logits are.

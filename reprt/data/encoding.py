@@ -57,8 +57,7 @@ class EncodedSplit:
 class EncodedCorpus:
     """A corpus with its two vocabularies and the ids of its three splits.
 
-    `test_words` are the targets of the test split, made of the words that a
-    translation can have.
+    `references` are the whole targets of the test split, which may be cut in `test`.
     """
 
     corpus: Corpus
@@ -67,7 +66,7 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
-    test_words: Sequence[str]
+    references: Rows
 
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
@@ -80,6 +79,11 @@ class EncodedCorpus:
         splits = {name: getattr(self, name).of_target() for name in SPLITS}
         tokenizer = self.target_tokenizer
         return dataclasses.replace(self, source_tokenizer=tokenizer, **splits)
+
+    @functools.cached_property
+    def test_words(self) -> list[str]:
+        """The references, made of the words that a translation can have."""
+        return self.target_tokenizer.decode(self.references)
 
     @functools.cached_property
     def unknown(self) -> dict[str, dict[str, float]]:
@@ -138,9 +142,9 @@ def encode(
         )
 
     # Kept with the ids, because to encode needs TensorFlow.
-    words = target.decode(rows("references", corpus.test.target, target))
+    references = rows("references", corpus.test.target, target)
     train, dev, test = map(encoded, SPLITS)
-    return EncodedCorpus(corpus, source, target, train, dev, test, words)
+    return EncodedCorpus(corpus, source, target, train, dev, test, references)
 
 
 def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:

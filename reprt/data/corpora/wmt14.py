@@ -23,6 +23,7 @@ LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
 RULES = 3  # changes whenever the archives give other files
 
+_LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 
@@ -209,7 +210,8 @@ def _clean(part: Part, members, archive: Path, files) -> dict[str, str | int]:
         line = enter(byte_line(f"cleaning {part.name}", size))
         try:
             for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
-                line.update(one.tell() - line.n)
+                if pairs % _LINES_BETWEEN == 0:
+                    line.update(one.tell() - line.n)
                 if clean := cleaned(*pair):
                     kept += 1
                     for file, each in zip(files, clean):
