@@ -51,11 +51,11 @@ def _in_one_pass(kind: Any) -> Any:
     return InOnePass
 
 
-ADAM, ADAMW = map(_in_one_pass, (keras.optimizers.Adam, keras.optimizers.AdamW))
+_ADAM, _ADAMW = map(_in_one_pass, (keras.optimizers.Adam, keras.optimizers.AdamW))
 
 
 def _adamw(*arguments, **constants):
-    made = ADAMW(*arguments, **constants)
+    made = _ADAMW(*arguments, **constants)
     made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     return made
 
@@ -63,7 +63,7 @@ def _adamw(*arguments, **constants):
 # Each takes the model's own m, the steps of the run and the settings of `[schedule]`.
 SCHEDULES: dict[str, Callable] = {"inverse_sqrt": _inverse_sqrt, "cosine": _cosine}
 # Each takes the schedule and the settings of `[optimizer]`.
-OPTIMIZERS: dict[str, Callable] = {"adam": ADAM, "adamw": _adamw}
+OPTIMIZERS: dict[str, Callable] = {"adam": _ADAM, "adamw": _adamw}
 
 
 def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None):
