@@ -39,8 +39,9 @@ AUDITED_TOKENS = 12  # of the target
 
 def check_choice(choices: Any, **values: Any):
     """Raises a `ValueError` unless all values, by name, are members of a `Literal`."""
+    known = get_args(choices)
     for name, value in values.items():
-        if value not in (known := get_args(choices)):
+        if value not in known:
             raise ValueError(
                 f"Expected `{name}` to be one of {known}. Received: {name}={value!r}."
             )

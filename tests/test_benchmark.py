@@ -1,6 +1,7 @@
 """The benchmarks run on few sentences, and their pages are of their results."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -37,9 +38,10 @@ def test_ratios_are_taken_within_a_round():
     assert "| theirs | 1 | 30.00 (30.00 – 40.00) | 2 (1 – 2) | 60.0 s |" in page
 
 
-def run(command, out):
+def run(command, out, **environment):
     command = [sys.executable, FOLDER / "run.py", *command.split(), "--out", out]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    environment = os.environ | environment
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert ended.returncode == 0, ended.stderr
     assert (out / "results.md").read_text() == ended.stdout
     return json.loads((out / "results.json").read_text())
@@ -60,6 +62,23 @@ def test_training_shows_agreement_and_measures(tmp_path):
     assert set(theirs["ours"]) == set(pages.MEASURES)
     assert set(theirs["measured"]) == set(pages.MEASURES) - {"share"}
     assert all(min(values) > 0 for values in theirs["measured"].values())
+
+
+@pytest.mark.long
+def test_the_benchmark_of_a_gpu_runs_on_a_processor(tmp_path):
+    peers = "reprt reprt:bfloat16 reprt:cpu plain_jax"
+    found = run(
+        f"train --peers {peers} --models repe repe-causal --rounds 1 --steps 1 "
+        f"--pairs 64 --agreement-steps 3 --inexact {peers}",
+        tmp_path,
+        KERAS_BACKEND="jax",
+    )
+    assert {*found["training"]["repe"]} == {*peers.split()}
+    for rows in found["training"].values():
+        for peer, row in rows.items():
+            exact = 1e-5 if peer != "reprt:bfloat16" else 1e-3
+            assert row["first_loss_difference"] < exact
+    assert found["provenance"]["backend"] == "jax"
 
 
 @pytest.mark.long

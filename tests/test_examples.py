@@ -63,6 +63,7 @@ def test_the_readmes_own_script(tmp_path):
         cwd=tmp_path,
     )
     assert finished.returncode == 0, finished.stderr
+    assert "AutoGraph" not in finished.stderr  # which tells of code it cannot read
 
 
 def test_layers_import_without_the_extras():

@@ -9,6 +9,7 @@ import numpy as np
 
 from reprt.compilation import shapes_are_dear
 from reprt.constants import PAD_ID, Layout, check_choice
+from reprt.data.batching import of_replicas
 from reprt.layers.packing import Packing, Sides
 
 GROUPS = 4
@@ -245,7 +246,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     return lay_out(*map(np.asarray, given), layout=layout, shapes=shapes)
 
 
-def packed(batches, layout="sides"):
+def packed(batches, layout="sides", strategy=None):
     """Packs all batches of a dataset for `model.fit`, as `pack` does each of them.
 
     JAX compiles a step for each new shape of arrays. There the dataset is read once,
@@ -255,6 +256,8 @@ def packed(batches, layout="sides"):
         batches: a finite `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels,
             sample_weight)`, as `pack` takes them.
         layout: as in `pack`: a model's `packed_layout`.
+        strategy: the `tf.distribute.MirroredStrategy` that the model was made in, each
+            of whose replicas packs its own rows. Defaults to none.
 
     Example:
 
@@ -275,7 +278,13 @@ def packed(batches, layout="sides"):
         widest = tuple(np.max(columns, axis=0))
         text = Lengths(np.concatenate(source), np.concatenate(target), widest)
         shapes = few_shapes([[each] for each in sample], layout, text)
-    return batches.map(lambda *batch: pack(*batch, layout=layout, shapes=shapes))
+
+    def pack_all(batches):
+        return batches.map(lambda *batch: pack(*batch, layout=layout, shapes=shapes))
+
+    if strategy is None:
+        return pack_all(batches)
+    return of_replicas(batches, strategy, pack_all)
 
 
 def _in_graph(given, layout, shapes):

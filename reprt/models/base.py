@@ -255,6 +255,15 @@ class TranslationModel(keras.Model, abc.ABC):
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Prepares loss and metrics under a strategy; Keras' `fit` calls it.
+
+        Keras takes the mean of the replicas' batches for it, which are of no use as
+        ids, and have no mean where they are packed.
+        """
+        ids = ops.ones((1, 2), "int32")
+        super()._maybe_symbolic_build(data_batch=((ids, ids), ids))
+
     @abc.abstractmethod
     def encode(self, source_ids, *, training=None):
         """Returns what `start` takes of a source, read once for all steps of a search.
@@ -361,14 +370,4 @@ class TranslationModel(keras.Model, abc.ABC):
                 f"{self.name!r} expects `reprt.data.pack` to have packed its inputs by "
                 f"layout={layout!r}. Received: the other layout."
             )
-        return (self._restored(source_ids), self._restored(target_ids), *packings)
-
-    def _restored(self, ids):
-        """Makes integers again of what Keras averages over replicas.
-
-        Under a strategy, `fit` builds its loss on the mean of the replicas' batches,
-        and a mean of ids is a float.
-        """
-        strategy = getattr(self, "distribute_strategy", None)
-        replicas = 1 if strategy is None else strategy.num_replicas_in_sync
-        return ops.cast(ids, "int32") if replicas > 1 else ids
+        return source_ids, target_ids, *packings

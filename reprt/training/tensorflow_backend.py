@@ -7,17 +7,10 @@ import math
 import keras
 import tensorflow as tf
 
-from reprt.data.batching import batches, planned_batches
+from reprt.data.batching import batches, of_replicas, planned_batches
 from reprt.data.packing import GROUPS, pack
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
-
-# Each replica has its own dataset, read on the host.
-PER_REPLICA = tf.distribute.InputOptions(
-    experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
-    experimental_fetch_to_device=False,
-)
-
 
 class WorkerLost(ConnectionError):
     """Another of the processes that share a training has gone."""
@@ -171,16 +164,7 @@ def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
     """Returns a dataset of whose batches each of n replicas gets every n-th row."""
     if several_workers():
         return strategy.experimental_distribute_dataset(dataset)
-
-    def share(context):
-        first, step = context.input_pipeline_id, context.num_input_pipelines
-        return dataset.map(
-            lambda *batch: tf.nest.map_structure(lambda rows: rows[first::step], batch)
-        )
-
-    # The iterators of a distributed dataset tune themselves whatever its options say,
-    # and so one that ends may wait for as long as an epoch took.
-    return strategy.distribute_datasets_from_function(share, PER_REPLICA)
+    return of_replicas(dataset, strategy)
 
 
 def _rows(batch):

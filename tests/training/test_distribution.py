@@ -18,6 +18,7 @@ from tiny import VOCABULARY, Lines, one_vocabulary
 from variants import COMPARED
 
 from reprt.data.encoding import encode
+from reprt.data.packing import packed
 from reprt.lab.folder import RunFolder
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
@@ -137,11 +138,14 @@ def fit(folder, settings):
         model.compile(adam, MaskedCrossentropy())
     history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
     results = {"fit": history["loss"], "evaluate": model.evaluate(dataset, verbose=0)}
+    shared = packed(dataset, strategy=mirrored_strategy())
+    results["packed"] = model.evaluate(shared, verbose=0)
     # The same weights, without a strategy.
     plain = Transformer(20, 20, config)
     plain.build()
     plain.set_weights(model.get_weights())
     results["right"] = float(MaskedCrossentropy()(data[1], plain(data[0])))
+    model.fit(shared, epochs=2, shuffle=False, verbose=0)
     write(folder, "fit", model, results)
 
 
@@ -200,3 +204,4 @@ def test_fit_under_a_strategy_gives_the_weights_and_the_loss_of_one(runs):
     assert two["fit"] == pytest.approx(one["fit"], abs=1e-5)
     for each in (one, two):
         assert each["evaluate"] == pytest.approx(each["right"], abs=1e-5)
+        assert each["packed"] == pytest.approx(each["right"], abs=1e-5)

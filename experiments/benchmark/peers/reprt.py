@@ -12,9 +12,10 @@ from peers.settings import BATCH_SIZE, SEED
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
 from reprt.models.registry import make
+from reprt.optimizers import make_optimizer
 from reprt.presets import preset
-from reprt.schedules import WarmupSchedule
 from reprt.training.objective import Objective
+from reprt.training.settings import AdamSettings, InverseSqrtSettings
 from reprt.training.trainer import backend
 
 
@@ -37,8 +38,8 @@ class Peer(KerasModel):
         self.backend = backend(deterministic=False)
         with self.backend.scope():
             self.model = build(settings)
-            rate = WarmupSchedule(preset(settings.model).embedding_dim)
-            adam = keras.optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+            width = preset(settings.model).embedding_dim
+            adam = make_optimizer(AdamSettings(), InverseSqrtSettings(), width)
             adam.build(self.model.trainable_variables)
         ids = [np.ones(2, "int32")]
         self.backend.compile(Objective(self.model), adam, EncodedSplit(ids, ids))
