@@ -106,12 +106,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         self.embedding = embedding or keras.layers.Embedding(
             vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
         )
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
-        )
-        self.token_dropout_layer = keras.layers.Dropout(
-            token_dropout, dtype=self.dtype_policy, name="token_dropout"
-        )
+        self.dropout_layer = self._dropout(dropout)
+        self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
         for layer in (self.embedding, positional, token_norm):
             held(layer)
 

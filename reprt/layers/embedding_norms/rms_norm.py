@@ -40,13 +40,11 @@ class RMSNorm(EmbeddingNorm):
     its part on ScaleNorm and FixNorm; Zhang & Sennrich 2019 (arXiv 1910.07467).
     """
 
+    causal = True
+
     def __init__(self, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = epsilon
-
-    @property
-    def causal(self):
-        return True
 
     def build(self, input_shape):
         super().build(input_shape)
