@@ -52,11 +52,7 @@ class DecoderBlock(Block):
     cross_norm: Any
 
     def build(
-        self,
-        states_shape,
-        memory_shape=None,
-        value_shape=None,
-        memory_value_shape=None,
+        self, states_shape, memory_shape=None, value_shape=None, memory_value_shape=None
     ):
         crossing = memory_shape is not None
         self.self_attention = self._attention(PMMHA, "self_attention", self.position)

@@ -52,7 +52,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
             count in the norm's statistics; None for all.
         packing: a `Packing`, for packed results; None for padded ones.
         start: position of the first of the tokens, a scalar or integers `(batch, 1)`.
-            Defaults to 0.
         training: whether dropout is active.
 
     Returns:

@@ -22,12 +22,11 @@ class RMSNorm(EmbeddingNorm):
     It is computed in float32 whatever the dtype policy.
 
     Masking: padding is normalised like any other token, and touches no other token.
-    Call arguments, result: as `EmbeddingNorm`.
+    Other arguments, result: as `EmbeddingNorm`.
 
     Args:
         epsilon: small positive number added to the mean square. Defaults to `1e-6`:
             embeddings start with a mean square near 1e-3, before their scale.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Example:
 
