@@ -55,7 +55,7 @@ class ConfiguredLayer(keras.layers.Layer):
         return cls(**own, **kwargs)
 
     def compute_mask(self, x, mask=None):
-        # One that Keras attached to the input; one given as an argument is not attached.
+        # What Keras attached to the input stays; what is given as an argument does not.
         return getattr(x, "_keras_mask", None)
 
     def get_config(self):
