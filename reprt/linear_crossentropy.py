@@ -72,10 +72,9 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
             if smoothing:
                 every = ops.mean(logits, axis=-1)
                 to_all += ops.sum(scored * (normalizer - every))
+                p -= smoothing / vocab_size  # the part of q that all ids have
             likeliest.append(ops.cast(ops.argmax(logits, axis=-1), "int32"))
 
-            if smoothing:
-                p -= smoothing / vocab_size  # the part of q that all ids have
             p = ops.cast(p, h.dtype)
             weight = ops.cast(ops.expand_dims(scored, 1), h.dtype)
             # The label's own part. Its sums over tokens stay in float32: in half

@@ -74,8 +74,7 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         steps: the length of the whole schedule. `reprt train` takes the run's own.
         warmup_steps: the step of the highest rate. Defaults to 2000.
         peak: the highest rate. Defaults to 6e-4.
-        floor: the lowest rate after the warm-up, which stays after the last step.
-            Defaults to 6e-5.
+        floor: the lowest rate after the warm-up, kept from then on. Defaults to 6e-5.
 
     Raises:
         ValueError: unless there are more `steps` than of the warm-up.

@@ -95,9 +95,7 @@ class PMHA(ConfiguredLayer):
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
         self.position = held(position)
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
-        )
+        self.dropout_layer = self._dropout(dropout)
 
     def build(self, query_shape, key_shape, value_shape=None):
         value_shape = value_shape or key_shape
@@ -171,7 +169,7 @@ class PMHA(ConfiguredLayer):
         groups = zip(
             query_packing.split(self._queries(query, query_packing.columns)),
             key_packing.split(self._keys(key, key_packing.columns)),
-            key_packing.split(self._values(key if value is None else value)),
+            key_packing.split(self._values(key, value)),
             key_packing.real,
             strict=True,
         )
@@ -185,43 +183,32 @@ class PMHA(ConfiguredLayer):
     def heads(self, key, value=None, key_mask=None):
         """Returns keys and values as attention takes them, to be kept while decoding.
 
-        Args:
-            key, value, key_mask: as in the call.
-
-        Returns:
-            The pair `(keys, values)`, `(batch, heads, key_dim, sources)` and
-            `(batch, heads, sources, value_dim)`. In this layout few queries pass over
-            them in the order of memory.
+        They are `(batch, heads, key_dim, sources)` and `(batch, heads, sources,
+        value_dim)`. So few queries pass over them in the order of memory.
         """
         keys = self._keys(key, self._places(key, key_mask))
-        values = self._values(key if value is None else value)
+        values = self._values(key, value)
         return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
 
     def token(self, key, value, place):
         """Returns keys and values of one token, `(sequences, heads, 1, …)` both.
 
-        Args:
-            key, value: as in the call, of one source.
-            place: the token's place, a scalar or integers `(sequences, 1)`.
+        Its place is a scalar or integers `(sequences, 1)`.
         """
-        values = self._values(key if value is None else value)
-        return _of_one(self._keys(key, place)), _of_one(values)
+        return _of_one(self._keys(key, place)), _of_one(self._values(key, value))
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
 
         Args:
-            query: tensor `(hypotheses, 1, width)`, a token of each; the hypotheses of
-                a sentence follow one another, as many of each.
+            query: tensor `(hypotheses, 1, width)`, as the result: a token of each; the
+                hypotheses of a sentence follow one another, as many of each.
             parts: for each sequence the triple of keys and values, by `heads`, and of a
                 boolean mask that broadcasts to `(hypotheses, 1, sources)`, or None.
             memory: such a triple of the sentences, which their hypotheses share.
             first: place of the first token after the memory, a scalar or integers
                 `(hypotheses, 1)`.
             position: the query's place after that, a scalar.
-
-        Returns:
-            Tensor `(hypotheses, 1, width)`.
         """
         query = _of_one(self._queries(query, first + position))
         scores = [self._scores(query, keys, mask) for keys, _, mask in parts]
@@ -256,8 +243,8 @@ class PMHA(ConfiguredLayer):
     def _keys(self, key, places):
         return self._placed(_projected(self.key_dense, key), places)
 
-    def _values(self, value):
-        return _projected(self.value_dense, value)
+    def _values(self, key, value):
+        return _projected(self.value_dense, key if value is None else value)
 
     def _placed(self, heads, places):
         if self.query_key_norm:

@@ -39,12 +39,11 @@ class BlockCache(NamedTuple):
     def written(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
         here = ops.arange(_tokens(self.recent)) == position - _tokens(self.past)
-        return self._replace(
-            recent=tuple(
-                ops.where(here[:, None], token, room)
-                for token, room in zip((keys, values), self.recent)
-            )
+        recent = (
+            ops.where(here[:, None], token, room)
+            for token, room in zip((keys, values), self.recent)
         )
+        return self._replace(recent=tuple(recent))
 
     def until(self, position):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""

@@ -52,11 +52,7 @@ class DecoderBlock(Block):
     cross_norm: Any
 
     def build(
-        self,
-        states_shape,
-        memory_shape=None,
-        value_shape=None,
-        memory_value_shape=None,
+        self, states_shape, memory_shape=None, value_shape=None, memory_value_shape=None
     ):
         crossing = memory_shape is not None
         self.self_attention = self._attention(PMMHA, "self_attention", self.position)
@@ -117,9 +113,8 @@ class DecoderBlock(Block):
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.
 
-        Returns:
-            The states that the call returns, and the keys and values that later tokens
-            attend to: the `memory` of `step`.
+        Returns the states as the call does, and the keys and values that later tokens
+        attend to: the `memory` of `step`.
         """
         x = self._before(self.self_norm, states)
         heads = self.self_attention.heads(x, value, padding_mask)
@@ -136,7 +131,7 @@ class DecoderBlock(Block):
         memory_padding_mask=None,
         first=0,
     ):
-        """Takes the block one target token further.
+        """Returns the call's states of one further target token, and the new cache.
 
         Args:
             states: tensor `(hypotheses, 1, width)`, those of the tokens at `position`;
@@ -149,9 +144,6 @@ class DecoderBlock(Block):
             memory_padding_mask: as in the call, or of the sequence's beginning.
             first: how many tokens that beginning has, a scalar or integers
                 `(hypotheses, 1)`.
-
-        Returns:
-            The states that the call would return at this position, and the new cache.
         """
         if memory is not None:
             mask = memory_padding_mask
@@ -190,8 +182,7 @@ class Decoder(BlockStack):
     Reference: section 2.4, eq. 23 of the paper.
     """
 
-    block_class = DecoderBlock
-    build, call = through_blocks(DecoderBlock)
+    block_class, build, call = through_blocks(DecoderBlock)
 
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Returns of each block what `DecoderBlock.begin` does beside the states."""
@@ -208,12 +199,7 @@ class Decoder(BlockStack):
         )
 
     def start(self, hypotheses, capacity):
-        """Returns a `BlockCache` for each block, of hypotheses without a token.
-
-        Args:
-            hypotheses: how many there are, as many of each sentence.
-            capacity: how many tokens there is room for.
-        """
+        """Returns each block's `BlockCache`, with room for `capacity` tokens."""
         return tuple(
             BlockCache.empty(block.self_attention, hypotheses, capacity)
             for block in self.blocks

@@ -52,7 +52,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
             count in the norm's statistics; None for all.
         packing: a `Packing`, for packed results; None for padded ones.
         start: position of the first of the tokens, a scalar or integers `(batch, 1)`.
-            Defaults to 0.
         training: whether dropout is active.
 
     Returns:
@@ -106,12 +105,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         self.embedding = embedding or keras.layers.Embedding(
             vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
         )
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
-        )
-        self.token_dropout_layer = keras.layers.Dropout(
-            token_dropout, dtype=self.dtype_policy, name="token_dropout"
-        )
+        self.dropout_layer = self._dropout(dropout)
+        self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
         for layer in (self.embedding, positional, token_norm):
             held(layer)
 

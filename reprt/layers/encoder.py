@@ -22,11 +22,10 @@ class SizedLayer(ConfiguredLayer):
         own = dict(inspect.signature(cls.__init__).parameters)
         del own["self"], own["kwargs"]
         settings = inspect.signature(BlockSettings).parameters.values()
-        of_both = [*settings, *own.values()]
         cls.__signature__ = inspect.Signature(
             [
                 each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
-                for each in of_both
+                for each in (*settings, *own.values())
             ]
         )
 
@@ -55,10 +54,8 @@ class Block(SizedLayer):
 
     def __init__(self, position=None, **kwargs):
         super().__init__(position, **kwargs)
-        self.attention_dropout = keras.layers.Dropout(
-            self.settings.rate("attention_output"),
-            dtype=self.dtype_policy,
-            name="attention_dropout",
+        self.attention_dropout = self._dropout(
+            self.settings.rate("attention_output"), "attention_dropout"
         )
 
     def _attention(self, kind, name, position=None):
@@ -219,7 +216,7 @@ class BlockStack(SizedLayer):
 
 
 def through_blocks(block_class):
-    """The `build` and `call` of a stack, whose arguments are those of its blocks'."""
+    """A stack's class of blocks, and its `build` and `call` with their arguments."""
 
     @functools.wraps(block_class.build)
     def build(self, states_shape, *others, **by_name):
@@ -239,7 +236,7 @@ def through_blocks(block_class):
         states = self._finish(states)
         return (states, tuple(weights)) if return_attention_scores else states
 
-    return build, call
+    return block_class, build, call
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -268,5 +265,4 @@ class Encoder(BlockStack):
     Reference: section 2.4, eq. 21 of the paper.
     """
 
-    block_class = EncoderBlock
-    build, call = through_blocks(EncoderBlock)
+    block_class, build, call = through_blocks(EncoderBlock)

@@ -41,9 +41,7 @@ class FeedForward(ConfiguredLayer):
         self.hidden = keras.layers.Dense(
             hidden_dim, activation=activation, dtype=self.dtype_policy, name="hidden"
         )
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
-        )
+        self.dropout_layer = self._dropout(dropout)
 
     def build(self, input_shape):
         self.hidden.build(input_shape)

@@ -86,14 +86,6 @@ def check_mask(layer, name, mask, shape):
         )
 
 
-def attached_mask(x):
-    """Returns the mask that a layer with `call(x, mask=None)` attaches to its output.
-
-    One that Keras attached to `x` stays attached; one given as an argument is not.
-    """
-    return getattr(x, "_keras_mask", None)
-
-
 def for_softmax(scores, mask):
     """Returns scores in float32 at least; they weigh 0 where a mask is False."""
     scores = widened(scores)

@@ -17,6 +17,9 @@ class ConfiguredLayer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
+    def _dropout(self, rate, name="dropout"):
+        return keras.layers.Dropout(rate, dtype=self.dtype_policy, name=name)
+
     def _check_tokens(self, shape):
         if len(shape) != 3 or shape[-1] is None:
             raise ValueError(
@@ -50,6 +53,10 @@ class ConfiguredLayer(keras.layers.Layer):
         }
         own = {name: known[name] for name in cls.arguments() if name in known}
         return cls(**own, **kwargs)
+
+    def compute_mask(self, x, mask=None):
+        # What Keras attached to the input stays; what is given as an argument does not.
+        return getattr(x, "_keras_mask", None)
 
     def get_config(self):
         names = self.arguments()

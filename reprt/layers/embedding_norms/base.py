@@ -2,7 +2,6 @@
 
 import abc
 
-from reprt.layers.masks import attached_mask
 from reprt.layers.sharing import ConfiguredLayer
 
 
@@ -69,6 +68,3 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
         returned. Returns what the call would at this position, and the new state.
         """
         return self(x), state
-
-    def compute_mask(self, x, mask=None):
-        return attached_mask(x)

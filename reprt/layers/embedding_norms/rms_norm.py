@@ -22,12 +22,11 @@ class RMSNorm(EmbeddingNorm):
     It is computed in float32 whatever the dtype policy.
 
     Masking: padding is normalised like any other token, and touches no other token.
-    Call arguments, result: as `EmbeddingNorm`.
+    Other arguments, result: as `EmbeddingNorm`.
 
     Args:
         epsilon: small positive number added to the mean square. Defaults to `1e-6`:
             embeddings start with a mean square near 1e-3, before their scale.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Example:
 
@@ -40,13 +39,11 @@ class RMSNorm(EmbeddingNorm):
     its part on ScaleNorm and FixNorm; Zhang & Sennrich 2019 (arXiv 1910.07467).
     """
 
+    causal = True
+
     def __init__(self, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = epsilon
-
-    @property
-    def causal(self):
-        return True
 
     def build(self, input_shape):
         super().build(input_shape)

@@ -48,16 +48,14 @@ class TokenNorm(EmbeddingNorm):
 
     Masking: with a mask, padding takes no part in the statistics and its rows are
     zeros in the output. Without one, every row counts as a token. A Keras mask
-    attached to the input is used when no mask is given, and stays attached. Call
+    attached to the input is used when no mask is given, and stays attached. Other
     arguments, result: as `EmbeddingNorm`.
 
     Args:
-        statistics: `"sequence"` or `"prefix"`: the tokens that a position is
-            normalised over. Defaults to `"sequence"`.
+        statistics: `"sequence"` or `"prefix"`, see above. Defaults to `"sequence"`.
         epsilon: small positive number added to the variance. Defaults to `1e-6`:
             embeddings start with a variance near 1e-3, which Keras' usual 1e-3 would
             visibly shrink.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Raises:
         ValueError: for unknown statistics, an input whose rank is not 3, or a mask that

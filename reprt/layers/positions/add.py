@@ -9,14 +9,13 @@ from reprt.layers.positions.sinusoids import PositionTable
 class AddPositional(PositionTable):
     """Adds positions to tokens, as the baseline does: X + P (eq. 28 and 38).
 
-    Masking, call arguments: as `Positional`. With a mask, padding gets the position of
+    Masking, other arguments: as `Positional`. With a mask, padding gets the position of
     the token before it.
 
     Args:
         table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
             weight `(max_length, m)`.
         max_length: longest sequence in tokens. Defaults to 2048.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Returns:
         Tensor `(batch, tokens, m)`.

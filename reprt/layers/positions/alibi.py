@@ -16,11 +16,10 @@ class AlibiPositional(Positional):
     with p heads. There are no weights, and no longest sequence. In an encoder it is
     the same in both directions, which the source leaves open.
 
-    Masking, call arguments: as `Positional`; tokens enter as they are.
+    Masking, other arguments: as `Positional`; tokens enter as they are.
 
     Args:
         num_heads: heads p of the attention.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Example:
 

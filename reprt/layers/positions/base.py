@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from reprt.layers.masks import attached_mask
 from reprt.layers.sharing import ConfiguredLayer
 
 
@@ -63,9 +62,6 @@ class Positional(ConfiguredLayer):
         `(batch or 1, sources)` of keys.
         """
         return None
-
-    def compute_mask(self, x, mask=None):
-        return attached_mask(x)
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)

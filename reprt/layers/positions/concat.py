@@ -10,11 +10,9 @@ from reprt.layers.positions.sinusoids import PositionTable
 class ConcatPositional(PositionTable):
     """Puts positions beside tokens, the paper's second change: [X P] (eq. 10-11).
 
-    Masking, call arguments, errors: as `AddPositional`.
+    Masking, other arguments, errors: as `AddPositional`.
 
     Args:
-        table, max_length: as in `AddPositional`.
-        **kwargs: passed to `keras.layers.Layer`.
         dim: width of P, even. Defaults to the tokens' width m, as in the paper.
 
     Returns:

@@ -27,12 +27,11 @@ class RelativePositional(Positional):
     32 · heads numbers start at 0; all blocks of a stack share them. Unlike T5, scores
     keep their 1 / sqrt(key_dim).
 
-    Masking, call arguments: as `Positional`; tokens enter as they are.
+    Masking, other arguments: as `Positional`; tokens enter as they are.
 
     Args:
         num_heads: heads of the attention.
         both_directions: whether keys may stand after queries, as in an encoder.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Example:
 

@@ -17,13 +17,12 @@ class UntiedPositional(PositionTable):
     keys, it does so to the first product only, and its learnt scale is divided by
     sqrt(2). TUPE unties its [CLS] token besides; a translation has none.
 
-    Masking, call arguments: as `Positional`. Errors: as `AddPositional`.
+    Masking: as `Positional`. Other arguments, errors: as `AddPositional` and
+    `ConcatPositional`.
 
     Args:
         num_heads: heads of the attention.
         key_dim: width of each head's queries and keys.
-        table, max_length, dim: as in `ConcatPositional`.
-        **kwargs: passed to `keras.layers.Layer`.
 
     Example:
 
@@ -38,13 +37,7 @@ class UntiedPositional(PositionTable):
     """
 
     def __init__(
-        self,
-        num_heads,
-        key_dim,
-        table="tutorial",
-        max_length=2048,
-        dim=None,
-        **kwargs,
+        self, num_heads, key_dim, table="tutorial", max_length=2048, dim=None, **kwargs
     ):
         super().__init__(table, max_length, **kwargs)
         self.dim = dim
