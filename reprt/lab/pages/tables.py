@@ -1,7 +1,4 @@
-"""What pages are written with: templates, tables, and words that others chose.
-
-`report.md` beside `report.py` is the template of that page, and so on.
-"""
+"""What pages are written with: templates, tables, and words that others chose."""
 
 import re
 import string
