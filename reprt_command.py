@@ -58,9 +58,6 @@ def command():
 
 
 run = click.argument("run", type=PATH)
-text_of_run = click.option(
-    "--text", metavar="SOURCE", help="Where the text is now, if not where it was found."
-)
 out = click.option("--out", type=FOLDER, help="Where the files go.")
 
 
@@ -90,7 +87,6 @@ def search(function):
 
 
 def of_split(name: str, told: str):
-    """The option of a split's two files."""
     return click.option(f"--{name}", nargs=2, metavar="SOURCE TARGET", help=told)
 
 
@@ -152,7 +148,6 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     if cpus and not ray:
         raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
     _do("termination:listen")
-    files = {split: paths for split, paths in files.items() if paths}
     recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text, files)
     if ray:
         work = "lab.ray_executor:run_on_ray"
@@ -221,7 +216,9 @@ def translate(run, sentences, file, n_best, json, **search):
 @command.command()
 @run
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test")
-@text_of_run
+@click.option(
+    "--text", metavar="SOURCE", help="Where the text is now, if not where it was found."
+)
 @search
 def evaluate(run, split, text, **search):
     """Measure losses, BLEU and chrF of a trained model on a split of its text.
@@ -310,11 +307,7 @@ def audit(model, modules, **options):
 
 
 def main(arguments=None) -> int:
-    """Runs one command and returns its exit status.
-
-    Args:
-        arguments: the command line; None for the process's own.
-    """
+    """Runs one command, by default the process's own, and returns its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     goes_on = ""
     if arguments[:1] == ["train"]:

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reprt.analysis.evaluation import evaluate, log_probabilities
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.own import aligned
+from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
@@ -22,9 +24,6 @@ def evaluate_run(
 
     A `source` is where its text is now, if not where the run found it.
     """
-    from reprt.analysis.evaluation import evaluate
-    from reprt.decoding.translator import Translator
-
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)
@@ -54,9 +53,6 @@ def evaluate_run(
 
 def score_files(path: Path, source: Path, target: Path) -> str:
     """Returns log P of each line of a file of translations, a line each."""
-    from reprt.analysis.evaluation import log_probabilities
-    from reprt.decoding.translator import Translator
-
     sources, targets = aligned(source, target)
     ids = (translator := Translator.load(path)).encode(sources, targets)
     if RunFolder(path).settings().text.side == "target":
@@ -85,12 +81,8 @@ def _table(result: Mapping[str, Any]) -> str:
     search, scores = result["search"], result["scores"]
     losses = result["teacher_forced"], result["prefix"]
     forced, prefix = (loss["per_token"] for loss in losses)
-    how = "greedy search"
-    if search["beam_size"] > 1:
-        how = (
-            f"beam search, {search['beam_size']} hypotheses, length penalty "
-            f"{search['length_penalty']}"
-        )
+    beam = "beam search, {beam_size} hypotheses, length penalty {length_penalty}"
+    how = beam.format(**search) if search["beam_size"] > 1 else "greedy search"
     if search["dtype"] != "float32":
         how += f", {search['dtype']}"
     found = {
@@ -103,8 +95,7 @@ def _table(result: Mapping[str, Any]) -> str:
         found["teacher-forced perplexity a token"] = f"{math.exp(forced):.2f}"
         found["prefix perplexity a token"] = f"{math.exp(prefix):.2f}"
     for score in scores:
-        measure = f"{score['metric']}, {score['form']}, {how}"
-        found[measure] = f"{score['value']:.2f}"
+        found[f"{score['metric']}, {score['form']}, {how}"] = f"{score['value']:.2f}"
     times = ", ".join(f"{part} {time:.1f}" for part, time in result["seconds"].items())
     title = (
         f"{result['run']} on the {result['split']} split of the "

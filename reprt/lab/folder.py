@@ -11,6 +11,7 @@ from typing import Any
 
 import tomli_w
 
+from reprt.data.corpora.corpus import SPLITS
 from reprt.data.encoding import EncodedCorpus
 from reprt.files import (
     file_lock,
@@ -44,10 +45,8 @@ class RunFolder:
     | `models/` | those of earlier steps, as many as `average` says |
     | `metrics.json` | the results, once the run has finished |
 
-    Args:
-        path: the folder.
-        writable: False in workers that train a run whose folder another one writes;
-            they only read it.
+    It is only read where `writable` is False, by workers that train a run whose folder
+    another one writes.
     """
 
     path: Path
@@ -61,13 +60,11 @@ class RunFolder:
     def model(self) -> Path:
         return self.path / "model.keras"
 
-    @contextlib.contextmanager
-    def claimed(self):
+    def claimed(self) -> contextlib.AbstractContextManager[bool]:
         """Keeps the run to this process; False while another works on it."""
-        lock = self.path.with_name(f".{self.path.name}.lock")
-        free = contextlib.nullcontext(True)
-        with file_lock(lock, wait=False) if self.writable else free as mine:
-            yield mine
+        if not self.writable:
+            return contextlib.nullcontext(True)
+        return file_lock(self.path.with_name(f".{self.path.name}.lock"), wait=False)
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run and nothing else."""
@@ -81,9 +78,7 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             unknown=text.unknown,
-            sentence_pairs={
-                split: len(getattr(text, split)) for split in ("train", "dev", "test")
-            },
+            sentence_pairs={split: len(getattr(text, split)) for split in SPLITS},
         )
         if (self.path / "config.toml").exists():
             self._check_same(settings, manifest)

@@ -20,22 +20,14 @@ from reprt.training.workers import several_workers
 
 
 def run_job(
-    recipe: Recipe,
-    only: Sequence[str] = (),
-    out: Path | None = None,
-    plan_only: bool = False,
+    recipe: Recipe, only: Sequence[str], out: Path | None, plan_only: bool
 ) -> Path:
     """Trains a recipe's models, writes its page, and returns the page's path.
 
     Finished runs stay as they are. Interrupted ones go on from their last checkpoint. A
     pair whose text is missing is left out and named, if there are others. It is an
-    `ArithmeticError` if a loss is not finite, once the other models are trained.
-
-    Args:
-        recipe: the recipe.
-        only: names of the models to train; empty for all.
-        out: folder of the results; None for one under `runs`.
-        plan_only: whether only to say what there is to do, and what it will cost.
+    `ArithmeticError` if a loss is not finite, once the other models are trained. With
+    `plan_only` it only says what there is to do, and what it will cost.
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()
@@ -88,16 +80,10 @@ def _ending(work: CorpusRuns) -> str:
     best = max(found, key=lambda each: found[each].test_bleu or 0)
     leaking = [each for each in found if each.manifest().looks_ahead]
     tries = [["audit", (leaking or [best])[0].path]]
-    # One that is translated as its reference has it, if there is any.
-    examples = sorted(
-        found[best].examples, key=lambda one: one["translation"] != one["reference"]
-    )
-    for example in examples[:1]:
-        sentence = example["source"]
-        tries = [
-            ["translate", best.path, sentence],
-            *tries,
-            ["attention", best.path, sentence],
-        ]
+    if examples := found[best].examples:
+        # One that is translated as its reference has it, if there is any.
+        example = min(examples, key=lambda one: one["translation"] != one["reference"])
+        tries.insert(0, ["translate", best.path, example["source"]])
+        tries.append(["attention", best.path, example["source"]])
     lines = [shlex.join(["reprt", *map(str, each)]) for each in tries]
     return "\n".join([table, "Try:", *(f"  {line}" for line in lines)])

@@ -10,6 +10,7 @@ from reprt.data.batching import BatchPlan
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import counts
 from reprt.lab.texts import CorpusRuns
+from reprt.models.registry import make
 from reprt.progress import Progress
 
 USUAL = 5e10  # operations a second of two cores, by the tables of docs/cost.md
@@ -17,8 +18,6 @@ USUAL = 5e10  # operations a second of two cores, by the tables of docs/cost.md
 
 def make_plan(texts: Sequence[CorpusRuns]) -> str:
     """Returns a table of runs: their state, and the cost of all their epochs."""
-    from reprt.models.registry import make
-
     rows, together, seconds = [], 0, 0.0
     for work in texts:
         text = work.encoded(Progress())

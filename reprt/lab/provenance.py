@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+import keras
+
 from reprt import __version__
 from reprt.lab.records import Start
 
@@ -22,8 +24,6 @@ def provenance(devices: Sequence[str] = (), accelerators: Sequence[str] = ()) ->
 
     A training has a device for each replica; the GPUs among them have names, too.
     """
-    import keras
-
     return Start(
         time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         command=shlex.join(["reprt", *sys.argv[1:]]),

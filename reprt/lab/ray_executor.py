@@ -37,9 +37,8 @@ def run_on_ray(
     """Trains a recipe's runs as `run_job` does, but several at once.
 
     Args:
-        recipe, only, out: as in `run_job`.
-        address: of a running Ray cluster; `"auto"` for the one that this machine is
-            part of, `"here"` to start one here for this job.
+        address: of a running Ray cluster, `"auto"` for this machine's, or `"here"` to
+            start one for this job.
         cpus: cores of each run. A run has a GPU too, if there are any.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
@@ -111,7 +110,7 @@ def _results(ray, names, progress) -> list[str]:
             ray.get(done)
             progress.say(f"{name}: finished; {len(pending)} runs are left")
         except ray.exceptions.RayError as error:
-            # A worker's own error comes with its traceback; the last line is the error.
+            # The lines before the last are a worker's traceback.
             reason = str(error).strip().splitlines()[-1]
             failed.append(f"{name} ({reason})")
             progress.say(f"{name}: failed: {reason}")

@@ -233,16 +233,13 @@ def load_recipe(
     overrides: Sequence[str] = (),
     pairs: Sequence[str] = (),
     source: str | None = None,
-    files: Mapping[str, Sequence[str]] = {},
+    files: Mapping[str, Sequence[str] | None] = {},
 ) -> Recipe:
-    """Reads a recipe; any mistake in it is a `ValueError` of one line.
+    """Reads a recipe from a file, or one of the package by its name.
 
-    Args:
-        path: a TOML file, or the name of a recipe of the package.
-        overrides: settings over those of the file, such as `"training.epochs=2"`.
-        pairs: pairs of languages instead of those of the file; empty for these.
-        source: where the text comes from instead; None for what the file says.
-        files: the text's files instead, by split.
+    The other arguments replace what the file says: `overrides` such as
+    `"training.epochs=2"`, and the text's `files` by split. Any mistake in it all is a
+    `ValueError` of one line.
     """
     shipped = shipped_recipes()
     try:

@@ -40,7 +40,6 @@ class Manifest(Settings):
     origin: str | None = None
     official_text: bool
     sentence_pairs: dict[str, int]
-    """How many there are, by split."""
     unknown: dict[str, dict[str, float]] | None = None
     """The share of unknown pieces by split and side."""
     looks_ahead: bool = False

@@ -9,6 +9,7 @@ import tomli_w
 
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache, write_text
 from reprt.lab.folder import RunFolder
@@ -46,11 +47,8 @@ class CorpusRuns:
         write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
         return write_page(folder)
 
-    def encoded(self, progress: Progress):
-        """Returns an `EncodedCorpus`; vocabularies are learnt or from the cache."""
-        # Imported here, so that mistakes are reported before TensorFlow loads.
-        from reprt.data.encoding import encode
-
+    def encoded(self, progress: Progress) -> EncodedCorpus:
+        """Vocabularies are learnt, or from the cache."""
         text, vocabulary = self.runs[0].text, self.runs[0].vocabulary
         found = encode(self.corpus, vocabulary, text.max_tokens, cache(), progress.show)
         if text.side == "target":
@@ -134,12 +132,9 @@ def _begun(recipe: Recipe, out: Path | None) -> Path | None:
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
     # A page on many texts gathers the folders of all.
-    many = recipe.page_name in ON_TEXTS or len(recipe.pairs) > 1
-    folder = out or Path("runs") / recipe.name
-    return folder / _slug(corpus) if many or out is None else folder
-
-
-def _slug(corpus: Corpus) -> str:
-    """A folder name that tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`."""
+    if out and recipe.page_name not in ON_TEXTS and not recipe.pairs[1:]:
+        return out
+    # Its name tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`.
     name = re.sub(r"\(.*", "", corpus.name).strip().lower()
-    return re.sub(r"[^a-z0-9_]+", "-", name).strip("-")
+    name = re.sub(r"[^a-z0-9_]+", "-", name).strip("-")
+    return (out or Path("runs") / recipe.name) / name

@@ -9,12 +9,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from reprt.analysis import scores
 from reprt.analysis.cost import training_cost
+from reprt.analysis.evaluation import (
+    log_probabilities,
+    prefix_loss,
+    teacher_forced_loss,
+    translation_scores,
+)
+from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics
 from reprt.lab.texts import CorpusRuns
 from reprt.lab.use import sampled
+from reprt.models.saving import load_model
 from reprt.progress import Progress, duration
+from reprt.training.trainer import Trainer, forget_models, train_side_by_side
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
@@ -26,8 +36,6 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
 
     Returns why runs did not finish; the others did.
     """
-    from reprt.training.trainer import forget_models
-
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
@@ -35,8 +43,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
         f"Vocabularies: {len(text.source_tokenizer):,} and "
         f"{len(text.target_tokenizer):,} pieces"
     )
-    for line in _on_unknown_pieces(text, work.runs[0].vocabulary.name):
-        progress.say(line)
+    _say_what_is_unknown(progress, text, work.runs[0].vocabulary.name)
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
@@ -63,17 +70,17 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
     return errors
 
 
-def _on_unknown_pieces(text, vocabulary: str):
-    """Yields how much of the text is `[UNK]`, and a warning where it is much."""
+def _say_what_is_unknown(progress, text, vocabulary: str):
+    """Says how much of the text is `[UNK]`, and warns where it is much."""
     source, target = text.unknown["train"].values()
-    yield (
+    progress.say(
         f"Unknown: {source:.2%} of the source's pieces, {target:.2%} of the target's"
     )
     advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
     for split, sides in text.unknown.items():
         for side, share in sides.items():
             if share > MOST_UNKNOWN:
-                yield (
+                progress.say(
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
                     f"[UNK], signs or words that the model cannot tell apart.{advice}"
                 )
@@ -81,8 +88,6 @@ def _on_unknown_pieces(text, vocabulary: str):
 
 def _train(runs, text, progress, after_epoch):
     """Trains runs, by their folders, and writes what came out."""
-    from reprt.training.trainer import Trainer, train_side_by_side
-
     for folder, run in runs.items():
         folder.open(run, text)
     trainers = []
@@ -129,9 +134,6 @@ def _train(runs, text, progress, after_epoch):
 
 def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
     """Returns a function of a model: its BLEU on the first sentences of two splits."""
-    from reprt.analysis.evaluation import translation_scores
-    from reprt.decoding.translator import Translator
-
     most = run.training.bleu_sentences
     tokenizers = text.source_tokenizer, text.target_tokenizer
     translator = functools.cache(lambda model: Translator(model, *tokenizers))
@@ -153,8 +155,6 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
 
 def _results(trainer, progress: Progress) -> dict[str, Any]:
     """What is reported of a trained model, beyond its log."""
-    from reprt.models.saving import load_model
-
     state, text, run = trainer.state, trainer.text, trainer.settings
     metrics: dict[str, Any] = {
         **training_cost(trainer.model, text.train, trainer.epochs_done).results,
@@ -169,13 +169,6 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         metrics |= _averaged(trainer, progress)
     if not run.training.bleu:
         return metrics
-
-    from reprt.analysis.evaluation import (
-        log_probabilities,
-        prefix_loss,
-        translation_scores,
-    )
-    from reprt.decoding.translator import Translator
 
     def show(done):
         progress.show(f"{trainer.name}: {done}")
@@ -217,8 +210,6 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
 
 def _by_length(run, text, losses, translations=None):
     """Yields what each length of the test split shows, where training was short."""
-    from reprt.analysis.scores import scores
-
     if not (short := run.text.train_tokens):
         return
     shortest = 1
@@ -240,16 +231,15 @@ def _by_length(run, text, losses, translations=None):
                 for side in (translations, text.corpus.test.target, text.test_words)
             )
             language = text.corpus.target_language
-            bleu, *_ = scores(text.target_tokenizer, found, right, language, words)
+            bleu, *_ = scores.scores(
+                text.target_tokenizer, found, right, language, words
+            )
             result["bleu"] = bleu.value
         yield result
 
 
 def _averaged(trainer, progress: Progress):
     """Makes the mean of the last models the trained one, and measures its loss."""
-    from reprt.analysis.evaluation import teacher_forced_loss
-    from reprt.models.saving import load_model
-
     folder = trainer.folder
     if names := trainer.average():
         folder.save_model(trainer.model)

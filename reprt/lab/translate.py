@@ -28,12 +28,10 @@ def translate(
     Without sentences, those of the file or of standard input are read.
     """
     typed = not (sentences or file) and sys.stdin.isatty()
-    lines: Iterable[str]
-    if sentences:
-        lines = sentences
-    elif file:
+    lines: Iterable[str] = sentences
+    if file:
         lines = read_lines(file)
-    else:
+    elif not sentences:
         lines = decoded(sys.stdin.buffer, "standard input")
     translator = Translator.load(run, **search)
     # A user who types gets an answer to each line.
@@ -50,7 +48,6 @@ def draw_attention(
 ):
     translator = Translator.load(run, **search)
     maps, folder = translator.attention(sentence), out or run
-    folder.mkdir(parents=True, exist_ok=True)
     heads = folder / "heads.csv"
     write_text(heads, pd.DataFrame(maps.shares()).to_csv(index=False))
     files = [

@@ -9,12 +9,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-SECONDS = 10.0  # between two samples
 GPUS = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
 
 
 @contextlib.contextmanager
-def sampled(path: Path, seconds: float = SECONDS) -> Iterator[None]:
+def sampled(path: Path, seconds: float = 10.0) -> Iterator[None]:
     """Adds rows to a table: the time, the cores that this process uses, GPUs in %."""
     over = threading.Event()
     sampler = threading.Thread(target=_sample, args=(path, seconds, over), daemon=True)

@@ -24,7 +24,6 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
     line takes the place of the page's own.
 
     Args:
-        folder: the folder.
         name: one of `PAGES`; by default what the folder's `page.toml` says, else the
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.

@@ -25,10 +25,7 @@ Trials = Mapping[str, pd.DataFrame]  # by model, a run a row
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
-    """Returns what `figure3.md` says; writes its `.png`, `.svg` and `.csv`.
-
-    Of several settings of a model those count that come nearest to the paper's.
-    """
+    """Of several settings of a model those count that come nearest to the paper's."""
     manifest, name = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
     found = nearest(by_settings(run for run in runs if run.log))

@@ -28,8 +28,7 @@ def page_settings(
 ) -> PageSettings:
     """Returns what the `page.toml` in a folder says of its page.
 
-    The name of the page comes first from the argument, then from the file, then from
-    the runs.
+    The page's name is the argument, or the file's, or follows from the runs.
     """
     settings = _said(folder)
     name = name or settings.name

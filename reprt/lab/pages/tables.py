@@ -1,7 +1,4 @@
-"""What pages are written with: templates, tables, and words that others chose.
-
-`report.md` beside `report.py` is the template of that page, and so on.
-"""
+"""What pages are written with: templates, tables, and words that others chose."""
 
 import re
 import string
@@ -31,12 +28,10 @@ def fill(template: str, **values: Any) -> str:
 
 
 def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
-    """Returns a table in Markdown; nothing without rows.
+    """Returns a table of cells by their columns' names, a dash in each gap.
 
-    Args:
-        rows: the cells of each line by their columns' names; a dash fills a gap.
-        align: a letter for each of the first columns, `"l"` or `"r"`; the others are
-            numbers, and stand to the right.
+    The first columns stand as `align` says, `"l"` or `"r"`, and the others, numbers,
+    to the right. There is no table without rows.
     """
     head = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
