@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from reprt.data.corpora import embedded
-from reprt.data.corpora.corpus import Corpus
-from reprt.data.corpora.own import aligned
+from reprt.data.corpora.corpus import Corpus, check_aligned
+from reprt.data.corpora.lines import read_lines
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.provenance import provenance
@@ -57,7 +57,8 @@ def score_files(path: Path, source: Path, target: Path) -> str:
     from reprt.analysis.evaluation import log_probabilities
     from reprt.decoding.translator import Translator
 
-    sources, targets = aligned(source, target)
+    sources, targets = read_lines(source), read_lines(target)
+    check_aligned(sources, targets, f"{source} and {target}")
     ids = (translator := Translator.load(path)).encode(sources, targets)
     if RunFolder(path).settings().text.side == "target":
         ids = ids.of_target()
