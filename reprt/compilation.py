@@ -23,8 +23,6 @@ def compiled(
     weights that the model has at that time.
 
     Args:
-        function: takes and returns tensors, or tuples of them.
-        model: the model that it calls.
         signature: shape and dtype of each argument, such as `[IDS]`, if no more is
             known of all calls. It saves TensorFlow extra graphs and warnings.
         often: False for what a short command calls once. A graph takes TensorFlow

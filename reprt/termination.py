@@ -9,13 +9,11 @@ import signal
 import types
 from collections.abc import Iterator
 
-STATUS = 128 + signal.SIGTERM  # the shell's, of a process that ends so
-
 
 class Terminated(SystemExit):
-    """The process was asked to end."""
+    """The process was asked to end; the status is the shell's of one that ends so."""
 
-    def __init__(self, status: int = STATUS):  # which pickle gives back
+    def __init__(self, status: int = 128 + signal.SIGTERM):  # which pickle gives back
         super().__init__(status)
 
 

@@ -16,10 +16,7 @@ POOL = 100  # batches sorted by length together
 def by_length(
     lengths: Sequence[int], batch_size: int, equal: bool = False
 ) -> Iterator[np.ndarray]:
-    """Yields the indices of batches, the shortest sentences first.
-
-    With `equal` the sentences of a batch have the very same length.
-    """
+    """Yields the indices of batches, the shortest first; if `equal`, of one length."""
     order = np.argsort(lengths, kind="stable")
     steps = np.diff(np.asarray(lengths)[order])
     for group in np.split(order, np.flatnonzero(steps * equal) + 1):
@@ -28,11 +25,12 @@ def by_length(
 
 
 def padded(
-    rows: Sequence[Sequence[int] | np.ndarray], shape: tuple[int, int] | None = None
+    rows: Sequence[Sequence[int] | np.ndarray], length: int | None = None
 ) -> np.ndarray:
-    """Returns rows of ids as one array, by default the smallest, with 0 behind them."""
-    shape = shape or (len(rows), max(map(len, rows), default=0))
-    ids = np.full(shape, PAD_ID, dtype="int32")
+    """Returns rows of ids as one array, by default as long as the longest of them."""
+    if length is None:
+        length = max(map(len, rows), default=0)
+    ids = np.full((len(rows), length), PAD_ID, dtype="int32")
     for into, row in zip(ids, rows):
         into[: len(row)] = row
     return ids
@@ -42,11 +40,6 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
     """Returns the order of one epoch, which depends only on the seed and the epoch.
 
     A run that was interrupted can therefore go on in the middle of an epoch.
-
-    Example:
-
-    >>> sorted(training_order(4, seed=0, epoch=0).tolist())
-    [0, 1, 2, 3]
     """
     return np.random.default_rng((seed, epoch)).permutation(count)
 
@@ -56,9 +49,8 @@ def bucketed_order(
 ) -> np.ndarray:
     """Returns an order of one epoch in which similar lengths share a batch.
 
-    This saves padding, and changes training: batches are no longer random. As with
-    `training_order` the order depends only on the arguments. A batch that is not full
-    stays the last, because `batches` cuts the order into consecutive runs.
+    This saves padding, and changes training: batches are no longer random. A batch that
+    is not full stays the last, because `batches` cuts the order into consecutive runs.
     """
     generator = np.random.default_rng((seed, epoch))
     order = generator.permutation(len(lengths))
@@ -71,46 +63,25 @@ def bucketed_order(
 
 def _sizes(count: int, batch_size: int) -> np.ndarray:
     """The sizes of the batches of `count` sentences; the last may be smaller."""
-    found = np.full(-(-count // batch_size), batch_size)
-    found[-1:] -= -count % batch_size
-    return found
+    return np.diff([*range(0, count, batch_size), count])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPlan:
     """The batches of every epoch, which depend only on text, settings, seed and epoch.
 
-    A training that was interrupted can therefore go on in the middle of an epoch. All
-    epochs have the same number of batches.
+    All epochs have the same number of batches.
 
     With `name="tokens"` the sentences are sorted by length, and each epoch shuffles
     those of one length. A batch takes as many sentences as fit, and the batches come in
     random order. Padding counts: n sentences whose longest side has l tokens are n · l
     tokens, as in fairseq and OpenNMT.
-
-    Args:
-        lengths: of each sentence, such as `EncodedSplit.lengths`.
-        size: the most sentences or tokens of a batch.
-        name: `"sentences"` or `"tokens"`.
-        by_length: whether sentences of similar length share a batch.
-        seed: the training's seed.
-
-    Raises:
-        ValueError: if a sentence has more tokens than a batch may have.
-
-    Example:
-
-    >>> plan = BatchPlan(np.array([3, 1, 4, 1, 5]), size=6, name="tokens")
-    >>> [batch.tolist() for batch in plan.batches()]
-    [[1, 3], [0], [2], [4]]
-    >>> [batch.tolist() for batch in plan.batches(epoch=0)]
-    [[4], [0], [2], [3, 1]]
     """
 
-    lengths: np.ndarray
-    size: int
+    lengths: np.ndarray  # of each sentence, such as `EncodedSplit.lengths`
+    size: int  # the most sentences or tokens of a batch
     name: str = "sentences"
-    by_length: bool = False
+    by_length: bool = False  # whether sentences of similar length share a batch
     seed: int = 0
 
     def __post_init__(self):
@@ -123,12 +94,10 @@ class BatchPlan:
             )
 
     def batches(self, epoch: int | None = None, skip: int = 0) -> Rows:
-        """Returns the indices of each batch of an epoch.
+        """Returns the indices of each batch of an epoch, but for the first `skip`.
 
-        Args:
-            epoch: its number; None for what is measured and not trained on. Its
-                batches are in the order of the text or, with `"tokens"`, of lengths.
-            skip: number of batches to leave out at the start.
+        Without an epoch they are of what is measured and not trained on, in the order
+        of the text or, with `"tokens"`, of lengths.
         """
         count, counts = len(self.lengths), self._counts
         if epoch is None:
@@ -175,19 +144,12 @@ def arrays(split: EncodedSplit, chosen, length=None):
     A function `length` gives the length of both sides from the longest there is;
     without it each side has its own.
     """
+    source = [split.source[index] for index in chosen]
     target = [split.target[index] for index in chosen]
-    sides = (
-        [split.source[index] for index in chosen],
-        [row[:-1] for row in target],
-        [row[1:] for row in target],
-    )
-    longest = [max(map(len, side), default=0) for side in sides]
+    inputs, labels = [row[:-1] for row in target], [row[1:] for row in target]
     if length is not None:
-        longest = [length(max(longest))] * 3
-    source, inputs, labels = (
-        padded(side, (len(chosen), columns)) for side, columns in zip(sides, longest)
-    )
-    return (source, inputs), labels
+        length = length(max(map(len, [*source, *inputs]), default=0))
+    return (padded(source, length), padded(inputs, length)), padded(labels, length)
 
 
 def batches(split: EncodedSplit, batch_size: int, order=None):
@@ -214,17 +176,14 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
 
 
 def planned_batches(split: EncodedSplit, plan: Rows):
-    """Returns the batches of a plan, as `batches` does.
+    """Returns the batches of a plan, the indices of each, as `batches` does.
 
-    Args:
-        split: the sentences. TensorFlow keeps them as long as the process lives.
-        plan: the indices of each batch, such as `BatchPlan.batches` returns.
+    TensorFlow keeps the sentences as long as the process lives.
     """
     import tensorflow as tf
 
     def gather(chosen):
-        (source, inputs), labels = arrays(split, chosen)
-        return source, inputs, labels
+        return tf.nest.flatten(arrays(split, chosen))
 
     def batch(indices):
         sides = tf.numpy_function(gather, [indices], [tf.int32] * 3)

@@ -55,10 +55,7 @@ class EncodedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its two vocabularies and the ids of its three splits.
-
-    `references` are the whole targets of the test split, which may be cut in `test`.
-    """
+    """A corpus with its two vocabularies and the ids of its three splits."""
 
     corpus: Corpus
     source_tokenizer: Tokenizer
@@ -66,7 +63,7 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
-    references: Rows
+    references: Rows  # the whole targets of the test split, which may be cut in `test`
 
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""

@@ -21,32 +21,20 @@ SHARES = 0.92, 0.99, 1.0  # of a sample, so that nine in ten batches fit the fir
 
 
 class Shape(NamedTuple):
-    """How large the arrays of a packed batch are.
+    """How large the arrays of a packed batch are."""
 
-    Attributes:
-        sizes: the number of sentences in each group, empty ones among them.
-        columns: the lengths of both sides' padded ids.
-        tokens: the numbers of packed tokens of each side and, in a sequence, of both.
-        widths: for each packing the lengths that its groups are padded to.
-    """
-
-    sizes: tuple
-    columns: tuple
-    tokens: tuple
-    widths: tuple
+    sizes: tuple  # the number of sentences in each group, empty ones among them
+    columns: tuple  # the lengths of both sides' padded ids
+    tokens: tuple  # the packed tokens of each side and, in a sequence, of both
+    widths: tuple  # for each packing the lengths that its groups are padded to
 
 
 class Lengths(NamedTuple):
-    """The sentences of a batch, as far as its shape depends on them.
+    """The sentences of a batch, as far as its shape depends on them."""
 
-    Attributes:
-        source, target: integers, the number of tokens of each sentence.
-        columns: the lengths of both sides' padded ids; None for the longest sentences.
-    """
-
-    source: Any
+    source: Any  # integers, the number of tokens of each sentence
     target: Any
-    columns: tuple | None = None
+    columns: tuple | None = None  # as of a `Shape`; by default the longest sentences'
 
     def keys(self, layout):
         """What the sentences are sorted by: similar ones share a group."""
@@ -71,19 +59,16 @@ class Lengths(NamedTuple):
         if layout == "sequence":
             tokens, sides = [*tokens, sum(tokens)], [source + target]
         longest = tuple(int(each.max(initial=0)) for each in (source, target))
+
+        def width(lengths):
+            # One more than the longest, since a row's last slot is padding.
+            return (int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE
+
         return Shape(
             sizes,
             self.columns or longest,
             tuple(-(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE for count in tokens),
-            # One more than the longest, since a row's last slot is padding.
-            tuple(
-                tuple(
-                    (int(side[group].max(initial=0)) // WIDTH_MULTIPLE + 1)
-                    * WIDTH_MULTIPLE
-                    for group in groups
-                )
-                for side in sides
-            ),
+            tuple(tuple(width(side[group]) for group in groups) for side in sides),
         )
 
 

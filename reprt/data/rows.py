@@ -9,17 +9,7 @@ from reprt.files import whole_file
 
 
 class Rows(Sequence[np.ndarray]):
-    """A sequence of arrays that are the pieces of one.
-
-    Args:
-        ids: the ids of all rows.
-        lengths: the number of ids of each row.
-
-    Example:
-
-    >>> Rows(np.array([5, 6, 7]), [1, 2])[1]
-    array([6, 7])
-    """
+    """A sequence of arrays that are the pieces of one."""
 
     def __init__(self, ids: np.ndarray, lengths: Sequence[int] | np.ndarray):
         self.ids = ids

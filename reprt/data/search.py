@@ -25,7 +25,7 @@ class NothingFound(TextUnavailable):
 
 
 def find(text: str, pair: str, downloads: bool = True) -> Corpus:
-    """Finds the text of a pair.
+    """Finds the text of a pair; its name and origin tell which it is.
 
     The search for TED takes the first of these that is there:
 
@@ -44,9 +44,6 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
             archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.
         downloads: whether TED is also looked for at the two addresses.
-
-    Returns:
-        The corpus, whose name and origin tell what was found.
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
@@ -83,8 +80,7 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
         except (ImportError, OSError, ValueError) as error:
             tried.append(f"- {name}: {error}")
     there = "\n".join(tried)
-    raise NothingFound(
-        f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
+    raise NothingFound(f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
 {there}
 
 There are three ways to get it:
@@ -92,8 +88,7 @@ There are three ways to get it:
 2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at \
 {cache() / ted.NAME}.
 3. Run this again with a network. It downloads {ted.ADDRESSES[-1]} \
-({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}."""
-    )
+({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
 
 
 def _given(path: str, pair: str, setting: str) -> Corpus:

@@ -62,7 +62,7 @@ def sample(
     step = compiled(model.step, model)
     given = [ids[:-1] for ids in tokenizer.encode(list(prompts))]
     most = max(min(max_tokens, model.longest_target), max(map(len, given)))
-    ids = padded(given, (len(given), most))
+    ids = padded(given, most)
     nothing = np.zeros((len(given), 0), "int32")
     prefixes = model.start(model.encode(nothing, training=False), 1, most)
     for position in range(most - 1):

@@ -7,8 +7,8 @@ from typing import Any
 
 from reprt.analysis.evaluation import evaluate, log_probabilities
 from reprt.data.corpora import embedded
-from reprt.data.corpora.corpus import Corpus
-from reprt.data.corpora.own import aligned
+from reprt.data.corpora.corpus import Corpus, check_aligned
+from reprt.data.corpora.lines import read_lines
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.tables import markdown, plain
@@ -53,7 +53,8 @@ def evaluate_run(
 
 def score_files(path: Path, source: Path, target: Path) -> str:
     """Returns log P of each line of a file of translations, a line each."""
-    sources, targets = aligned(source, target)
+    sources, targets = read_lines(source), read_lines(target)
+    check_aligned(sources, targets, f"{source} and {target}")
     ids = (translator := Translator.load(path)).encode(sources, targets)
     if RunFolder(path).settings().text.side == "target":
         ids = ids.of_target()

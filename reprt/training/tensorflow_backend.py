@@ -12,6 +12,7 @@ from reprt.data.packing import GROUPS, pack
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
+
 class WorkerLost(ConnectionError):
     """Another of the processes that share a training has gone."""
 

@@ -60,27 +60,12 @@ class Split:
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """A parallel corpus.
+    """A parallel corpus."""
 
-    Args:
-        name: what results on this text are labelled with, e.g. `"TED-HRLR pt_to_en"`.
-        pair: the pair by TFDS's name, e.g. `"pt_to_en"`.
-        official: whether numbers on this text may stand beside the paper's.
-        origin: where the text was found, for the run's manifest.
-        train, dev, test: its splits.
-
-    Example:
-
-    >>> few = Split(["uma casa"], ["a house"])
-    >>> text = Corpus("mine", "pt_to_en", False, "written here", few, few, few)
-    >>> len(text.train)
-    1
-    """
-
-    name: str
-    pair: str
-    official: bool
-    origin: str
+    name: str  # what results on this text are labelled with, e.g. "TED-HRLR pt_to_en"
+    pair: str  # by TFDS's name, e.g. "pt_to_en"
+    official: bool  # whether numbers on this text may stand beside the paper's
+    origin: str  # where the text was found, for the run's manifest
     train: Split
     dev: Split
     test: Split
@@ -91,18 +76,16 @@ class Corpus:
         return self.pair.rpartition("_to_")[2]
 
     def validated_on(self, share: float) -> "Corpus":
-        """Returns the text with a share of its training pairs as validation split.
+        """Returns the text with about a share of its training pairs for validation.
 
-        Args:
-            share: of the training pairs, about, as `Split.dealt` chooses them; 0 for
-                the text as it is.
+        `Split.dealt` chooses them. A share of 0 leaves the text as it is.
         """
         if not share:
             return self
         dev, train = self.train.dealt(share)
         name = f"{self.name}, {share:.2%} held out"
-        return Corpus(
-            name, self.pair, False, self.origin, train=train, dev=dev, test=self.test
+        return dataclasses.replace(
+            self, name=name, official=False, train=train, dev=dev
         )
 
     def digest(self) -> str:

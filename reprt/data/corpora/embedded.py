@@ -18,19 +18,7 @@ def load(train: int = 12_000, dev: int = 500, test: int = 500) -> Corpus:
 
     No Portuguese sentence occurs twice, within a split or across splits, and each has
     one translation. A sentence has at most ten words and signs. `dev` and `test` stay
-    the same when only `train` grows.
-
-    Args:
-        train, dev, test: the numbers of pairs; there are 13,000.
-
-    Returns:
-        The corpus, which is never `official`.
-
-    Example:
-
-    >>> corpus = load(train=100, dev=10, test=10)
-    >>> len(corpus.train), len(corpus.dev), corpus.official
-    (100, 10, False)
+    the same when only `train` grows. There are 13,000 pairs.
     """
     data = resources.files("reprt.data.corpora").joinpath("embedded.tsv.gz")
     # A pair a line, a tab between its sides.

@@ -14,12 +14,6 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
     LF ends a line, with or without a CR before it. What follows the last break is a
     line unless it is empty.
     A text that is not UTF-8 is a `ValueError` that names it and the line.
-
-    Example:
-
-    >>> import io
-    >>> list(decoded(io.BytesIO(b"one\\rtwo\\r\\nthree"), "text"))
-    ['one\\rtwo', 'three']
     """
     for number, line in enumerate(file, 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")

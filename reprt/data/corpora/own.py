@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora.corpus import Corpus, Split, check_aligned
+from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.lines import read_lines
 from reprt.loading import load_extra
 
@@ -35,7 +35,6 @@ def load(
 
     Raises:
         ValueError: for files that are not aligned, or a table without these columns.
-        OSError: for a file that cannot be read.
     """
     columns = columns or pair.split("_to_")
     given = {"train": train, "dev": dev, "test": test}
@@ -54,13 +53,6 @@ def load(
     origin = " and ".join(str(Path(path).absolute()) for path in train)
     name = f"{pair} from {Path(train[0]).name}"
     return Corpus(name, pair, False, origin, **splits)
-
-
-def aligned(*files: Path) -> tuple[list[str], list[str]]:
-    """Returns the lines of two files, of which one translates the other."""
-    source, target = map(read_lines, files)
-    check_aligned(source, target, " and ".join(map(str, files)))
-    return source, target
 
 
 def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:

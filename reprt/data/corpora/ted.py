@@ -35,18 +35,12 @@ class Pair:
 
     Where the source is two languages, the training split mixes both while the others
     hold the first only.
-
-    Args:
-        source: the source language, or two of them.
-        target: the target language.
-        train, dev: how many sentence pairs the official splits have; None for a pair
-            that is not of TED-HRLR.
-        witnesses: fingerprints of sentences in the target sides of the official
-            training and validation splits, for the pairs where some are known.
     """
 
     source: tuple[str, ...]
     target: str
+    # Of the official splits, if there are any: the numbers of their sentence pairs, and
+    # fingerprints of some target sentences, where such are known.
     train: int | None = None
     dev: int | None = None
     witnesses: tuple[str, ...] = ()
@@ -121,20 +115,18 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
     side is dropped, as TFDS does. A pair is also dropped if a side has no words:
     nothing but spaces, or accents without letters. An archive is read in memory.
 
+    The corpus is official, and named so, only if it can be told from the number of its
+    sentence pairs, and from known sentences if there are some.
+
     Args:
         place: the archive, or the folder that holds `datasets/<source>_to_<target>/`,
             or `datasets` itself. Two source languages may be written `az_tr_to_en`, as
             in the archive, or `aztr_to_en`, as in TFDS.
         pair: the name that TFDS gives to the pair, or would give to a new one.
 
-    Returns:
-        The corpus. It is official, and named so, only if it can be told from the
-        number of its sentence pairs, and from known sentences if there are some.
-
     Raises:
         FileNotFoundError: if the folder, the pair or a file is missing.
-        ValueError: if its files are not UTF-8, not aligned or without any sentence, or
-            if an archive is damaged.
+        ValueError: if something else is wrong with the files or the archive.
     """
     known, root = find_pair(pair), Path(place)
     if root.is_file():

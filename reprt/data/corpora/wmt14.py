@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +92,12 @@ def load(pair: str) -> Corpus:
 
     A call does not download again what an interrupted one has. The training text is the
     archives of `TRAIN` that have the languages, in this order, without the pairs that
-    `cleaned` drops. Validation is newstest2013. Test is
-    newstest2014 as sacrebleu reads it: what systems were given, and their reference.
-
-    Args:
-        pair: one of `PAIRS`.
+    `cleaned` drops. Validation is newstest2013. Test is newstest2014 as sacrebleu reads
+    it: what systems were given, and their reference.
 
     Raises:
         DownloadError: if a download fails.
-        ValueError: for another pair, or if an archive does not hold what it should.
+        ValueError: if the pair is not in `PAIRS`, or an archive holds something else.
     """
     if pair not in PAIRS:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
@@ -135,13 +131,6 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
 
     A pair is dropped if a side has no word or more than 250 between spaces, has more
     than nine times as many as the other, or is not UTF-8. Spaces are those of ASCII.
-
-    Example:
-
-    >>> cleaned(b"a  house\\r\\n", b"une maison\\n")
-    (b'a house', b'une maison')
-    >>> cleaned(b"a house", b"  ") is None
-    True
     """
     words = source.split(), target.split()
     fewest, most = sorted(map(len, words))
@@ -169,8 +158,7 @@ def _make(folder: Path, other: str):
     with whole_folder(folder) as place, contextlib.ExitStack() as stack:
         for language, member in zip(("en", other), DEV.members(other)):
             with open_member(dev, member) as (sentences, _):
-                with open(place / f"dev.{language}", "wb") as file:
-                    shutil.copyfileobj(sentences, file)
+                (place / f"dev.{language}").write_bytes(sentences.read())
         for pair in (pair for pair in PAIRS if other in pair):
             languages = pair.split("_to_")
             # What systems were given, and what translations are compared with.
@@ -182,10 +170,7 @@ def _make(folder: Path, other: str):
             stack.enter_context(open(place / f"train.{language}", "wb"))
             for language in ("en", other)
         ]
-        records = [
-            _clean(part, part.members(other), path, sides)
-            for part, path in zip(parts, train)
-        ]
+        records = [_clean(part, other, path, sides) for part, path in zip(parts, train)]
         (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
 
 
@@ -197,21 +182,22 @@ def _segments(sgml: str) -> list[str]:
     return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
 
 
-def _clean(part: Part, members, archive: Path, files) -> dict[str, str | int]:
+def _clean(part: Part, other: str, archive: Path, files) -> dict[str, str | int]:
     """Adds what is kept of both sides of a part to two files; returns a record."""
     pairs = kept = 0
+    members = part.members(other)
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         opened = [enter(open_member(archive, member)) for member in members]
-        (one, size), (other, _) = opened
-        sides: list[Any] = [one, other]
+        (english, size), (foreign, _) = opened
+        sides: list[Any] = [english, foreign]
         if part.member.endswith(".gz"):
             sides = [enter(gzip.open(side)) for side in sides]
         line = enter(byte_line(f"cleaning {part.name}", size))
         try:
             for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
                 if pairs % _LINES_BETWEEN == 0:
-                    line.update(one.tell() - line.n)
+                    line.update(english.tell() - line.n)
                 if clean := cleaned(*pair):
                     kept += 1
                     for file, each in zip(files, clean):

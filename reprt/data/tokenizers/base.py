@@ -25,19 +25,12 @@ class Tokenizer(abc.ABC):
 
     The first four ids of any vocabulary are `[PAD] [UNK] [START] [END]`. A sentence's
     ids go from `start_id` to `end_id`.
-
-    Attributes:
-        ending: what the names of its files end with.
-        keeps_case: whether capitals and accents come back from ids.
-        unit: what a decoded sentence is made of, for reports.
-        vocabulary: the pieces, by their ids.
-        start_id, end_id: the first and the last id of a sentence.
     """
 
-    ending: ClassVar[str]
-    keeps_case: ClassVar[bool]
-    unit: ClassVar[str]
-    vocabulary: list[str]
+    ending: ClassVar[str]  # of the names of its files
+    keeps_case: ClassVar[bool]  # whether capitals and accents come back from ids
+    unit: ClassVar[str]  # what a decoded sentence is made of, for reports
+    vocabulary: list[str]  # the pieces, by their ids
     start_id: int = START_ID
     end_id: int = END_ID
 
@@ -77,10 +70,7 @@ class Tokenizer(abc.ABC):
     ) -> Iterator[Rows]:
         """Yields the ids of the sentences, a number at a time that fits in memory.
 
-        Args:
-            sentences: the sentences.
-            longest: the number of ids after which a sentence is cut, `[END]` included;
-                None for no cut.
+        A sentence is cut after `longest` ids, `[END]` included.
         """
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
@@ -121,8 +111,7 @@ class Tokenizer(abc.ABC):
     def graph_write(self, ids):
         """`as_written` of `decode` within a graph: `(sentences,)` strings.
 
-        Args:
-            ids: a `tf.RaggedTensor`, `(sentences, None)`, without padding and end.
+        The ids are a `tf.RaggedTensor`, `(sentences, None)`, without padding and end.
         """
 
     @abc.abstractmethod
@@ -151,10 +140,7 @@ class VocabularySettings(Settings, abc.ABC):
     ) -> tuple[Tokenizer, Tokenizer]:
         """Returns the tokenizers of source and target, learnt on the training text.
 
-        Args:
-            corpus: the text.
-            folder: where vocabularies are kept, so that each is learnt once.
-            progress: called with what is being done.
+        The folder keeps them, so that each is learnt once.
         """
 
         def of(sides, *texts):

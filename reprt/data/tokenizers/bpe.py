@@ -9,7 +9,7 @@ import functools
 import hashlib
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -36,15 +36,8 @@ class BPE(Tokenizer):
     """Turns sentences into ids and back, with a model of sentencepiece.
 
     Spaces at the ends and repeated ones are dropped, and signs are normalised as the
-    model says; all else comes back from ids, signs without a piece as `[UNK]`.
-
-    Args:
-        model: the bytes of the model. Its first four pieces are `[PAD] [UNK] [START]
-            [END]`, and its start token, `bos_piece`, is `[START]` or a language's tag.
-
-    Raises:
-        ImportError: without sentencepiece, or tensorflow-text in `graph`.
-        ValueError: if that is no such model.
+    model says; all else comes back from ids, signs without a piece as `[UNK]`. The
+    model's start token, `bos_piece`, is `[START]` or a language's tag.
 
     Example:
 
@@ -85,9 +78,7 @@ class BPE(Tokenizer):
     def to_bytes(self) -> bytes:
         return self.model
 
-    def encode_chunks(
-        self, sentences: Sequence[str], longest: int | None = None
-    ) -> Iterator[Rows]:
+    def encode_chunks(self, sentences, longest=None):
         for chunk in chunks(sentences):
             rows = self._processor.encode(list(chunk), add_bos=True, add_eos=True)
             rows = [row[:longest] for row in rows]
@@ -170,20 +161,9 @@ class BPESettings(VocabularySettings):
 def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -> bytes:
     """Learns a BPE model; the same sentences always give the same one.
 
-    Args:
-        sentences: the sentences; all are in memory while it learns. Those of more than
-            4,192 bytes are left out.
-        size: the number of pieces; small texts give fewer.
-        tags: control tokens that follow the reserved ones.
-
-    Raises:
-        ValueError: if the text has more signs than `size`, or none.
-
-    Example:
-
-    >>> model = learn_model(["The houses", "the house"], 30, ["<pt>", "<en>"])
-    >>> BPE(model).vocabulary[2:6]
-    ['[START]', '[END]', '<pt>', '<en>']
+    All sentences are in memory while it learns. Those of more than 4,192 bytes are left
+    out. Small texts give fewer pieces than `size`. Tags are control tokens that follow
+    the reserved ones. A text of more signs than `size`, or none, is a `ValueError`.
     """
     model = io.BytesIO()
     pad, unknown, start, end = RESERVED
@@ -227,7 +207,5 @@ def _starting_with(model: bytes, start: str) -> bytes:
 
 
 def _sentencepiece():
-    return load_extra(
-        "sentencepiece",
-        "BPE vocabularies need sentencepiece: pip install '.[train]'.",
-    )
+    need = "BPE vocabularies need sentencepiece: pip install '.[train]'."
+    return load_extra("sentencepiece", need)

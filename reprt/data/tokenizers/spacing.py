@@ -82,13 +82,7 @@ RULES = (
 
 
 def detokenised(text: str) -> str:
-    """Returns words joined by spaces as people write them.
-
-    >>> detokenised('it \\' s 9 : 30 , he said : " isn \\' t it ? "')
-    'it\\'s 9:30, he said: "isn\\'t it?"'
-    >>> detokenised("l ' homme de 2010 , d ' agua - ou non")
-    "l'homme de 2010, d'agua - ou non"
-    """
+    """Returns words joined by spaces as people write them."""
     for pattern, written in RULES:
         # In RE2 `\\b` knows the letters of ASCII.
         text = re.sub(pattern, written, text, flags=re.ASCII)

@@ -7,7 +7,7 @@ import hashlib
 import io
 import itertools
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
@@ -37,23 +37,6 @@ class WordPiece(Tokenizer):
     before their words are cut into the longest known pieces (tensorflow-text's
     `BertTokenizer`). Words of a decoded sentence are joined by spaces, and what the
     tokenizer took apart and kept, such as Hangul, is composed again (NFC).
-
-    Args:
-        vocabulary: the pieces; the first four are `[PAD] [UNK] [START] [END]`.
-
-    Raises:
-        ImportError: without tensorflow-text, from `encode` and `graph`.
-        ValueError: if the vocabulary does not begin with the reserved tokens.
-
-    Example:
-
-    >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "the", "hous", "##es", "."]
-    >>> tokenizer = WordPiece(pieces)
-    >>> [ids] = tokenizer.encode(["The houses."])
-    >>> ids.tolist()  # from [START] to [END]
-    [2, 4, 5, 6, 7, 3]
-    >>> tokenizer.decode([ids])
-    ['the houses .']
     """
 
     ending = ".vocab"
@@ -74,9 +57,7 @@ class WordPiece(Tokenizer):
     def to_bytes(self) -> bytes:
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
-    def encode_chunks(
-        self, sentences: Sequence[str], longest: int | None = None
-    ) -> Iterator[Rows]:
+    def encode_chunks(self, sentences, longest=None):
         tf, _ = tensorflow_text()
         for chunk in chunks(sentences):
             ids = self.graph_encode(chunk)[:, :longest]
@@ -147,14 +128,7 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
 
     Unlike there, a text of more than 1,000 signs has a piece for nearly all of them,
     and words of more than 50 signs, as in scripts without spaces, are learnt, too.
-
-    Args:
-        sentences: the training text of one language.
-        size: the size aimed at; small texts give fewer pieces, texts of many signs two
-            for each sign.
-
-    Returns:
-        The pieces, reserved tokens first.
+    Small texts give fewer pieces than `size`, texts of many signs two for each sign.
     """
     tf, _ = tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
