@@ -59,14 +59,13 @@ class Cost:
 COUNTED = tuple(each.name for each in dataclasses.fields(Cost))[:-1]
 
 
-def training_cost(model, split, epochs: float, seconds: float | None = None) -> Cost:
+def training_cost(model, split, epochs: float) -> Cost:
     """Returns what it costs to train a model for some epochs.
 
     Args:
         model: a `TranslationModel` with its weights made.
         split: the training text, a `reprt.data.encoding.EncodedSplit`.
         epochs: how many; a part of one counts as that part of its tokens.
-        seconds: what they took.
     """
     sources, targets = split.tokens
     products = int(model.multiply_adds(sources, targets).sum())
@@ -76,7 +75,6 @@ def training_cost(model, split, epochs: float, seconds: float | None = None) -> 
         round(epochs * int(sources.sum())),
         round(epochs * int(targets.sum())),
         round(epochs * FLOPS * PASSES * products),
-        seconds,
     )
 
 
@@ -109,9 +107,7 @@ def peak(hardware: str, precision: str) -> float | None:
     return None
 
 
-def power(number: float | None) -> str:
-    """Returns a large number in short, such as `6.02e23`; a dash for none."""
-    if number is None:
-        return "–"
+def power(number: float) -> str:
+    """Returns a large number in short, such as `6.02e23`."""
     digits, exponent = f"{number:.2e}".split("e")
     return f"{digits}e{int(exponent)}"

@@ -17,7 +17,7 @@ from reprt.compilation import (
     shapes_are_dear,
     with_room,
 )
-from reprt.data.batching import BatchPlan, arrays, by_length, padded
+from reprt.data.batching import BatchPlan, arrays, by_length
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.beam_search import more_room
@@ -105,8 +105,7 @@ def prefix_loss(
     teacher-forced loss; the difference between the two is what looking ahead is worth.
 
     Args:
-        model: a `reprt.models.TranslationModel`.
-        split: the sentences.
+        model, split: as in `teacher_forced_loss`.
         batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
         progress: called with how far the work is.
     """
@@ -170,21 +169,19 @@ def _of_sentences(model, split, batch_size, progress):
     side = split.source if equal else split.target
     done = 0
     for chosen in by_length([len(row) for row in side], batch_size, equal):
-        target = padded([split.target[index] for index in chosen])
-        source = padded([split.source[index] for index in chosen])
+        (source, inputs), labels = arrays(split, chosen)
         if dear and not equal:
             source = with_room(source, model.longest_source)
         prefixes, capacity = start(source), room
-        for position in range(target.shape[1] - 1):
+        for position, (ids, following) in enumerate(zip(inputs.T, labels.T)):
             if position == capacity:
                 more = more_room(position, most, dear)
                 prefixes = model.extended(prefixes, more)
                 capacity += more
-            ids, labels = target[:, position], target[:, position + 1]
             here = ops.convert_to_tensor(position, "int32")
-            loss, prefixes = step(ids, labels, here, prefixes)
+            loss, prefixes = step(ids, following, here, prefixes)
             losses[chosen] += ops.convert_to_numpy(loss)
-            counts[chosen] += labels != 0
+            counts[chosen] += following != 0
         done += len(chosen)
         progress(f"prefix loss of {done}/{len(split)} sentences")
     return losses, counts
@@ -217,14 +214,7 @@ def translation_scores(
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found on one split.
-
-    Attributes:
-        sentences: their number.
-        teacher_forced, prefix: the two losses.
-        scores: of the translations.
-        seconds: of each part.
-    """
+    """What `evaluate` found on one split, and the seconds that each part took."""
 
     sentences: int
     teacher_forced: Loss
@@ -251,29 +241,24 @@ def evaluate(
     """Measures a model on one split, as training, search and readers see it.
 
     Args:
-        translator: the model with its vocabularies and its search.
+        translator, progress, language: as in `translation_scores`.
         split: the sentences' ids.
         references: the target sentences; None for a language model, which translates
             nothing.
         batch_size: of the teacher-forced loss.
-        progress: called with how far the work is.
-        language: as in `translation_scores`.
     """
-    seconds, begun = {}, time.monotonic()
+    model, seconds = translator.model, {}
 
-    def done(part):
-        nonlocal begun
-        before, begun = begun, time.monotonic()
-        seconds[part] = round(begun - before, 3)
+    def timed(part, measure, *arguments):
+        begun = time.monotonic()
+        found = measure(*arguments)
+        seconds[part] = round(time.monotonic() - begun, 3)
+        return found
 
-    teacher = teacher_forced_loss(translator.model, split, batch_size)
-    done("teacher_forced")
-    prefix = prefix_loss(translator.model, split, batch_size, progress)
-    done("prefix")
+    teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
+    prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
     found: Sequence[Score] = []
     if references is not None:
-        _, found = translation_scores(
-            translator, split.source, references, progress, language
-        )
-        done("translation")
+        asked = translator, split.source, references, progress, language
+        _, found = timed("translation", translation_scores, *asked)
     return Evaluation(len(split), teacher, prefix, found, seconds)

@@ -21,8 +21,7 @@ METHODS = {
 # What counts, as a part of the largest |logit| or of the largest derivative.
 CHANGE = 1e-5
 DERIVATIVE = 1e-6
-# A target of another length is computed in another order, and rounds differently. So
-# truncation has its own bound, by the coarsest precision that the model computes in.
+# For truncation, by the coarsest precision that the model computes in.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
 # This many times the median of all |logits| is a mask's constant.
@@ -238,11 +237,7 @@ def audit(
     except _Unavailable as reason:
         unavailable["gradient"] = str(reason)
     return Audit(
-        model.name,
-        largest,
-        tolerance=tolerance,
-        unavailable=unavailable,
-        **found,
+        model.name, largest, tolerance=tolerance, unavailable=unavailable, **found
     )
 
 
@@ -256,8 +251,8 @@ def _lengths(model, length):
     if length is not None:
         return length + 2, length
     sources = min(AUDITED_TOKENS + 2, getattr(model, "longest_source", math.inf))
-    longest = min(sources - 1, getattr(model, "longest_target", math.inf))
-    lengths = sources, min(AUDITED_TOKENS, longest)
+    longest = getattr(model, "longest_target", math.inf)
+    lengths = sources, min(AUDITED_TOKENS, sources - 1, longest)
     fixed = getattr(model, "inputs", ())  # a functional model's
     if len(fixed) != 2:
         return lengths
@@ -382,9 +377,8 @@ def _gradient(model, pairs, generator):
         for layer in model._flatten_layers():
             if isinstance(layer, keras.layers.Embedding):
                 # Of each layer: a subclass may have a call of its own.
-                stack.enter_context(
-                    mock.patch.object(layer, "call", recorded(layer.call))
-                )
+                watched = mock.patch.object(layer, "call", recorded(layer.call))
+                stack.enter_context(watched)
         logits = tf.cast(_call(model, *pairs), tf.float32)
         # Row t of the batch is only asked for position t: one pass for all. The
         # derivative of a random mix is 0 only where those of all logits are.
@@ -415,9 +409,8 @@ def _places(ids, target) -> dict[int, int]:
     """
     if ids.ndim != 2 or len(ids) != len(target):
         return {}
-    token = {int(id): u for u, id in enumerate(target)}
-    places = {
-        column: token[int(id)] for column, id in enumerate(ids[0]) if int(id) in token
-    }
+    token = {id: u for u, id in enumerate(target.tolist())}
+    row = enumerate(ids[0].tolist())
+    places = {column: token[id] for column, id in row if id in token}
     ordered = np.diff(list(places.values())) == 1
     return places if len(places) >= len(target) - 1 and ordered.all() else {}

@@ -73,6 +73,8 @@ class TranslationModel(keras.Model, abc.ABC):
     """
 
     config_class: type[Settings]
+    packed_layout: str | None = None
+    """The `layout` of `reprt.data.pack` that `states` takes, or None."""
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, self.config_class):
@@ -127,11 +129,6 @@ class TranslationModel(keras.Model, abc.ABC):
         Search and evaluation then put sentences of one length together.
         """
         return False
-
-    @property
-    def packed_layout(self) -> str | None:
-        """The `layout` of `reprt.data.pack` that `states` takes, or None."""
-        return None
 
     @property
     def longest_source(self) -> int:
@@ -206,7 +203,14 @@ class TranslationModel(keras.Model, abc.ABC):
         With `MaskedCrossentropy` TensorFlow's graph takes a few tokens at a time.
         Nobody then asks for `y_pred`, which the graph leaves out.
         """
-        if not self._takes_chunks(y_pred):
+        in_chunks = (
+            hasattr(y_pred, "of_states")
+            and type(self.loss) is MaskedCrossentropy
+            and self.loss.reduction == "mean_with_sample_weight"
+            and not self.losses
+            and not self.run_eagerly
+        )
+        if not in_chunks:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         states, weights = y_pred.of_states, token_weights(y, sample_weight)
         kernel, bias = self.projection()
@@ -226,22 +230,10 @@ class TranslationModel(keras.Model, abc.ABC):
         compiled = self._compile_metrics
         if compiled is not None and hasattr(y_pred, "likeliest"):
             asked = compiled._user_metrics, compiled._user_weighted_metrics
-            if {type(each) for each in keras.tree.flatten(asked)} <= {
-                TokenAccuracy,
-                type(None),
-            }:
+            kinds = {type(each) for each in keras.tree.flatten(asked)}
+            if kinds <= {TokenAccuracy, type(None)}:
                 y_pred = y_pred.likeliest
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def _takes_chunks(self, y_pred) -> bool:
-        loss = self.loss
-        return (
-            hasattr(y_pred, "of_states")
-            and type(loss) is MaskedCrossentropy
-            and loss.reduction == "mean_with_sample_weight"
-            and not self.losses
-            and not self.run_eagerly
-        )
 
     def make_train_function(self, force=False):
         """Prepares `fit`; Keras calls it.
@@ -345,6 +337,11 @@ class TranslationModel(keras.Model, abc.ABC):
             "target_vocab_size": self.target_vocab_size,
             "config": self.config.as_table(),
         }
+
+    def _dense(self, width, name, use_bias=False):
+        return keras.layers.Dense(
+            width, use_bias=use_bias, dtype=self.dtype_policy, name=name
+        )
 
     def _projection_by(self, output, embedding):
         """That of an output layer or, where it is None, of an embedding's table."""

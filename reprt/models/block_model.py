@@ -1,6 +1,5 @@
 """What the models made of Transformer blocks share."""
 
-import keras
 from keras import ops
 
 from reprt.constants import IN_ATTENTION
@@ -14,6 +13,7 @@ from reprt.settings import BlockSettings
 class BlockModel(TranslationModel):
     """A model of embeddings and stacks of blocks, by its `TransformerSettings`."""
 
+    output_dense = None
     output_projection = None
 
     def _embedding(self, side, vocab_size, name, table=None):
@@ -36,14 +36,6 @@ class BlockModel(TranslationModel):
             embedding=table,
             name=name,
             **policy,
-        )
-
-    def _to_table(self):
-        return keras.layers.Dense(
-            self.config.embedding_dim,
-            use_bias=False,
-            name="output_projection",
-            dtype=self.dtype_policy,
         )
 
     def _stack(self, kind, embedding, final_norm):
@@ -83,35 +75,32 @@ class BlockModel(TranslationModel):
             return states
         return self.output_projection(states)
 
-    def _products(self, width, attentions, tokens):
-        """The multiply-adds of all blocks, on states of a width.
+    def _products(self, embedding, attentions, tokens, targets):
+        """The multiply-adds of all blocks and of the logits of the targets.
 
-        With p heads of key width r and value width q, and values of width v, attention
-        of a queries to b keys takes
+        With p heads of key width r and value width q, on states of width w and values
+        of width v, attention of a queries to b keys takes
 
             p (a (w r + q w) + b (w r + v q) + a b (r + q))
 
-        Args:
-            width: w.
-            attentions: the numbers of queries and keys of each attention of a block.
-            tokens: how many go through its feed-forward networks.
+        An attention is the pair of a and b; the tokens go through the feed-forward
+        networks.
         """
-        c = self.config
+        c, width = self.config, embedding.compute_output_shape((1, 1))[1][-1]
         r, q = c.key_dim, c.value_dim
         v = c.embedding_dim if c.value == "tokens" else width
         heads = c.num_heads * sum(
             a * width * (r + q) + b * (width * r + v * q) + a * b * (r + q)
             for a, b in attentions
         )
-        return c.num_blocks * (heads + tokens * 2 * width * c.feed_forward_dim)
+        blocks = c.num_blocks * (heads + tokens * 2 * width * c.feed_forward_dim)
+        output = width * self.target_vocab_size
+        if self.output_projection is not None:
+            output = c.embedding_dim * (width + self.target_vocab_size)
+        return blocks + targets * output
 
     @staticmethod
     def _written(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""
         here = ops.equal(ops.arange(ops.shape(prefix)[1]), position)
         return ops.where(here, ids[:, None], prefix)
-
-    @staticmethod
-    def _width(embedding):
-        """How wide the states are that an embedding makes."""
-        return embedding.compute_output_shape((1, 1))[1][-1]

@@ -56,6 +56,7 @@ class DecoderOnly(BlockModel):
     """
 
     config_class = DecoderOnlyConfig
+    packed_layout = "sequence"
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
@@ -64,35 +65,28 @@ class DecoderOnly(BlockModel):
         self.decoder = self._stack(
             Decoder, self.embedding, config.norm_place == "before"
         )
-        if self._width(self.embedding) != config.embedding_dim:
-            self.output_projection = self._to_table()
+        _, states = self.embedding.compute_output_shape((1, 1))
+        if states[-1] != config.embedding_dim:
+            self.output_projection = self._dense(
+                config.embedding_dim, "output_projection"
+            )
 
     def build(self, input_shape=None):
-        # Every size is in the config, so the weights exist before the first call.
-        ids = (None, None)
-        self.embedding.build(ids)
-        tokens, states = self.embedding.compute_output_shape(ids)
+        self.embedding.build((None, None))
+        tokens, states = self.embedding.compute_output_shape((None, None))
         self.decoder.build(states, value_shape=self._value(tokens))
         if self.output_projection is not None:
             self.output_projection.build(states)
 
     def multiply_adds(self, sources, targets):
-        tokens, m = sources + targets, self.config.embedding_dim
-        width = self._width(self.embedding)
-        output = m * self.target_vocab_size
-        if self.output_projection is not None:
-            output += width * m
-        return self._products(width, [(tokens, tokens)], tokens) + targets * output
+        tokens = sources + targets
+        return self._products(self.embedding, [(tokens, tokens)], tokens, targets)
 
     def projection(self):
         return self._projection_by(None, self.embedding)
 
     def states(self, inputs, training=None):
         return self.both_states(inputs, training)[1]
-
-    @property
-    def packed_layout(self) -> str:
-        return "sequence"
 
     def both_states(self, inputs, training=None):
         source_ids, target_ids, *packed = self._parts(inputs)
@@ -156,12 +150,7 @@ class DecoderOnly(BlockModel):
             ops.expand_dims(ids, 1), position if restarts else read + position, ()
         )
         states, blocks = self.decoder.step(
-            states,
-            self._value(tokens),
-            blocks,
-            position,
-            *prefixes.memory,
-            read,
+            states, self._value(tokens), blocks, position, *prefixes.memory, read
         )
         states = self._projected(states[:, 0])
         return self.logits(states), prefixes._replace(own=(blocks, read))
@@ -189,10 +178,8 @@ class DecoderOnly(BlockModel):
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
                 read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-                start = ops.concatenate(
-                    [ops.zeros_like(source_ids), -read + ops.zeros_like(target_ids)],
-                    axis=1,
-                )
+                of_source = ops.arange(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
+                start = ops.where(of_source, 0, -read)
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         tokens, states = self.embedding(
             ids, statistics_mask=mask, packing=packing, start=start, training=training

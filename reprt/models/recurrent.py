@@ -81,6 +81,7 @@ class Recurrent(TranslationModel):
     """
 
     config_class = RecurrentConfig
+    packed_layout = "sides"
     query_dense: Any
     score_dense: Any
 
@@ -88,7 +89,8 @@ class Recurrent(TranslationModel):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         config = self.config
         self.source_embedding = self._embedding("source", source_vocab_size)
-        self.target_embedding = self._embedding("target", target_vocab_size)
+        shared = self.source_embedding.embedding if config.shared_embedding else None
+        self.target_embedding = self._embedding("target", target_vocab_size, shared)
         numbers = range(1, config.num_layers + 1)
         self.encoder = [
             keras.layers.Bidirectional(
@@ -114,13 +116,10 @@ class Recurrent(TranslationModel):
         if config.output_tying == "none":
             self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
 
-    def _embedding(self, side, vocab_size):
-        config, table = self.config, None
-        if side == "target" and config.shared_embedding:
-            table = self.source_embedding.embedding
+    def _embedding(self, side, vocab_size, table=None):
         return TokenAndPositionEmbedding(
             vocab_size,
-            config.embedding_dim,
+            self.config.embedding_dim,
             positional=None,  # a recurrence knows the order by itself
             scale="none",
             embedding=table,
@@ -142,11 +141,6 @@ class Recurrent(TranslationModel):
     def _dropout(self, name):
         rate = self.config.dropout
         return keras.layers.Dropout(rate, dtype=self.dtype_policy, name=name)
-
-    def _dense(self, width, name, use_bias=False):
-        return keras.layers.Dense(
-            width, use_bias=use_bias, dtype=self.dtype_policy, name=name
-        )
 
     def build(self, input_shape=None):
         ids, m, n = (None, None), self.config.embedding_dim, self.config.hidden_dim
@@ -190,10 +184,6 @@ class Recurrent(TranslationModel):
         starts = ops.tanh(self.start_dense(backward[:, 0]))
         starts = ops.reshape(starts, (-1, self.config.num_layers, n))
         return RecurrentMemory(states, self.key_dense(states), starts, mask)
-
-    @property
-    def packed_layout(self) -> str:
-        return "sides"
 
     def states(self, inputs, training=None):
         source_ids, target_ids, *packings = self._parts(inputs)

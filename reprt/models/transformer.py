@@ -64,6 +64,7 @@ class Transformer(BlockModel):
     """
 
     config_class = TransformerConfig
+    packed_layout = "sides"
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
@@ -71,22 +72,19 @@ class Transformer(BlockModel):
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
         )
+        shared = self.source_embedding.embedding if config.shared_embedding else None
         self.target_embedding = self._embedding(
-            "decoder",
-            target_vocab_size,
-            "target_embedding",
-            self.source_embedding.embedding if config.shared_embedding else None,
+            "decoder", target_vocab_size, "target_embedding", shared
         )
         final = config.final_norm
         self.encoder = self._stack(Encoder, self.source_embedding, final == "both")
         self.decoder = self._stack(Decoder, self.target_embedding, final != "none")
-        self.output_dense = None
         if config.output_tying == "none":
-            self.output_dense = keras.layers.Dense(
-                target_vocab_size, name="output", dtype=self.dtype_policy
-            )
+            self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
         elif config.output_tying == "projected":
-            self.output_projection = self._to_table()
+            self.output_projection = self._dense(
+                config.embedding_dim, "output_projection"
+            )
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
@@ -141,10 +139,6 @@ class Transformer(BlockModel):
     def padding_matters(self) -> bool:
         return self.config.padding_in_statistics
 
-    @property
-    def packed_layout(self) -> str:
-        return "sides"
-
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams
         if self._recomputes:
@@ -173,14 +167,9 @@ class Transformer(BlockModel):
         return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):
-        c, width = self.config, self._width(self.target_embedding)
         attentions = (sources, sources), (targets, targets), (targets, sources)
-        blocks = self._products(width, attentions, sources + targets)
-        if c.output_tying == "projected":
-            output = c.embedding_dim * (width + self.target_vocab_size)
-        else:
-            output = width * self.target_vocab_size
-        return blocks + targets * output
+        tokens = sources + targets
+        return self._products(self.target_embedding, attentions, tokens, targets)
 
     def _encoded(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
@@ -218,9 +207,7 @@ class Transformer(BlockModel):
         )
         return self._projected(states), weights
 
-    def _embedded(
-        self, embedding, ids, packing=None, training=False, count_padding=None
-    ):
+    def _embedded(self, embedding, ids, packing, training, count_padding=None):
         """Tokens and states of one side, and what tells its sentences apart."""
         mask = padding_mask(ids)
         if count_padding is None:
