@@ -13,8 +13,10 @@ from reprt.settings import BlockSettings
 class BlockModel(TranslationModel):
     """A model of embeddings and stacks of blocks, by its `TransformerSettings`."""
 
-    output_dense = None
-    output_projection = None
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        # Not of the class, where PyTorch would go on finding them.
+        self.output_dense = self.output_projection = None
 
     def _embedding(self, side, vocab_size, name, table=None):
         """What embeds one side of a Transformer, "encoder" or "decoder"."""

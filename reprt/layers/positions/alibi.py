@@ -41,4 +41,4 @@ class AlibiPositional(Positional):
         slopes = 2.0 ** (-8 * number / self.num_heads)
         distance = ops.abs(ops.expand_dims(queries, 2) - ops.expand_dims(keys, 1))
         distance = ops.expand_dims(ops.cast(distance, "float32"), 1)
-        return -slopes[:, None, None] * distance
+        return ops.convert_to_tensor(-slopes[:, None, None]) * distance
