@@ -30,14 +30,13 @@ def mirrored_strategy() -> tf.distribute.Strategy:
     Trainers share it. Two strategies in one process give their reductions the same
     numbers, and TensorFlow takes those of one model for those of the other.
 
-    Where `TF_CONFIG` names several workers, the strategy spans them all. It has to be
-    made before TensorFlow does anything else.
+    Where `TF_CONFIG` names several workers it spans them all, and has to be made before
+    TensorFlow does anything else.
     """
     if several_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    devices = [device.name for device in tf.config.list_logical_devices(kind)]
-    return tf.distribute.MirroredStrategy(devices)
+    gpus, cpus = map(tf.config.list_logical_devices, ("GPU", "CPU"))
+    return tf.distribute.MirroredStrategy([device.name for device in gpus or cpus])
 
 
 @contextlib.contextmanager
@@ -62,9 +61,8 @@ class OnTensorFlow(Backend):
         if deterministic:
             tf.config.experimental.enable_op_determinism()
             # It orders the terms of long sums anew in each process.
-            tf.config.optimizer.set_experimental_options(
-                {"arithmetic_optimization": False}
-            )
+            options = {"arithmetic_optimization": False}
+            tf.config.optimizer.set_experimental_options(options)
         self._strategy = mirrored_strategy()
 
     @property
@@ -107,8 +105,7 @@ class OnTensorFlow(Backend):
         )
 
     def batches(self, split, plan, epoch=None, skip=0):
-        left = plan.batches(epoch, skip)
-        return shared(planned_batches(split, left), self._strategy)
+        return shared(planned_batches(split, plan.batches(epoch, skip)), self._strategy)
 
     def _on_replicas(self, function, batch):
         """Sums over a distributed batch `((source, target), labels)`."""
