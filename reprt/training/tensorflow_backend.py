@@ -97,12 +97,9 @@ class OnTensorFlow(Backend):
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
         # One trace serves every batch, whatever its lengths.
         spec = [shared(batches(split, 1), self._strategy).element_spec]
-        self.train, self.evaluate = (
-            tf.function(
-                functools.partial(self._on_replicas, function), spec, autograph=False
-            )
-            for function in (self._train, self._evaluate)
-        )
+        graph = functools.partial(tf.function, input_signature=spec, autograph=False)
+        self.train = graph(functools.partial(self._on_replicas, self._train))
+        self.evaluate = graph(functools.partial(self._on_replicas, self._evaluate))
 
     def batches(self, split, plan, epoch=None, skip=0):
         return shared(planned_batches(split, plan.batches(epoch, skip)), self._strategy)
