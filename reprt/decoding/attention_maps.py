@@ -43,33 +43,14 @@ class AttentionMaps:
     Args:
         source: the source's tokens.
         target: the target's input tokens, the start token first.
-        sentence: the source as text.
-        translation: the translation as text.
+        sentence, translation: the source and the translation as text.
         model: the model's name.
-        encoder: weights of the encoder's self-attention, `(N, H, S, S)`, queries
-            before keys.
+        encoder: weights of the encoder's self-attention, `(N, H, S, S)`, queries first.
         decoder: those of the decoder's self-attention, `(N, H, T, T)`.
         cross: those of the decoder's attention to the encoder, `(N, H, T, S)`.
-        sequence: those within source and target as one sequence, `(N, H, S + T,
-            S + T)`.
+        sequence: those within both sides as one sequence, `(N, H, S + T, S + T)`.
         written: the token that the model wrote after each of `target`, or nothing.
         search: how the translation was found, such as `"greedy"`.
-
-    Example:
-
-    >>> import numpy as np
-    >>> maps = AttentionMaps(
-    ...     source=["olá", "mundo"],
-    ...     target=["[START]", "hello", "world"],
-    ...     sentence="olá mundo",
-    ...     translation="hello world",
-    ...     model="repe",
-    ...     encoder=np.full((1, 4, 2, 2), 1 / 2),
-    ...     decoder=np.full((1, 4, 3, 3), 1 / 3),
-    ...     cross=np.full((1, 4, 3, 2), 1 / 2),
-    ... )
-    >>> maps.kinds
-    ('encoder', 'decoder', 'cross')
     """
 
     source: Sequence[str]
@@ -121,14 +102,6 @@ class AttentionMaps:
         `before`, `after` and `itself` are the key one place before its query, one after
         it, and at its place; cross attention has none of them. `same` are all keys with
         the query's piece, `end` those that are `[END]`.
-
-        Example: a head whose second token attends to the one before.
-
-        >>> import numpy as np
-        >>> ids, weights = ["a", "b"], np.array([[[[1, 0], [1, 0]]]])
-        >>> maps = AttentionMaps(ids, ids, "a b", "a b", "mine", encoder=weights)
-        >>> [(row["before"], row["itself"]) for row in maps.shares()]
-        [(0.5, 0.5)]
         """
         rows = []
         for kind in self.kinds:
@@ -136,8 +109,7 @@ class AttentionMaps:
             chosen = {}
             if kind != "cross":
                 places = {"before": -1, "itself": 0, "after": 1}
-                size = len(queries)
-                chosen = {name: np.eye(size, k=k) for name, k in places.items()}
+                chosen = {n: np.eye(len(queries), k=k) for n, k in places.items()}
             chosen["same"] = queries[:, None] == keys
             chosen["end"] = np.broadcast_to(keys == END, chosen["same"].shape)
             weights = getattr(self, kind)
@@ -151,17 +123,13 @@ class AttentionMaps:
 
 
 def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
-    """Writes an interactive page that needs nothing but itself.
+    """Writes an interactive page that needs nothing but itself; returns its path.
 
     What it shows is in its address, so that a view can be kept and shared:
     `attention.html#kind=cross&layer=2&head=3&mode=heat&threshold=0.2`. Layers and heads
     count from 1; `head` may also be `all`, side by side, or `mean`. Weights are rounded
     to four decimals. It begins with all heads of the first layer, in the last of the
     model's kinds.
-
-    Args:
-        maps: the weights to show.
-        path: the file to write, which is returned.
 
     Example:
 
@@ -186,20 +154,9 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 def draw(
     maps: AttentionMaps, path: str | os.PathLike, kind: str | None = None, layer=-1
 ) -> Path:
-    """Draws the heads of one layer as heat maps, in a PNG.
+    """Draws the heads of one layer as heat maps, in a PNG; returns its path.
 
-    Args:
-        maps: the weights to show.
-        path: the file to write, which is returned.
-        kind: one of `maps.kinds`; the last of them by default.
-        layer: the layer, counted from 0; the last one by default.
-
-    Example:
-
-    >>> import numpy as np
-    >>> one = np.ones((1, 1, 1, 1))
-    >>> maps = AttentionMaps(["olá"], ["[START]"], "olá", "hello", "repe", cross=one)
-    >>> draw(maps, "attention.png")  # doctest: +SKIP
+    The kind is one of `maps.kinds`, by default the last of them; layers count from 0.
     """
     # Not pyplot: nobody's figures, styles or windows are touched.
     from matplotlib.figure import Figure
@@ -240,12 +197,8 @@ def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | N
     """Draws a model's positions P and how they meet, P Pᵀ, in a PNG.
 
     Positions within attention have no P, and a query and a key of ones stand for it. A
-    bias of scores is added to their product, the mean of all heads.
-
-    Args:
-        model: a `reprt.models.TranslationModel`.
-        path: the file to write, which is returned; None for a model without positions.
-        length: how many positions, at most.
+    bias of scores is added to their product, the mean of all heads. Returns the path,
+    or None for a model without positions.
     """
     from matplotlib.figure import Figure
 
@@ -262,9 +215,8 @@ def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | N
         if (added := positional.bias(places, places)) is not None:
             bias = ops.convert_to_numpy(added)[0].mean(0)
     figure = Figure((10, 4), layout="constrained")
-    for axes, image, title in zip(
-        figure.subplots(1, 2), (table, table @ table.T + bias), ("P", "P Pᵀ")
-    ):
+    images = {"P": table, "P Pᵀ": table @ table.T + bias}
+    for axes, (title, image) in zip(figure.subplots(1, 2), images.items()):
         shown = axes.imshow(image, cmap="RdBu_r", aspect="auto", interpolation="none")
         figure.colorbar(shown, ax=axes)
         axes.set_title(f"{title} of {type(positional).__name__}", fontsize=9)

@@ -44,23 +44,17 @@ class Hypothesis:
 class _Beams(NamedTuple):
     """The hypotheses of a batch: `beam_size` that go on, and as many that have ended.
 
-    Attributes:
-        last: `(sentences, beams)`, the last token of each that goes on.
-        log_probabilities: `(sentences, beams)`, -inf where there is none.
-        tokens: `(sentences, beams, capacity)`, what follows the start.
-        ended_scores: `(sentences, beams)`, -inf where there is none, best first.
-        ended_tokens: `(sentences, beams, capacity)`, then zeros.
-        limits: `(sentences,)`, the most tokens of each.
-        live: `(sentences,)`, whether the search goes on.
+    Each is `(sentences, beams)`; tokens are `(sentences, beams, capacity)`, and the
+    last two `(sentences,)`.
     """
 
-    last: Any
-    log_probabilities: Any
-    tokens: Any
-    ended_scores: Any
-    ended_tokens: Any
-    limits: Any
-    live: Any
+    last: Any  # token of each that goes on
+    log_probabilities: Any  # -inf where there is none
+    tokens: Any  # what follows the start
+    ended_scores: Any  # best first, -inf where there is none
+    ended_tokens: Any  # then zeros
+    limits: Any  # the most tokens of each sentence
+    live: Any  # whether its search goes on
 
 
 class BeamSearch:
@@ -155,17 +149,16 @@ class BeamSearch:
         source_ids = ops.convert_to_tensor(source_ids)
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
-        longest, most = self.model.longest_source, self.model.longest_target
         if self._dear and not self.model.padding_matters:
-            source_ids = with_room(source_ids, longest)
+            source_ids = with_room(source_ids, self.model.longest_source)
         capacity = self._capacity
         beams, prefixes = self._begin(source_ids)
         most_live = 0.0 if self._dear else MOST_LIVE  # fewer rows are another shape
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = ops.zeros((), "int32")
         while len(rows):
-            if (taken := int(position)) == capacity:
-                more = more_room(taken, most, self._dear)
+            if int(position) == capacity:
+                more = more_room(capacity, self.model.longest_target, self._dear)
                 room = ((0, 0), (0, 0), (0, more))
                 beams = beams._replace(
                     tokens=ops.pad(beams.tokens, room),
@@ -189,10 +182,7 @@ class BeamSearch:
     def in_batches(
         self, source: Sequence[np.ndarray], batch_size: int
     ) -> Iterator[tuple[np.ndarray, list[list[Hypothesis]]]]:
-        """Searches batches of similar length, and yields them one after the other.
-
-        Of each it yields the indices of its sentences, and their hypotheses.
-        """
+        """Yields, of each batch of similar lengths, its indices and its hypotheses."""
         # Where padding counts, a translation must not depend on the rest of its batch.
         equal = self.model.padding_matters
         batches = list(by_length([len(ids) for ids in source], batch_size, equal))
@@ -233,10 +223,7 @@ class BeamSearch:
     def run(self, beams: _Beams, prefixes, position, ends):
         """Takes one step after the other; returns beams, prefixes and position.
 
-        Args:
-            beams, prefixes, position: as `step` takes them.
-            ends: two integers: the position where it stops, and the number of live
-                sentences at which it stops too.
+        It stops at either of two `ends`: a position, and a number of live sentences.
         """
         begin = beams, prefixes, position
 
@@ -256,9 +243,8 @@ class BeamSearch:
         The prefixes are what the model keeps of the hypotheses; the position is a
         scalar tensor, the number of steps before.
         """
-        logits, prefixes = self.model.step(
-            ops.reshape(beams.last, (-1,)), position, prefixes
-        )
+        last = ops.reshape(beams.last, (-1,))
+        logits, prefixes = self.model.step(last, position, prefixes)
         k = self.beam_size
         # Twice as many as needed, because as many as there are beams may end here. With
         # one beam the search is then over.
@@ -282,12 +268,10 @@ class BeamSearch:
 
         # What ends is put aside, if it stands among the first.
         penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty
-        scores = ops.where(
-            ends & (ops.arange(best.shape[1]) < k), best / penalty, -math.inf
-        )
-        ended_scores, kept = _top_k(
-            ops.concatenate([beams.ended_scores, scores], axis=1), k
-        )
+        first = ops.arange(best.shape[1]) < k
+        scores = ops.where(ends & first, best / penalty, -math.inf)
+        scores = ops.concatenate([beams.ended_scores, scores], axis=1)
+        ended_scores, kept = _top_k(scores, k)
         ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
         ended_tokens = _rows(ended_tokens, kept, ended_tokens.shape[1])
 
@@ -309,9 +293,8 @@ class BeamSearch:
         new = _Beams(*map(lambda n, o: _where(beams.live, n, o), new, beams))
         if k > 1:
             sentences = ops.arange(ops.shape(parent)[0])[:, None]
-            prefixes = prefixes.of_hypotheses(
-                ops.reshape(sentences * k + parent, (-1,))
-            )
+            chosen = ops.reshape(sentences * k + parent, (-1,))
+            prefixes = prefixes.of_hypotheses(chosen)
         return new, prefixes
 
     def best(self, beams: _Beams):
@@ -330,20 +313,17 @@ class BeamSearch:
         """The hypotheses of each sentence that is done."""
         arrays = _Beams(*map(ops.convert_to_numpy, beams))
         for number in np.flatnonzero(~arrays.live):
-            length = min(position, arrays.limits[number])
+            own = _Beams(*(each[number] for each in arrays))
+            length = min(position, own.limits)
             ended = [
                 self._hypothesis(ids, True, score=score)
-                for ids, score in zip(
-                    arrays.ended_tokens[number], arrays.ended_scores[number]
-                )
+                for ids, score in zip(own.ended_tokens, own.ended_scores)
                 if np.isfinite(score)
             ]
             # The limit came first: what had no time to end counts for less.
             going = [
                 self._hypothesis(ids[:length], False, log_probability=value)
-                for ids, value in zip(
-                    arrays.tokens[number], arrays.log_probabilities[number]
-                )
+                for ids, value in zip(own.tokens, own.log_probabilities)
                 if np.isfinite(value)
             ]
             if not (best := (ended + going)[: self.beam_size]):
@@ -358,12 +338,8 @@ class BeamSearch:
         penalty = ((5 + len(ids)) / 6) ** self.length_penalty
         if score is None:
             score = log_probability / penalty
-        return Hypothesis(
-            tuple(ids[: len(ids) - ended].tolist()),
-            ended,
-            float(score * penalty),
-            float(score),
-        )
+        words = tuple(ids[: len(ids) - ended].tolist())
+        return Hypothesis(words, ended, float(score * penalty), float(score))
 
 
 def more_room(tokens: int, most: int, dear: bool) -> int:

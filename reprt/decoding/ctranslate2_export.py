@@ -19,17 +19,14 @@ from reprt.models import Transformer
 def export_ctranslate2(
     translator: Translator, folder: Path, quantization: str = "float32"
 ) -> Path:
-    """Writes a model of CTranslate2 with its vocabularies.
+    """Writes a model of CTranslate2 with its vocabularies, a folder `ctranslate2`.
 
-    `CTranslate2Translator.load` reads it.
+    `CTranslate2Translator.load` reads it. Returns its path.
 
     Args:
         translator: the model, its vocabularies and its search.
         folder: where it goes; made if it is missing.
         quantization: how its matrices are kept, `"float32"` or `"int8"`.
-
-    Returns:
-        The path, a folder `ctranslate2`.
 
     Raises:
         ImportError: without CTranslate2.
@@ -76,18 +73,15 @@ def export_ctranslate2(
 
 def _transformer(parts: Transformer, never: list[int], longest: int):
     """The `TransformerSpec` of a model that never writes some ids, its weights set."""
-    specs, sizes = ctranslate2().specs, parts.encoder
-    sides = sizes.num_blocks, sizes.settings.num_heads
+    specs, settings = ctranslate2().specs, parts.encoder.settings
+    sides = parts.encoder.num_blocks, settings.num_heads
     options = {
-        "activation": getattr(specs.Activation, sizes.settings.activation.upper()),
-        "head_dim": _head_dim(sizes.settings),
+        "activation": getattr(specs.Activation, settings.activation.upper()),
+        "head_dim": _head_dim(settings),
     }
-    match sizes.position:
+    match parts.encoder.position:
         case RotaryPositional():
-            options |= {
-                "rotary_dim": sizes.settings.key_dim,
-                "rotary_interleave": False,
-            }
+            options |= {"rotary_dim": settings.key_dim, "rotary_interleave": False}
         case RelativePositional():
             options["relative_attention_bias"] = True
     kinds = specs.TransformerEncoderSpec, specs.TransformerDecoderSpec
@@ -106,7 +100,7 @@ def _transformer(parts: Transformer, never: list[int], longest: int):
         _feed_forward(spec.ffn, block)
     for spec, stack in ((encoder, parts.encoder), (decoder, parts.decoder)):
         # Only now, because only a spec of `pre_norm` gets a place for a last norm.
-        spec.pre_norm = sizes.settings.norm_place == "before"
+        spec.pre_norm = settings.norm_place == "before"
         if stack.final_norm is not None:
             _norm(spec.layer_norm, stack.final_norm)
     _output(decoder.projection, parts, decoder.embeddings.weight, never)
@@ -153,11 +147,9 @@ def _of_heads(dense, width):
 
 
 def _feed_forward(spec, block):
-    for linear, dense in (
-        (spec.linear_0, block.feed_forward.hidden),
-        (spec.linear_1, block.feed_forward.output_dense),
-    ):
-        _linear(linear, _array(dense.kernel).T, _bias(dense))
+    hidden, output = block.feed_forward.hidden, block.feed_forward.output_dense
+    _linear(spec.linear_0, _array(hidden.kernel).T, _bias(hidden))
+    _linear(spec.linear_1, _array(output.kernel).T, _bias(output))
     _norm(spec.layer_norm, block.feed_forward_norm)
 
 

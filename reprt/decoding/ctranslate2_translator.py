@@ -27,27 +27,17 @@ SHORTEST_FIRST = 70.0
 
 def ctranslate2() -> Any:
     """Returns the package; without it an `ImportError` says how to get it."""
-    return load_extra(
-        "ctranslate2",
-        "Models for CTranslate2 need that package: "
-        "pip install '.[train,ctranslate2]'.",
-    )
+    how = "pip install '.[train,ctranslate2]'."
+    return load_extra("ctranslate2", f"Models for CTranslate2 need that package: {how}")
 
 
 @dataclasses.dataclass(frozen=True)
 class CTranslate2Model:
-    """What `Translator` and its search ask of a model, for one of CTranslate2.
+    """What `Translator` and its search ask of a model, for one of CTranslate2."""
 
-    Attributes:
-        engine: the `ctranslate2.Translator`.
-        source_pieces: its vocabulary of sources.
-        target_ids: the ids of its pieces of targets.
-        longest_target: the most target tokens that it can write.
-    """
-
-    engine: Any
+    engine: Any  # the `ctranslate2.Translator`
     source_pieces: Sequence[str]
-    target_ids: dict[str, int]
+    target_ids: dict[str, int]  # of each piece
     longest_target: int
     padding_matters = False
 
@@ -64,9 +54,7 @@ class CTranslate2Search(BeamSearch):
     and chooses them by a length penalty of its own, n^a for n tokens. The a is the
     nearest to our penalty at the source's length. Our penalty then ranks them again.
 
-    Args:
-        model: a `CTranslate2Model`.
-        start_id, end_id, beam_size, length_penalty, max_tokens: as in `BeamSearch`.
+    Arguments are those of `BeamSearch`, the model a `CTranslate2Model`.
     """
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
@@ -133,9 +121,8 @@ class CTranslate2Translator(Translator):
     Example:
 
     >>> from reprt.decoding.ctranslate2_translator import CTranslate2Translator
-    >>> translator = CTranslate2Translator.load(  # doctest: +SKIP
-    ...     "runs/mine/export/ctranslate2", beam_size=4
-    ... )
+    >>> folder = "runs/mine/export/ctranslate2"
+    >>> translator = CTranslate2Translator.load(folder, beam_size=4)  # doctest: +SKIP
     >>> translator("uma frase").text  # doctest: +SKIP
     'a sentence'
     """
@@ -153,10 +140,8 @@ class CTranslate2Translator(Translator):
 
         Args:
             run: the folder.
-            engine: arguments of `ctranslate2.Translator`, such as `device` or
-                `intra_threads`.
-            **search: arguments of `reprt.decoding.BeamSearch`. Defaults to those that
-                the export was made with.
+            engine: arguments of `ctranslate2.Translator`, such as `intra_threads`.
+            **search: arguments of `reprt.decoding.BeamSearch`; by default the export's.
 
         Raises:
             ImportError: without CTranslate2.
@@ -172,12 +157,9 @@ class CTranslate2Translator(Translator):
             ) from error
         loaded = ctranslate2().Translator(str(folder), **engine)
         source, target = (_tokenizer(folder, side) for side in ("source", "target"))
-        model = CTranslate2Model(
-            loaded,
-            source.vocabulary,
-            {piece: index for index, piece in enumerate(target.vocabulary)},
-            notes["longest_target"],
-        )
+        pieces, longest = source.vocabulary, notes["longest_target"]
+        ids = {piece: index for index, piece in enumerate(target.vocabulary)}
+        model = CTranslate2Model(loaded, pieces, ids, longest)
         asked = {**notes["search"], **search}
         return cls(model, source, target, notes["max_tokens"], asked)
 

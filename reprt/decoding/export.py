@@ -15,9 +15,6 @@ class ExportedTranslator(tf.Module):
     """A `Translator` as one graph, for a SavedModel.
 
     Strings without a word become empty; a sentence that is too long is cut.
-
-    Args:
-        translator: the model, its vocabularies and its search.
     """
 
     def __init__(self, translator: Translator):
@@ -44,10 +41,8 @@ class ExportedTranslator(tf.Module):
             found = tf.map_fn(lambda one: self._translated(one[None])[0], given)
         else:
             found = self._translated(given)
-        places = tf.where(words)
-        return tf.tensor_scatter_nd_update(
-            tf.fill(tf.shape(sentences), ""), places, found
-        )
+        empty = tf.fill(tf.shape(sentences), "")
+        return tf.tensor_scatter_nd_update(empty, tf.where(words), found)
 
     def _translated(self, sentences):
         ids = self._source.graph_encode(sentences)[:, : self._max_tokens]
@@ -63,16 +58,10 @@ class ExportedTranslator(tf.Module):
 
 
 def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
-    """Writes a SavedModel and a `.keras` file.
+    """Writes a SavedModel and a `.keras` file to a folder, and returns their paths.
 
-    Args:
-        translator: the model, its vocabularies and its search.
-        folder: where they go; made if it is missing.
-
-    Returns:
-        The paths of both: `saved_model`, which takes strings and needs nothing but
-        TensorFlow and tensorflow-text, and `model.keras`, which takes ids and needs
-        this package.
+    `saved_model` takes strings and needs nothing but TensorFlow and tensorflow-text;
+    `model.keras` takes ids and needs this package. The folder is made if it is missing.
 
     Raises:
         ValueError: if the folder has such files already, or if Keras' backend is not

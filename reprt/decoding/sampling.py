@@ -22,7 +22,7 @@ def sample(
     seed: int = 0,
     max_tokens: int = 64,
 ) -> list[str]:
-    """Goes on from beginnings of sentences with words drawn at random.
+    """Goes on from beginnings of sentences, and returns the sentences.
 
     The next token is drawn from softmax(logits / temperature), among the `top_k`
     likeliest ones.
@@ -35,9 +35,6 @@ def sample(
         top_k: how many tokens are drawn from; None for all, 1 for the likeliest.
         seed: of the random numbers; the same seed draws the same sentences.
         max_tokens: after how many tokens a sentence ends, those of the prompt included.
-
-    Returns:
-        The sentences, with their beginnings.
 
     Raises:
         ValueError: for a temperature that is not positive, or a `top_k` below 1.

@@ -128,9 +128,7 @@ class Translator:
     def load(cls, run: Path | str, **search) -> "Translator":
         """Reads the model of a run folder, as `reprt train` leaves it.
 
-        Args:
-            run: the folder.
-            **search: arguments of `reprt.decoding.BeamSearch`.
+        The `search` are arguments of `reprt.decoding.BeamSearch`.
 
         Raises:
             ValueError: if it is not a run folder, or has no model of its settings yet.
@@ -147,11 +145,8 @@ class Translator:
 
         Args:
             sentences: a string or several: a list, a NumPy array, a tensor of
-                TensorFlow, a column of a table.
-
-        Raises:
-            ValueError: for anything else, such as an empty cell's NaN, before the
-                first sentence is translated.
+                TensorFlow, a column of a table. Anything else, such as an empty cell's
+                NaN, is a `ValueError` before the first sentence is translated.
         """
         if isinstance(sentences, str):
             return next(self.stream([sentences]))
@@ -160,40 +155,29 @@ class Translator:
     def stream(self, sentences: Iterable, ahead: int = AHEAD) -> Iterator[Translation]:
         """Yields translations in order, while sentences are still being read.
 
-        Args:
-            sentences: the sentences, as a call takes them.
-            ahead: how many are read before the first of them is translated.
-
-        Raises:
-            ValueError: as a call, when the sentence is read.
+        It takes what a call does, reads `ahead` sentences before it translates the
+        first of them, and refuses what is no sentence as soon as it is read.
         """
         rest = _strings(sentences)
         while read := list(itertools.islice(rest, ahead)):
-            written = [index for index, text in enumerate(read) if has_a_word(text)]
-            ids = self.source_tokenizer.encode([read[index] for index in written])
+            written = list(filter(has_a_word, read))
+            ids = self.source_tokenizer.encode(written)
             found = self.search_all([row[: self.max_tokens] for row in ids])
-            alternatives = self._alternatives(found)
-            done = dict(zip(written, zip(ids, alternatives)))
-            for index, text in enumerate(read):
-                if index in done:
-                    yield self._translation(text, *done[index])
-                else:
-                    yield Translation(text, ())
+            done = map(self._translation, written, ids, self._alternatives(found))
+            for text in read:
+                yield next(done) if has_a_word(text) else Translation(text, ())
 
     def search_all(
         self,
         source: Sequence[np.ndarray],
         progress: Callable[[str], None] = lambda text: None,
     ) -> list[list[Hypothesis]]:
-        """Searches for the translations of ids, those of similar length together.
+        """Searches for translations of sentences' ids, those of like length together.
 
-        Args:
-            source: each sentence's ids.
-            progress: called with how far the work is.
+        The `progress` is called with how far the work is.
         """
         found: list[list[Hypothesis]] = [[]] * len(source)
-        batch_size = max(1, ROWS // self.search.beam_size)
-        done = 0
+        batch_size, done = max(1, ROWS // self.search.beam_size), 0
         for chosen, hypotheses in self.search.in_batches(source, batch_size):
             for index, of_one in zip(chosen, hypotheses, strict=True):
                 found[index] = of_one
@@ -213,10 +197,8 @@ class Translator:
         """Translates a sentence and returns what every head attended to.
 
         The weights are those with which the finished translation is read again. A model
-        that looks ahead had other weights during the search.
-
-        Raises:
-            ValueError: for an empty sentence.
+        that looks ahead had other weights during the search. An empty sentence is a
+        `ValueError`.
         """
         if not has_a_word(sentence):
             raise ValueError("Expected a sentence. Received an empty one.")
@@ -275,19 +257,14 @@ class Translator:
         tokenizer = self.target_tokenizer
         ids = [each.ids for hypotheses in found for each in hypotheses]
         texts = map(tokenizer.as_written, tokenizer.decode(ids))
-        return [
-            tuple(
-                Alternative(
-                    next(texts),
-                    tokenizer.pieces(each.ids),
-                    each.score,
-                    each.log_probability,
-                    each.ended,
-                )
-                for each in hypotheses
+
+        def alternative(each):
+            tokens, log_probability = tokenizer.pieces(each.ids), each.log_probability
+            return Alternative(
+                next(texts), tokens, each.score, log_probability, each.ended
             )
-            for hypotheses in found
-        ]
+
+        return [tuple(map(alternative, hypotheses)) for hypotheses in found]
 
 
 def _strings(sentences: Iterable) -> Iterator[str]:

@@ -11,8 +11,7 @@ from reprt.models.saving import load_model
 def keep_model(folder: Path, model, step: int, most: int):
     """Saves the model of a step, and drops all but the newest.
 
-    Those of later steps are dropped too: they were kept before a kill, and will be made
-    again.
+    Those of later steps go too: they are of before a kill, and will be made again.
     """
     with whole_file(_kept(folder, step)) as file:
         model.save(file.name)
@@ -21,20 +20,18 @@ def keep_model(folder: Path, model, step: int, most: int):
 
 
 def average_last(folder: Path, model, step: int, most: int) -> list[str]:
-    """Gives a model the mean of the kept models' weights.
+    """Gives a model the mean of the models kept up to a step; returns their names.
 
         w = (w_1 + ... + w_n) / n    for each weight, added up in float64
 
-    It depends on the kept models only, so that it may be made again after a kill. Those
-    of steps after the finished epochs do not count. Returns the names of the models; if
-    there are none, the model stays as it is.
+    It depends on these only, so that it may be made again after a kill. If there are
+    none, the model stays as it is.
     """
     paths = _newest(folder, step, most)
     weights = [load_model(path).get_weights() for path in paths]
     if weights:
-        model.set_weights(
-            [np.mean(each, axis=0, dtype="float64") for each in zip(*weights)]
-        )
+        means = [np.mean(each, axis=0, dtype="float64") for each in zip(*weights)]
+        model.set_weights(means)
     return [path.name for path in paths]
 
 

@@ -43,10 +43,7 @@ class Backend(Protocol):
             )
 
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
-        """Makes the steps of an objective and a built optimizer.
-
-        Batches are like those of a split.
-        """
+        """Makes the steps for batches like those of a split. The optimizer is built."""
 
     def warm_up(self, split: EncodedSplit, plan: BatchPlan) -> None:
         """Compiles what can be compiled in advance; `load` undoes its steps."""
@@ -61,20 +58,9 @@ class Backend(Protocol):
         return None
 
     def batches(
-        self,
-        split: EncodedSplit,
-        plan: BatchPlan,
-        epoch: int | None = None,
-        skip: int = 0,
+        self, split: EncodedSplit, plan: BatchPlan, epoch: int | None = None, skip=0
     ) -> Iterable[Any]:
-        """Returns what `train` and `evaluate` take, all but the first few of an epoch.
-
-        Args:
-            split: the sentences.
-            plan: of the split.
-            epoch: as `BatchPlan.batches` takes it.
-            skip: number of batches to leave out at the start.
-        """
+        """Returns what `train` and `evaluate` take, for each of `plan.batches`."""
 
     # Attributes, because TensorFlow makes them of functions when it compiles.
     train: Any

@@ -47,12 +47,10 @@ def save_checkpoint(
 ):
     """Writes a checkpoint, whole or not at all, and keeps the one before it.
 
-    Older ones go first, so that a kill leaves no more than these two. Variables come by
-    name, as from `by_path`; the state is anything that JSON can hold.
+    Older ones go first, so that a kill leaves no more than these two. The state is
+    anything that JSON can hold.
     """
-    arrays: dict[str, Any] = {
-        name: np.asarray(each.numpy()) for name, each in variables.items()
-    }
+    arrays = {name: each.numpy() for name, each in variables.items()}
     arrays[_STATE] = np.array(json.dumps(state))
     for old in _checkpoints(folder)[:-1]:
         old.unlink()
@@ -60,9 +58,7 @@ def save_checkpoint(
         np.savez(file, **arrays)
 
 
-def restore_checkpoint(
-    folder: Path, variables: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
+def restore_checkpoint(folder: Path, variables: Mapping[str, Any]) -> dict | None:
     """Sets the variables from the newest checkpoint and returns its state, or None.
 
     A checkpoint that is damaged or of another model is a `CheckpointError`, and leaves

@@ -48,12 +48,15 @@ class OnJax(Backend):
 
     @property
     def accelerators(self) -> list[str]:
-        devices = [device for device in jax.devices() if device.platform != "cpu"]
-        return [device.device_kind for device in devices]
+        return [each.device_kind for each in jax.devices() if each.platform != "cpu"]
 
     def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
-        self._model = objective.model
+        model = objective.model
+        weights = {id(weight) for weight in model.weights}
+        others = model.non_trainable_variables
+        self._are_seeds = [id(variable) not in weights for variable in others]
+        self._variables = [model.trainable_variables, others, optimizer.variables]
         self._plans: dict[tuple[BatchPlan, bool], tuple] = {}
         keep_compiled()
         self._train = jax.jit(self._on_devices(self._step), donate_argnums=0)
@@ -83,7 +86,7 @@ class OnJax(Backend):
 
     def _packed(self, split, plan, epoch, chosen):
         """A batch, each device's share after the other, and their common shape."""
-        layout, devices = self._model.packed_layout, jax.device_count()
+        layout, devices = self._objective.model.packed_layout, jax.device_count()
         key = plan, epoch is None
         if key not in self._plans:
             sides, training = split.tokens, epoch is not None
@@ -111,16 +114,6 @@ class OnJax(Backend):
     def read(self, sums):
         return super().read(jax.device_get(sums))
 
-    @property
-    def _variables(self):
-        """Weights, what else the model has, and what the optimizer has."""
-        model = self._model
-        return (
-            model.trainable_variables,
-            model.non_trainable_variables,
-            self._optimizer.variables,
-        )
-
     def _on_devices(self, function):
         """Each device calls it with all of the state and its share of a batch."""
         return jax.shard_map(
@@ -138,9 +131,8 @@ class OnJax(Backend):
         def objective(weights):
             state = weights, self._seeded(others), of_optimizer
             with self._scope(state) as scope:
-                loss, sums = self._objective.loss(
-                    inputs, labels, self._optimizer.iterations.value, _summed
-                )
+                step = self._optimizer.iterations.value
+                loss, sums = self._objective.loss(inputs, labels, step, _summed)
                 loss = self._optimizer.scale_loss(loss)
             after = [scope.get_current_value(each) for each in self._variables[1]]
             return loss, (sums, after)
@@ -155,10 +147,9 @@ class OnJax(Backend):
     def _seeded(self, others, sign=1):
         """Gives each device a dropout of its own, or takes that back."""
         device = (sign * lax.axis_index(DEVICES)).astype("uint32")
-        weights = {id(weight) for weight in self._model.weights}
         return [
-            value if id(variable) in weights else value.at[0].add(device)
-            for variable, value in zip(self._variables[1], others, strict=True)
+            value.at[0].add(device) if is_seed else value
+            for is_seed, value in zip(self._are_seeds, others, strict=True)
         ]
 
     def _validate(self, state, batch):

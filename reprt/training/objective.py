@@ -13,31 +13,19 @@ from reprt.training.settings import TranslationSettings
 
 
 class Term(NamedTuple):
-    """A part of the loss: `weight · total / count`, over all replicas.
+    """A part of the loss: `weight · total / count`, over all replicas."""
 
-    Attributes:
-        total: the sum over this replica's tokens.
-        count: their number.
-        weight: a number, or a scalar tensor made from the step.
-    """
-
-    total: Any
-    count: Any
-    weight: Any = 1.0
+    total: Any  # the sum over this replica's tokens
+    count: Any  # their number
+    weight: Any = 1.0  # or a scalar tensor made from the step
 
 
 class Sums(NamedTuple):
-    """Sums over a batch's targets, neither smoothed nor weighted: float32 scalars.
+    """Sums over a batch's targets, neither smoothed nor weighted: float32 scalars."""
 
-    Attributes:
-        loss: the cross-entropy in nats.
-        tokens: the number of real labels.
-        correct: how many of them are the model's likeliest tokens.
-    """
-
-    loss: Any
-    tokens: Any
-    correct: Any
+    loss: Any  # the cross-entropy in nats
+    tokens: Any  # the number of real labels
+    correct: Any  # how many of them are the model's likeliest tokens
 
 
 class Objective:
@@ -95,12 +83,8 @@ class Objective:
     ) -> tuple[Any, Sums]:
         """Returns this replica's part of the loss to be differentiated, and the sums.
 
-        The parts of all replicas add up to the loss of the whole batch, so that its
-        gradients do not depend on how many there are.
-
-        Args:
-            inputs, labels, step: as in `terms`.
-            over_replicas: adds up a number over replicas.
+        The parts of all replicas, whose numbers `over_replicas` adds up, make the loss
+        of the whole batch: its gradients do not depend on how many there are.
         """
         terms, sums = self.terms(inputs, labels, step)
         parts = [

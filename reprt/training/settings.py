@@ -87,9 +87,8 @@ class AdamSettings(Settings):
     epsilon: Positive = 1e-9
     """Added to the root of the second moment."""
     loss_scaling: Literal["none", "dynamic"] = "none"
-    """`"dynamic"` for gradients of a scaled loss, which float16 needs. A gradient that
-    is not finite makes no update: it halves the scale instead. The scale doubles after
-    2,000 updates in a row."""
+    """`"dynamic"` scales the loss, which float16 needs. A gradient that is not finite
+    halves the scale and makes no update; 2,000 updates in a row double the scale."""
 
 
 class AdamWSettings(AdamSettings):
@@ -101,8 +100,7 @@ class AdamWSettings(AdamSettings):
 
     name: Literal["adamw"] = "adamw"  # type: ignore[assignment]
     weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """The share of a weight that goes in a step, by the step's rate. The default is
-    PyTorch's."""
+    """The share of a weight that goes in a step, times the rate; PyTorch's default."""
 
 
 class InverseSqrtSettings(Settings):
@@ -112,8 +110,7 @@ class InverseSqrtSettings(Settings):
     warmup_steps: Size = 4000
     """The paper's N_w, the step of the highest rate."""
     dim: Size | None = None
-    """The paper's m, from which the highest rate follows; the model's own embedding
-    width by default."""
+    """The paper's m, which sets the highest rate; by default the embedding's width."""
     peak: Rate | None = None
     """The highest rate, instead of the one that follows from m."""
 
@@ -138,8 +135,7 @@ class CosineSettings(Settings):
     floor: Annotated[float, Field(ge=0)] = 6e-5
     """The rate at the end."""
     steps: Size | None = None
-    """The step of the end; by default the run's own number of steps, all its
-    epochs'."""
+    """The step of the end; by default the last of all the run's epochs."""
 
     @pydantic.model_validator(mode="after")
     def _falls(self):
@@ -157,11 +153,9 @@ class TrainingSettings(Settings):
     epochs: Size = 10
     """Passes over the training text."""
     steps: Size | None = None
-    """Updates of the weights, instead of `epochs`; the last epoch may then be cut
-    short."""
+    """Updates of the weights, instead of `epochs`; they may end within an epoch."""
     hours: Positive = 12.0
-    """The training ends here if the epochs have not; an unfinished epoch does not
-    count."""
+    """The training ends here at the latest; an unfinished epoch does not count."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic
     loss scaling of `[optimizer]`."""
@@ -172,8 +166,7 @@ class TrainingSettings(Settings):
     checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
     """Time between checkpoints within an epoch."""
     average: Annotated[int, Field(ge=0)] = 0
-    """The trained model is the mean of this many kept models, the newest; 0 for the
-    model after the last epoch."""
+    """How many kept models, the newest, the trained model is a mean of; 0 for none."""
     keep_every: Size | None = None
     """Steps from one model of the mean to the next; by default those of an epoch."""
     validate_every: Size | None = None
@@ -185,8 +178,7 @@ class TrainingSettings(Settings):
     tensorboard: bool = False
     """Whether to log for TensorBoard as well."""
     bleu: bool = True
-    """Whether the prefix loss, and BLEU on the test split, are computed after
-    training."""
+    """Whether prefix loss, and BLEU on the test split, are computed after training."""
 
 
 class TranslationSettings(Settings):
@@ -194,8 +186,7 @@ class TranslationSettings(Settings):
 
     name: Literal["translation"] = "translation"
     label_smoothing: Share = 0.0
-    """The share of each label that is given to all of the target's ids. The
-    losses that are logged are not smoothed."""
+    """The share of each label for all target ids; logged losses are not smoothed."""
 
 
 class TranslationAndSourceSettings(TranslationSettings):
@@ -219,16 +210,13 @@ class LanguageModelSettings(TranslationSettings):
 
 
 Batching = Annotated[
-    SentencesSettings | TokensSettings,
-    by_name(SentencesSettings, TokensSettings),
+    SentencesSettings | TokensSettings, by_name(SentencesSettings, TokensSettings)
 ]
 Optimizer = Annotated[
-    AdamSettings | AdamWSettings,
-    by_name(AdamSettings, AdamWSettings),
+    AdamSettings | AdamWSettings, by_name(AdamSettings, AdamWSettings)
 ]
 Schedule = Annotated[
-    InverseSqrtSettings | CosineSettings,
-    by_name(InverseSqrtSettings, CosineSettings),
+    InverseSqrtSettings | CosineSettings, by_name(InverseSqrtSettings, CosineSettings)
 ]
 Objective = Annotated[
     TranslationSettings | TranslationAndSourceSettings | LanguageModelSettings,
@@ -350,8 +338,7 @@ class RunSettings(Settings):
         here = self.identity
         training = here.training.changed(hours=self.training.hours)
         here = here.model_copy(update={"training": training})
-        fields = type(self).model_fields
-        usual = {table: fields[table].default for table in TABLES}
+        usual = {table: type(self).model_fields[table].default for table in TABLES}
         usual["model"] = PRESETS[self.preset]
         # The paper's m is the width of the model's own embedding.
         usual["schedule"] = usual["schedule"].changed(dim=self.model.embedding_dim)
@@ -386,11 +373,7 @@ NO_DEPARTURES = {
 
 
 def settings_of(folder: Path) -> RunSettings:
-    """Returns what was asked of the run in a folder, as `reprt train` makes it.
-
-    Raises:
-        ValueError: if it is no run folder, or its settings cannot be read.
-    """
+    """Returns what was asked of the run in a folder, as `reprt train` makes it."""
     path = folder / "config.toml"
     if path.is_file():
         return RunSettings.read(read_toml(path), str(path))

@@ -24,14 +24,13 @@ def mirrored_strategy() -> tf.distribute.Strategy:
     Trainers share it. Two strategies in one process give their reductions the same
     numbers, and TensorFlow takes those of one model for those of the other.
 
-    Where `TF_CONFIG` names several workers, the strategy spans them all. It has to be
-    made before TensorFlow does anything else.
+    Where `TF_CONFIG` names several workers it spans them all, and has to be made before
+    TensorFlow does anything else.
     """
     if several_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    devices = [device.name for device in tf.config.list_logical_devices(kind)]
-    return tf.distribute.MirroredStrategy(devices)
+    gpus, cpus = map(tf.config.list_logical_devices, ("GPU", "CPU"))
+    return tf.distribute.MirroredStrategy([device.name for device in gpus or cpus])
 
 
 @contextlib.contextmanager
@@ -56,9 +55,8 @@ class OnTensorFlow(Backend):
         if deterministic:
             tf.config.experimental.enable_op_determinism()
             # It orders the terms of long sums anew in each process.
-            tf.config.optimizer.set_experimental_options(
-                {"arithmetic_optimization": False}
-            )
+            options = {"arithmetic_optimization": False}
+            tf.config.optimizer.set_experimental_options(options)
         self._strategy = mirrored_strategy()
 
     @property
@@ -93,16 +91,12 @@ class OnTensorFlow(Backend):
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
         # One trace serves every batch, whatever its lengths.
         spec = [shared(batches(split, 1), self._strategy).element_spec]
-        self.train, self.evaluate = (
-            tf.function(
-                functools.partial(self._on_replicas, function), spec, autograph=False
-            )
-            for function in (self._train, self._evaluate)
-        )
+        graph = functools.partial(tf.function, input_signature=spec, autograph=False)
+        self.train = graph(functools.partial(self._on_replicas, self._train))
+        self.evaluate = graph(functools.partial(self._on_replicas, self._evaluate))
 
     def batches(self, split, plan, epoch=None, skip=0):
-        left = plan.batches(epoch, skip)
-        return shared(planned_batches(split, left), self._strategy)
+        return shared(planned_batches(split, plan.batches(epoch, skip)), self._strategy)
 
     def _on_replicas(self, function, batch):
         """Sums over a distributed batch `((source, target), labels)`."""

@@ -91,8 +91,7 @@ class Trainer:
     """Trains one model, from where its folder says it stands.
 
     Args:
-        settings: the run's settings.
-        text: the encoded text.
+        settings, text: of the run.
         folder: the run's folder, such as the laboratory's `RunFolder`, already opened.
         progress: where the state of the work is shown.
         more: what else of the model a row of `steps.csv` has, by name.
@@ -110,45 +109,35 @@ class Trainer:
         progress: Progress,
         more: Callable[[Any], dict[str, float]] = lambda model: {},
     ):
-        self.settings = settings
-        self.text = text
-        self.folder = folder
+        self.settings, self.text, self.folder = settings, text, folder
         self._progress, self._more = progress, more
-        self._backend = backend(settings.training.deterministic)
+        training = settings.training
+        tokenizers = text.source_tokenizer, text.target_tokenizer
+        self._backend = backend(training.deterministic)
         self._plan, self._validation = (
-            BatchPlan(
-                split.lengths,
-                seed=settings.training.seed,
-                **dict(settings.batching),
-            )
+            BatchPlan(split.lengths, seed=training.seed, **dict(settings.batching))
             for split in (text.train, text.dev)
         )
         # Every model starts from its own seed, whatever was built before it.
         with quietly():  # Keras loads TensorFlow for it, whatever the backend
-            keras.utils.set_random_seed(settings.training.seed)
+            keras.utils.set_random_seed(training.seed)
         with self._backend.scope():
+            sizes = map(len, tokenizers)
             self.model = make(
-                settings.model,
-                len(text.source_tokenizer),
-                len(text.target_tokenizer),
-                name=settings.preset,
-                dtype=settings.training.precision,
+                settings.model, *sizes, name=settings.preset, dtype=training.precision
             )
+            width = settings.model.embedding_dim
             self._optimizer = make_optimizer(
-                settings.optimizer,
-                settings.schedule,
-                settings.model.embedding_dim,
-                steps=self.steps,
+                settings.optimizer, settings.schedule, width, steps=self.steps
             )
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.read(saved) if saved else State()
-        parts = text.corpus, text.source_tokenizer, text.target_tokenizer
-        digests = ", ".join(each.digest() for each in parts)
+        digests = ", ".join(each.digest() for each in (text.corpus, *tokenizers))
         self._backend.check_same(
             f"step {self.state.step}, text and vocabularies {digests}, "
-            f"{settings.identity}, {settings.training}"
+            f"{settings.identity}, {training}"
         )
         # Epochs that ended after the checkpoint will be done again, and a kill may have
         # come between a checkpoint and what is written after it.
@@ -156,12 +145,10 @@ class Trainer:
         self._write_steps()
         if self.state.epoch and not self.state.step_in_epoch:
             folder.save_model(self.model)
-        folder.add_start(
-            self._backend.devices, self._backend.accelerators, self.model.looks_ahead
-        )
-        objective = OBJECTIVES[settings.objective.name](
-            self.model, settings.objective, self.steps
-        )
+        hardware = self._backend.devices, self._backend.accelerators
+        folder.add_start(*hardware, self.model.looks_ahead)
+        kind = OBJECTIVES[settings.objective.name]
+        objective = kind(self.model, settings.objective, self.steps)
         self._backend.compile(objective, self._optimizer, text.dev)
         self._backend.load()
         # Of the last readings: seconds a step, tokens a second.
@@ -224,16 +211,14 @@ class Trainer:
 
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
-        variables = list(self._variables.values())
-        before = [variable.numpy() for variable in variables]
+        before = [(each, each.numpy()) for each in self._variables.values()]
         self._backend.warm_up(self.text.train, self._plan)
-        few = itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS)
         seconds = []
-        for batch in few:
+        for batch in itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS):
             start = time.monotonic()
             self._backend.read([self._backend.train(batch)])
             seconds.append(time.monotonic() - start)
-        for variable, value in zip(variables, before, strict=True):
+        for variable, value in before:
             variable.assign(value)
         self._backend.load()
         timed = seconds[1:] or seconds  # the first includes the tracing
@@ -241,9 +226,6 @@ class Trainer:
 
     def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
         """Trains to the end of the present epoch, or of the time.
-
-        Args:
-            seconds_left_elsewhere: expected time of the other work of this job.
 
         Raises:
             TrainingDiverged: if the loss is not finite. The last checkpoint stays.
@@ -258,9 +240,8 @@ class Trainer:
             state.step_in_epoch += 1
             done = state.step_in_epoch == self.steps_per_epoch
             at_once = termination.asked() and not several_workers()
-            kept = training.average > 0 and (
-                state.step % keep_every == 0 or not self.steps_left
-            )
+            due = state.step % keep_every == 0 or not self.steps_left
+            kept = training.average > 0 and due
             steps = training.validate_every
             measured = steps is not None and state.step % steps == 0
             if len(unread) < every and not (done or at_once or kept or measured):
@@ -300,23 +281,19 @@ class Trainer:
     @property
     def _steps_between_readings(self) -> int:
         """A function of what all workers agree on, because reading makes them meet."""
-        seconds = min(
-            READ_SECONDS,
-            60 * self.settings.training.checkpoint_minutes,
-            self._seconds_of_budget_left(),
-        )
+        checkpoint = 60 * self.settings.training.checkpoint_minutes
+        seconds = min(READ_SECONDS, checkpoint, self._seconds_of_budget_left())
         steps = seconds / self._seconds_per_step if self._seconds_per_step else 1
         return max(1, min(int(steps), READ_STEPS))
 
     def _read(self, sums, begun):
         """Waits for the last steps, and adds them up."""
         state, steps = self.state, len(sums)
-        before = state.tally.tokens
-        for step, (rows, loss, tokens, correct) in enumerate(self._backend.read(sums)):
-            number = state.step_in_epoch - steps + step + 1
-            self._check_finite("loss", loss, number)
+        before, first = state.tally.tokens, state.step_in_epoch - steps + 1
+        for step, (rows, loss, *counts) in enumerate(self._backend.read(sums), first):
+            self._check_finite("loss", loss, step)
             for tally in (state.tally, state.lately):
-                tally.add(rows, loss, tokens, correct)
+                tally.add(rows, loss, *counts)
         seconds = self._backend.agreed(time.monotonic() - begun)
         state.seconds_in_epoch += seconds
         if self._compiled:
@@ -341,14 +318,9 @@ class Trainer:
         """Saves variables and state; the same command goes on from here."""
         self._checkpoint_time = time.monotonic()
         self._backend.store()
-        if not self.folder.writable:
-            return
-        save_checkpoint(
-            self.folder.checkpoints,
-            self.state.step,
-            self._variables,
-            dataclasses.asdict(self.state),
-        )
+        if self.folder.writable:
+            folder, state = self.folder.checkpoints, dataclasses.asdict(self.state)
+            save_checkpoint(folder, self.state.step, self._variables, state)
 
     def evaluate(self) -> Tally:
         """Returns the sums of the teacher-forced loss over the validation split."""
@@ -375,13 +347,11 @@ class Trainer:
             self.folder.write_log(rows, "steps.csv")
 
     def _training_batches(self):
-        return self._backend.batches(
-            self.text.train, self._plan, self.state.epoch, self.state.step_in_epoch
-        )
+        epoch, skip = self.state.epoch, self.state.step_in_epoch
+        return self._backend.batches(self.text.train, self._plan, epoch, skip)
 
     def _end_epoch(self):
-        state = self.state
-        begun = time.monotonic()
+        state, begun = self.state, time.monotonic()
         validation = self.evaluate()
         # The last step's weights are in no training loss.
         self._check_finite("validation loss", validation.loss, state.step_in_epoch)
@@ -424,9 +394,8 @@ class Trainer:
         return f"/{training.epochs}" if training.steps is None else ""
 
     def _seconds_of_budget_left(self):
-        used = self.state.seconds_in_epoch + sum(
-            row["train_seconds"] for row in self.state.rows
-        )
+        logged = sum(row["train_seconds"] for row in self.state.rows)
+        used = self.state.seconds_in_epoch + logged
         return self.settings.training.hours * 3600 - used
 
     def _show(self, seconds_elsewhere):
@@ -470,10 +439,10 @@ def forget_models():
 def train_side_by_side(
     trainers: Sequence[Trainer], after_epoch: Callable[[], object] = lambda: None
 ) -> list[ArithmeticError]:
-    """Trains several models, an epoch of each in turn.
+    """Trains several models, and returns why models did not finish.
 
-    They take turns, so other work of the machine slows each of them as much, and their
-    times can be compared. Returns why models did not finish; the others went on.
+    They take turns, an epoch each, so other work of the machine slows each of them as
+    much, and their times can be compared.
     """
     pending = list(trainers)
     errors: list[ArithmeticError] = []

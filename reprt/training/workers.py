@@ -10,9 +10,9 @@ def several_workers() -> bool:
 
 
 def is_chief() -> bool:
-    """Returns whether this process is the one that writes what comes out.
+    """Returns whether this process writes what comes out.
 
-    That is the task called chief or, without one, the first worker.
+    That does the task called chief or, without one, the first worker.
     """
     if not several_workers():
         return True
