@@ -1,9 +1,11 @@
 """Every figure of README and results page is that of a frozen experiment."""
 
 import functools
+import json
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 from reprt.analysis.cost import power
@@ -17,6 +19,7 @@ REPOSITORY = pathlib.Path(__file__).parents[3]
 RESULTS = REPOSITORY / "experiments" / "results"
 README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
+SPEED = REPOSITORY / "docs" / "speed.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
 COST = REPOSITORY / "docs" / "cost.md"
 
@@ -250,3 +253,26 @@ def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
     small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
     products = power(mean(longer, "train_flops"))
     assert cells[1:4] == [products, small.cell(BLEU, 1), longer.cell(BLEU, 1)]
+
+
+@functools.cache
+def benchmark(name):
+    return json.loads((RESULTS / "benchmark" / name / "results.json").read_text())
+
+
+@pytest.mark.parametrize("cells", tables(SPEED, "ratios"), ids=lambda row: row[0])
+def test_the_page_of_speed_has_the_medians_of_the_rounds(cells):
+    model, peer = cells[0].split(": ")
+    row = benchmark(model)["training"][model][peer]
+    names = "step", "epoch", "memory", "start_up"
+    rounds = (np.divide(row["measured"][name], row["ours"][name]) for name in names)
+    assert cells[1:] == [f"{np.median(each):.2f}" for each in rounds]
+
+
+@pytest.mark.parametrize("cells", tables(SPEED, "single"), ids=lambda row: row[0])
+def test_the_page_of_speed_has_the_times_of_single_sentences(cells):
+    searches = benchmark("decoding_one_at_a_time")["searches"].values()
+    both = [
+        (search["reprt"]["seconds"], search[cells[0]]["seconds"]) for search in searches
+    ]
+    assert cells[1:] == [f"{np.median(np.divide(t, o)):.2f}" for o, t in both]
