@@ -14,12 +14,11 @@ def shapes(settings):
     attention = [(wide, *inner), inner, (wide, *inner), inner, (width, *inner), inner]
     attention += [(*inner, wide), (wide,)]
     forward = [(wide, hidden), (hidden,), (hidden, wide), (wide,)]
-    source, target = settings.vocab_sizes
-    found = [(source, width), (target, width)]
+    found = [(size, width) for size in settings.vocab_sizes]
     for attentions in (1, 2):
         norms = [(wide,)] * 2 * (attentions + 1)
         found += (attention * attentions + forward + norms) * blocks
-    return [*found, (wide, target), (target,)]
+    return [*found, (wide, settings.vocab_sizes[1]), (settings.vocab_sizes[1],)]
 
 
 def logits(weights, source_ids, target_ids, settings, key):
@@ -69,10 +68,9 @@ def logits(weights, source_ids, target_ids, settings, key):
         hidden = jax.nn.relu(x @ first + bias)
         return norm(x + drop(hidden @ second + last), *take(2))
 
-    tables = take(2)
-    source, memory = embedded(source_ids, tables[0])
-    target, states = embedded(target_ids, tables[1])
-    real, causal = (source_ids > 0)[:, None], (target_ids > 0)[:, None]
+    ids = source_ids, target_ids
+    (source, memory), (target, states) = map(embedded, ids, take(2))
+    real, causal = ((side > 0)[:, None] for side in ids)
     causal = causal & jnp.tri(causal.shape[2], dtype=bool)
     for _ in range(settings.sizes.blocks):
         memory = block(memory, (None, source, real))

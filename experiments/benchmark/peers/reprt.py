@@ -36,6 +36,7 @@ class Peer(KerasModel):
         keras.utils.set_random_seed(SEED)
         self.by_length = settings.variant == "bucketed"
         self.backend = backend(deterministic=False)
+        self.square = 8192 if self.backend.accelerators else 2048
         with self.backend.scope():
             self.model = build(settings)
             width = preset(settings.model).embedding_dim
@@ -73,10 +74,6 @@ class Peer(KerasModel):
 
     def operations(self, pairs):
         return 6 * int(self.model.multiply_adds(*split(pairs).tokens).sum())
-
-    @property
-    def square(self):
-        return 8192 if self.backend.accelerators else 2048
 
     def square_product(self, size):
         matrix = keras.ops.ones((size, size), self.model.compute_dtype)
