@@ -38,7 +38,7 @@ def where(corpus):
 def home(tmp_path, monkeypatch):
     """Keeps the search away from the user's own data."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for variable in ("REPRT_TED", "REPRT_CACHE", "TFDS_DATA_DIR"):
+    for variable in ("REPRT_TED", "REPRT_CACHE", "TFDS_DATA_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     return tmp_path / "home"
 
