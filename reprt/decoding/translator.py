@@ -160,12 +160,13 @@ class Translator:
         """
         rest = _strings(sentences)
         while read := list(itertools.islice(rest, ahead)):
-            written = list(filter(has_a_word, read))
+            kept = list(map(has_a_word, read))
+            written = list(itertools.compress(read, kept))
             ids = self.source_tokenizer.encode(written)
             found = self.search_all([row[: self.max_tokens] for row in ids])
             done = map(self._translation, written, ids, self._alternatives(found))
-            for text in read:
-                yield next(done) if has_a_word(text) else Translation(text, ())
+            for text, is_kept in zip(read, kept, strict=True):
+                yield next(done) if is_kept else Translation(text, ())
 
     def search_all(
         self,

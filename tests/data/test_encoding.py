@@ -62,7 +62,7 @@ def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
             for one, other in zip(long, short, strict=True):
                 assert one[:kept].tolist() == other.tolist()
                 assert (other[-1] == END_ID) == (len(one) <= kept)
-    _, inputs, labels = read(batches(cut.train, 40))[0]
+    (_, inputs, labels) = read(batches(cut.train, 40))[0]
     assert inputs.shape[1] == labels.shape[1] == 10
 
 

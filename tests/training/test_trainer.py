@@ -41,7 +41,9 @@ def calm(trainer):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_losses_and_weights_are_those_of_fit(name, trainer, text, assert_same, request):
+def test_losses_and_weights_are_those_of_fit(
+    name, trainer, text, assert_same, request
+):
     compiled = name == "repe"  # one will do
     if not compiled:
         request.getfixturevalue("eagerly")
@@ -135,7 +137,9 @@ def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
     for each in alone:
         to_the_end(each)
 
-    together = [trainer(f"together-{name}", name) for name in NAMES]
+    together = [
+        trainer(f"together-{name}", name) for name in NAMES
+    ]
     for each in together:
         before = variables(each), dataclasses.asdict(each.state)
         assert each.seconds_left == 0  # nothing is known yet
