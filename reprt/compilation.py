@@ -68,10 +68,7 @@ def compiled(
 
 
 def _is_news(record) -> bool:
-    """False for the warning that one of our graphs was made for several shapes.
-
-    The fifth or so serves all, and TensorFlow warns at the fifth.
-    """
+    """False for TensorFlow's warning at a graph's fifth shape, which serves all."""
     text = record.getMessage()
     return not ("tf.function retracing" in text and "reprt." in text)
 
@@ -90,11 +87,7 @@ def shapes_are_dear() -> bool:
 
 
 def streams() -> int:
-    """Returns how many batches are best searched side by side.
-
-    A search has many small products. On a CPU TensorFlow leaves cores idle in them,
-    which a second batch can use.
-    """
+    """Returns how many searches to run side by side, for one leaves cores idle."""
     return 2 if keras.backend.backend() == "tensorflow" else 1
 
 

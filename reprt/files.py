@@ -86,10 +86,7 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """Returns the text of a file, with any line break as `\\n`.
-
-    One that is not UTF-8 is a `ValueError` that names the line.
-    """
+    """Returns a file's text, its line breaks as `\\n`; it has to be UTF-8."""
     data = Path(path).read_bytes()
     try:
         return data.decode().replace("\r\n", "\n").replace("\r", "\n")

@@ -32,8 +32,6 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
         The total loss in nats, through which gradients flow, and the same without
         smoothing, float32 scalars; and the most likely ids, `(tokens,)` integers.
 
-    Example:
-
     >>> from keras import ops
     >>> from reprt.linear_crossentropy import linear_crossentropy
     >>> zeros = ops.zeros((2, 3)), ops.zeros((3, 4)), ops.zeros(4)

@@ -10,10 +10,7 @@ from typing import Any
 
 
 def load_extra(package: str, need: str):
-    """Returns a package that `pip install reprt` alone does not bring.
-
-    Without it an `ImportError` says the sentence `need`: what needs it, how to get it.
-    """
+    """Imports a package of an extra, or says the sentence `need`: how to get it."""
     try:
         with quietly():
             return importlib.import_module(package)

@@ -40,8 +40,6 @@ class MaskedCrossentropy(keras.losses.Loss):
     Raises:
         ValueError: for shapes of labels and logits that do not match.
 
-    Example:
-
     >>> import keras, reprt
     >>> logits = keras.ops.zeros((1, 2, 4))
     >>> loss = reprt.losses.MaskedCrossentropy()(keras.ops.array([[3, 0]]), logits)
@@ -113,8 +111,6 @@ def token_weights(y_true, sample_weight=None):
     """Returns what each token counts, 0.0 for padding, in float32.
 
     Labels and weights are those of `MaskedCrossentropy`.
-
-    Example:
 
     >>> import keras, reprt
     >>> found = reprt.losses.token_weights([[3, 1, 0], [1, 0, 0]], [1.0, 0.5])

@@ -19,8 +19,6 @@ class TokenAccuracy(keras.metrics.Metric):
         name: name of the metric.
         **kwargs: passed to `keras.metrics.Metric`.
 
-    Example:
-
     >>> import keras, reprt
     >>> metric = reprt.metrics.TokenAccuracy()
     >>> logits = keras.ops.one_hot(keras.ops.array([[1, 2, 3]]), 4)

@@ -75,8 +75,6 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
         model_dim: the width of the model's embedding.
         steps: of the whole run, where a schedule ends with it.
 
-    Example:
-
     >>> from reprt.training.settings import AdamSettings, InverseSqrtSettings
     >>> adam = make_optimizer(AdamSettings(), InverseSqrtSettings(), model_dim=64)
     >>> adam.beta_2

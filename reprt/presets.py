@@ -145,8 +145,6 @@ PRESETS: dict[str, Any] = {
 def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
-    Example:
-
     >>> from reprt.presets import preset
     >>> preset("repe", num_blocks=4).num_blocks
     4

@@ -8,10 +8,7 @@ SECONDS_BETWEEN_LINES = 30  # where the output is a file, which keeps every line
 
 
 class Progress:
-    """Shows a status line on standard error.
-
-    On a terminal the line is written over; elsewhere a new one appears now and then.
-    """
+    """A status line on standard error; in a file, a new one now and then."""
 
     def __init__(self):
         self._line = _line(bar_format="{desc}", leave=False)
@@ -29,10 +26,7 @@ class Progress:
 
 @contextlib.contextmanager
 def byte_line(name: str, total: int):
-    """Gives tqdm's status line of `total` bytes, to be updated with each further.
-
-    It appears with the first, and goes if the work fails.
-    """
+    """Gives tqdm's status line of `total` bytes, which goes if the work fails."""
     meter = "{desc}: {percentage:3.0f}% of {total_fmt}B, {rate_fmt}, ETA {remaining}"
     look = {"bar_format": meter, "unit": "B", "unit_scale": True}
     line = _line(desc=name, total=total, delay=1, **look)

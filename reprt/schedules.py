@@ -25,8 +25,6 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     Raises:
         ValueError: unless one of `embedding_dim` and `peak` is given.
 
-    Example:
-
     >>> import reprt
     >>> schedule = reprt.schedules.WarmupSchedule(peak=6e-4)
     >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
@@ -78,8 +76,6 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     Raises:
         ValueError: unless there are more `steps` than of the warm-up.
-
-    Example:
 
     >>> import reprt
     >>> schedule = reprt.schedules.CosineSchedule(steps=10000)

@@ -222,8 +222,6 @@ class TransformerSettings(BlockSettings):
 class TransformerConfig(TransformerSettings):
     """An encoder-decoder Transformer.
 
-    Example:
-
     >>> from reprt.presets import preset
     >>> repe = preset("repe", decoder_statistics="prefix")
     >>> repe.position, repe.value, repe.num_blocks

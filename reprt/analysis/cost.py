@@ -83,8 +83,6 @@ def parameters_without_tables(model) -> int:
 
     Left out are the tables that embed tokens and what scores tokens.
 
-    Example:
-
     >>> import reprt
     >>> model = reprt.models.build("transformer-base", 100, 100, num_blocks=1)
     >>> (model.count_params() - parameters_without_tables(model)) / 100

@@ -59,8 +59,6 @@ def teacher_forced_loss(
         batches: the indices of each batch, such as `BatchPlan.batches` returns; None
             for batches of `batch_size` sentences.
 
-    Example:
-
     >>> import numpy as np, reprt
     >>> from reprt.data.encoding import EncodedSplit
     >>> model = reprt.models.build("baseline", 9, 9)
@@ -133,8 +131,6 @@ def log_probabilities(
         translator: the model with its vocabularies.
         split: the ids of the pairs, such as `translator.encode` returns.
         batch_size, progress: as in `prefix_loss`.
-
-    Example:
 
     >>> import reprt
     >>> translator = reprt.Translator.load("runs/mine")  # doctest: +SKIP

@@ -35,8 +35,6 @@ def tokenizer_of(language: str) -> str:
 
     Without the packages of the right one it is `"char"`.
 
-    Example:
-
     >>> tokenizer_of("zh-CN"), tokenizer_of("th"), tokenizer_of("en")
     ('zh', 'char', '13a')
     """
@@ -73,8 +71,6 @@ def scores(
         references: as the corpus has them.
         language: that of the translations, by its tag.
         words: the references as the tokenizer decodes them; None to encode them here.
-
-    Example:
 
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
     >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "house", "."]

@@ -41,8 +41,6 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
 
     A run that was interrupted can therefore go on in the middle of an epoch.
 
-    Example:
-
     >>> sorted(training_order(4, seed=0, epoch=0).tolist())
     [0, 1, 2, 3]
     """
@@ -74,8 +72,6 @@ def _sizes(count: int, batch_size: int) -> np.ndarray:
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPlan:
     """The batches of every epoch, which depend only on text, settings, seed and epoch.
-
-    All epochs have the same number of batches.
 
     With `name="tokens"` the sentences are sorted by length, and each epoch shuffles
     those of one length. A batch takes as many sentences as fit, and the batches come in
@@ -169,8 +165,6 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
         A `tf.data.Dataset` of `((source, target_inputs), labels)`, int32 tensors with
         0 for padding, as `model.fit` takes it. Labels are the inputs moved by one.
 
-    Example:
-
     >>> rows = [np.array([2, 5, 3], "int32"), np.array([2, 5, 6, 3], "int32")]
     >>> [((source, inputs), labels)] = batches(EncodedSplit(rows, rows), batch_size=2)
     >>> labels.numpy().tolist()  # the inputs moved by one
@@ -181,10 +175,7 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
 
 
 def planned_batches(split: EncodedSplit, plan: Rows):
-    """Returns the batches of a plan, the indices of each, as `batches` does.
-
-    TensorFlow keeps the sentences as long as the process lives.
-    """
+    """Returns the batches of a plan, the indices of each, as `batches` does."""
     import tensorflow as tf
 
     def gather(chosen):
@@ -206,10 +197,7 @@ def planned_batches(split: EncodedSplit, plan: Rows):
 
 
 def of_replicas(dataset, strategy, change=lambda own: own):
-    """Returns a dataset of whose batches each of n replicas gets every n-th row.
-
-    The rows of a replica then go through `change`, a function of a dataset.
-    """
+    """Gives each of n replicas every n-th row of a batch, by way of `change`."""
     import tensorflow as tf
 
     # Each replica has its own dataset, read on the host.

@@ -108,9 +108,8 @@ def encode(
 ) -> EncodedCorpus:
     """Learns both vocabularies on the training text and encodes every split.
 
-    As in TensorFlow's tutorial the source keeps at most `max_tokens` ids and the
-    target one more, since its inputs and its labels each drop one. A sentence that is
-    cut loses its `[END]`.
+    As in TensorFlow's tutorial the source keeps at most `max_tokens` ids and the target
+    one more: its inputs and labels each drop one. A cut sentence loses its `[END]`.
 
     Args:
         corpus: the text.

@@ -42,10 +42,7 @@ class Lengths(NamedTuple):
         return combined(self.source, self.target)
 
     def shape(self, layout, sizes=None) -> Shape:
-        """Returns the smallest shape that these sentences fit.
-
-        Its groups have the sizes, with room for all sentences or more, or are equal.
-        """
+        """Returns the smallest shape they fit; groups are equal without `sizes`."""
         rows = len(self.source)
         if sizes is None:
             size = -(-rows // GROUPS)
@@ -151,10 +148,7 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
 
 
 def shares(sides, chosen, devices) -> list[tuple[np.ndarray, Lengths]]:
-    """Deals the chosen sentences to devices: for each its indices, and their lengths.
-
-    Each device gets sentences of all lengths.
-    """
+    """Deals sentences of all lengths to devices: each one's indices and lengths."""
     source, target = sides
     longest = np.maximum(source[chosen], target[chosen])
     ordered = chosen[np.argsort(longest, kind="stable")]
@@ -211,8 +205,6 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
         ValueError: for an unknown layout, a batch that none of the shapes fits, or the
             backend PyTorch, where Keras has no gradient of packed attention.
 
-    Example:
-
     >>> import reprt
     >>> source, target, labels = [[5, 6, 3]], [[2, 7, 0]], [[7, 3, 0]]
     >>> inputs, packed = reprt.data.pack((source, target), labels)
@@ -243,8 +235,6 @@ def packed(batches, layout="sides", strategy=None):
         layout: as in `pack`: a model's `packed_layout`.
         strategy: the `tf.distribute.MirroredStrategy` that the model was made in, each
             of whose replicas packs its own rows. Defaults to none.
-
-    Example:
 
     >>> import reprt, tensorflow as tf
     >>> source, target, labels = [[5, 6, 3]], [[2, 7, 0]], [[7, 3, 0]]

@@ -131,8 +131,6 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     to four decimals. It begins with all heads of the first layer, in the last of the
     model's kinds.
 
-    Example:
-
     >>> import tempfile, numpy as np
     >>> one = np.ones((1, 1, 1, 1))
     >>> maps = AttentionMaps(["olá"], ["[START]"], "olá", "hello", "repe", cross=one)

@@ -91,8 +91,6 @@ class BeamSearch:
         ValueError: for an argument out of its range.
         ArithmeticError: when called, if the model's weights are not finite.
 
-    Example:
-
     >>> import keras, reprt
     >>> model = reprt.models.build("repe", source_vocab_size=9, target_vocab_size=9)
     >>> search = reprt.decoding.BeamSearch(model, 2, 3, beam_size=2, max_tokens=4)
@@ -221,10 +219,7 @@ class BeamSearch:
         return beams, prefixes
 
     def run(self, beams: _Beams, prefixes, position, ends):
-        """Takes one step after the other; returns beams, prefixes and position.
-
-        It stops at either of two `ends`: a position, and a number of live sentences.
-        """
+        """Steps to either of two `ends`: a position, a number of live sentences."""
         begin = beams, prefixes, position
 
         def goes_on(beams, prefixes, position):
@@ -397,8 +392,6 @@ def _where(live, new, old):
 
 def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
     """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
-
-    Example:
 
     >>> found = Hypothesis((7, 8), True, -1.0, -1.0), Hypothesis((7,), True, -2.0, -2.0)
     >>> as_array(found, 2, 3).tolist()

@@ -29,10 +29,8 @@ def export_ctranslate2(
         quantization: how its matrices are kept, `"float32"` or `"int8"`.
 
     Raises:
-        ImportError: without CTranslate2.
         ValueError: for a model that CTranslate2 cannot run, naming the settings, for an
             unknown quantization, or if the folder has such a model already.
-        OSError: if it cannot be written.
     """
     check_choice(Quantization, quantization=quantization)
     place = folder / "ctranslate2"

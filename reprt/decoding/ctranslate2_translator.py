@@ -118,8 +118,6 @@ class CTranslate2Search(BeamSearch):
 class CTranslate2Translator(Translator):
     """A `Translator` whose model CTranslate2 runs.
 
-    Example:
-
     >>> from reprt.decoding.ctranslate2_translator import CTranslate2Translator
     >>> folder = "runs/mine/export/ctranslate2"
     >>> translator = CTranslate2Translator.load(folder, beam_size=4)  # doctest: +SKIP
@@ -142,10 +140,6 @@ class CTranslate2Translator(Translator):
             run: the folder.
             engine: arguments of `ctranslate2.Translator`, such as `intra_threads`.
             **search: arguments of `reprt.decoding.BeamSearch`; by default the export's.
-
-        Raises:
-            ImportError: without CTranslate2.
-            ValueError: if the folder holds no such export.
         """
         folder = Path(run)
         try:

@@ -12,10 +12,7 @@ from reprt.files import whole_file, whole_folder
 
 
 class ExportedTranslator(tf.Module):
-    """A `Translator` as one graph, for a SavedModel.
-
-    Strings without a word become empty; a sentence that is too long is cut.
-    """
+    """A `Translator` as one graph, for a SavedModel: from strings to strings."""
 
     def __init__(self, translator: Translator):
         super().__init__()
@@ -61,12 +58,8 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
     """Writes a SavedModel and a `.keras` file to a folder, and returns their paths.
 
     `saved_model` takes strings and needs nothing but TensorFlow and tensorflow-text;
-    `model.keras` takes ids and needs this package. The folder is made if it is missing.
-
-    Raises:
-        ValueError: if the folder has such files already, or if Keras' backend is not
-            TensorFlow.
-        OSError: if they cannot be written, as on a full disk; neither is left then.
+    `model.keras` takes ids and needs this package. It is a `ValueError` if the folder
+    has such files already, or if Keras' backend is not TensorFlow.
     """
     if keras.backend.backend() != "tensorflow":
         raise ValueError(

@@ -39,8 +39,6 @@ def sample(
     Raises:
         ValueError: for a temperature that is not positive, or a `top_k` below 1.
 
-    Example:
-
     >>> import reprt
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
     >>> reserved = ["[PAD]", "[UNK]", "[START]", "[END]"]

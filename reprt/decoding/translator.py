@@ -92,8 +92,6 @@ class Translator:
     Raises:
         ValueError: for a tokenizer that is not of the model's size, or as `BeamSearch`.
 
-    Example:
-
     >>> import reprt
     >>> translator = reprt.Translator.load("runs/mine", beam_size=4)  # doctest: +SKIP
     >>> translator("uma frase").text  # doctest: +SKIP
@@ -129,9 +127,6 @@ class Translator:
         """Reads the model of a run folder, as `reprt train` leaves it.
 
         The `search` are arguments of `reprt.decoding.BeamSearch`.
-
-        Raises:
-            ValueError: if it is not a run folder, or has no model of its settings yet.
         """
         run = Path(run)
         settings = settings_of(run)
@@ -153,11 +148,7 @@ class Translator:
         return list(self.stream(list(_strings(sentences))))
 
     def stream(self, sentences: Iterable, ahead: int = AHEAD) -> Iterator[Translation]:
-        """Yields translations in order, while sentences are still being read.
-
-        It takes what a call does, reads `ahead` sentences before it translates the
-        first of them, and refuses what is no sentence as soon as it is read.
-        """
+        """Yields translations in order, while sentences are still being read."""
         rest = _strings(sentences)
         while read := list(itertools.islice(rest, ahead)):
             kept = list(map(has_a_word, read))
@@ -173,10 +164,7 @@ class Translator:
         source: Sequence[np.ndarray],
         progress: Callable[[str], None] = lambda text: None,
     ) -> list[list[Hypothesis]]:
-        """Searches for translations of sentences' ids, those of like length together.
-
-        The `progress` is called with how far the work is.
-        """
+        """Searches for translations of ids, those of like length together."""
         found: list[list[Hypothesis]] = [[]] * len(source)
         batch_size, done = max(1, ROWS // self.search.beam_size), 0
         for chosen, hypotheses in self.search.in_batches(source, batch_size):

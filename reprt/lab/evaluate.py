@@ -20,10 +20,7 @@ from reprt.progress import Progress
 def evaluate_run(
     path: Path, split: str, source: str | None, search: Mapping[str, Any]
 ) -> str:
-    """Returns the measures of a run's model as a table, and writes them to its folder.
-
-    A `source` is where its text is now, if not where the run found it.
-    """
+    """Measures a run's model, and returns the table that its folder gets, too."""
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)

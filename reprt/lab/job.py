@@ -24,10 +24,9 @@ def run_job(
 ) -> Path:
     """Trains a recipe's models, writes its page, and returns the page's path.
 
-    Finished runs stay as they are. Interrupted ones go on from their last checkpoint. A
-    pair whose text is missing is left out and named, if there are others. It is an
-    `ArithmeticError` if a loss is not finite, once the other models are trained. With
-    `plan_only` it only says what there is to do, and what it will cost.
+    Finished runs stay as they are; interrupted ones go on. A pair whose text is missing
+    is left out and named, if there are others. A loss that is not finite is an
+    `ArithmeticError`, once the other models are trained.
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()

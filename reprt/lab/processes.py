@@ -17,8 +17,7 @@ def in_own_process(function: Callable, *arguments):
 
     TensorFlow keeps graphs of every model that a process has trained. Ctrl-C and
     SIGTERM ask the process to end, and the caller waits until it has saved its work.
-    The end of the caller ends it, too. What the function takes, returns and raises is
-    pickled. If the process is lost, it is a `ChildProcessError`.
+    The end of the caller ends it, too. A lost process is a `ChildProcessError`.
     """
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())

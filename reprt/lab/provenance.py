@@ -20,10 +20,7 @@ PACKAGES = "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".
 
 
 def provenance(devices: Sequence[str] = (), accelerators: Sequence[str] = ()) -> Start:
-    """Returns when, how and with what something came about.
-
-    A training has a device for each replica; the GPUs among them have names, too.
-    """
+    """Returns when, how, on which devices and with what something came about."""
     return Start(
         time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         command=shlex.join(["reprt", *sys.argv[1:]]),

@@ -32,10 +32,7 @@ MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
 
 
 def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
-    """Trains runs side by side, and writes their page whenever an epoch has ended.
-
-    Returns why runs did not finish; the others did.
-    """
+    """Trains runs side by side; returns why any of them did not finish."""
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)

@@ -23,10 +23,7 @@ def translate(
     as_json: bool,
     search: Mapping[str, Any],
 ):
-    """Prints translations in order; remarks go to standard error.
-
-    Without sentences, those of the file or of standard input are read.
-    """
+    """Prints translations, by default of standard input's lines, in order."""
     typed = not (sentences or file) and sys.stdin.isatty()
     lines: Iterable[str] = sentences
     if file:

@@ -63,8 +63,6 @@ class PMHA(ConfiguredLayer):
         ValueError: for an input whose rank is not 3, or a mask that is not boolean or
             not of its rank.
 
-    Example:
-
     >>> import keras, reprt
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
     >>> reprt.layers.PMHA(num_heads=2, key_dim=8)(states, states, tokens).shape[-1]
@@ -191,10 +189,7 @@ class PMHA(ConfiguredLayer):
         return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
 
     def token(self, key, value, place):
-        """Returns keys and values of one token, `(sequences, heads, 1, …)` both.
-
-        Its place is a scalar or integers `(sequences, 1)`.
-        """
+        """Returns keys and values `(sequences, heads, 1, …)` of a token at a place."""
         return _of_one(self._keys(key, place)), _of_one(self._values(key, value))
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
@@ -354,8 +349,6 @@ class PMMHA(PMHA):
     makes, still lets position t depend on later tokens. Arguments, results and errors
     are those of `PMHA`; query and key must be the same sequence.
 
-    Example:
-
     >>> import keras, reprt
     >>> x = keras.ops.ones((1, 3, 16))
     >>> layer = reprt.layers.PMMHA(num_heads=1, key_dim=8)
@@ -379,8 +372,6 @@ class PMHCA(PMHA):
     RePE: query = decoder states, key = encoder output, both of width 2m, and value =
     TokenNorm of the *source embedding*, of width m. The baseline: value = key.
     Arguments, masking, results and errors are those of `PMHA`.
-
-    Example:
 
     >>> import keras, reprt
     >>> target, source = keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))

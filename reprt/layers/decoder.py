@@ -38,8 +38,6 @@ class DecoderBlock(Block):
         of the weights of self-attention `(batch, heads, targets, targets)` and of
         cross attention `(batch, heads, targets, sources)`, or None.
 
-    Example:
-
     >>> import keras, reprt
     >>> block = reprt.layers.DecoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
     >>> tuple(block(keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))).shape)
@@ -169,8 +167,6 @@ class Decoder(BlockStack):
 
     Arguments are those of `Encoder`; masking, call arguments and results are those of
     `DecoderBlock`, the pairs of weights in a tuple.
-
-    Example:
 
     >>> import keras, reprt
     >>> decoder = reprt.layers.Decoder(

@@ -61,8 +61,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
     Raises:
         ValueError: for an unknown scale, or ids that are not integers of rank 2.
 
-    Example:
-
     >>> import keras, reprt
     >>> embedding = reprt.layers.TokenAndPositionEmbedding(
     ...     vocab_size=10,

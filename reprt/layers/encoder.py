@@ -91,10 +91,7 @@ class Block(SizedLayer):
         return norm(states) if self.settings.norm_place == "after" else states
 
     def _attend(self, attention, norm, states, key, value, training, **places):
-        """The states after an attention sublayer, and its weights.
-
-        Without a key the states attend to themselves.
-        """
+        """The states after an attention, by default to themselves, and its weights."""
         x = self._before(norm, states)
         attended, weights = attention(
             x,
@@ -144,8 +141,6 @@ class EncoderBlock(Block):
     Returns:
         Tensor `(batch, length, width)`, and with `return_attention_scores` the weights
         `(batch, heads, length, length)`.
-
-    Example:
 
     >>> import keras, reprt
     >>> block = reprt.layers.EncoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
@@ -252,8 +247,6 @@ class Encoder(BlockStack):
             without one where norms stand before sublayers. Defaults to False.
         position: as in `EncoderBlock`; all blocks share it.
         **kwargs: as in `EncoderBlock`.
-
-    Example:
 
     >>> import keras, reprt
     >>> encoder = reprt.layers.Encoder(

@@ -24,8 +24,6 @@ class FeedForward(ConfiguredLayer):
     Returns:
         Tensor of the shape of `x`.
 
-    Example:
-
     >>> import keras, reprt
     >>> reprt.layers.FeedForward(hidden_dim=32)(keras.ops.ones((2, 5, 8))).shape[-1]
     8

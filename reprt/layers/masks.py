@@ -35,8 +35,6 @@ def padding_mask(ids):
     Raises:
         ValueError: if `ids` is not an integer tensor of rank 2.
 
-    Example:
-
     >>> import keras, reprt
     >>> ids = keras.ops.array([[5, 7, 0]])
     >>> keras.ops.convert_to_numpy(reprt.layers.padding_mask(ids)).tolist()
@@ -57,8 +55,6 @@ def causal_mask(length):
 
     Returns:
         Boolean tensor `(1, length, length)`, True where attention is allowed.
-
-    Example:
 
     >>> import keras, reprt
     >>> keras.ops.convert_to_numpy(reprt.layers.causal_mask(2)).tolist()

@@ -5,9 +5,5 @@ from keras import ops
 
 
 def widened(x):
-    """Returns a tensor in float32 at least.
-
-    Half precision has too few digits for sums over many numbers, and too small a range
-    for squares.
-    """
+    """Returns a tensor in float32 at least, as sums and squares need it."""
     return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))

@@ -40,10 +40,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
     @classmethod
     def of_model(cls, config, side, **kwargs):
-        """Returns the layer of a model's side, `"encoder"` or `"decoder"`.
-
-        It gets the settings that its arguments are called after.
-        """
+        """Returns a model's layer, with the settings that it has arguments for."""
         known = {
             **dict(config),
             "max_length": config.longest_sequence,

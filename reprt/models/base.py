@@ -62,8 +62,6 @@ class TranslationModel(keras.Model, abc.ABC):
         ValueError: for inputs that are neither; ids that are not integers of rank 2; a
             shared embedding of vocabularies of different sizes.
 
-    Example:
-
     >>> import reprt
     >>> model = reprt.models.build("baseline", 9, 9)
     >>> isinstance(model, reprt.models.TranslationModel)
@@ -116,18 +114,12 @@ class TranslationModel(keras.Model, abc.ABC):
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether an output depends on later target tokens.
-
-        The teacher-forced loss is then not what search sees.
-        """
+        """Whether an output depends on later target tokens, unseen in search."""
         return False
 
     @property
     def padding_matters(self) -> bool:
-        """Whether results depend on how far a batch is padded.
-
-        Search and evaluation then put sentences of one length together.
-        """
+        """Whether results depend on padding: if so, equal lengths go together."""
         return False
 
     @property

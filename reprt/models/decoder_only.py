@@ -43,8 +43,6 @@ class DecoderOnly(BlockModel):
     settings of a `DecoderOnlyConfig`; there is one vocabulary, and a side has at most
     `max_length` tokens.
 
-    Example:
-
     >>> import keras, reprt
     >>> sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 16}
     >>> model = reprt.models.build("decoder-only", 30, 30, **sizes)

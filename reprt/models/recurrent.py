@@ -68,8 +68,6 @@ class Recurrent(TranslationModel):
     settings of a `RecurrentConfig`. On packed inputs everything but the recurrences
     skips padding.
 
-    Example:
-
     >>> import keras, reprt
     >>> model = reprt.models.build("recurrent", 30, 20, embedding_dim=8, hidden_dim=16)
     >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])

@@ -52,8 +52,6 @@ class Transformer(BlockModel):
     Arguments, results and errors are those of every `TranslationModel`, with the
     settings of a `TransformerConfig`.
 
-    Example:
-
     >>> import keras, reprt
     >>> model = reprt.models.build("repe", source_vocab_size=30, target_vocab_size=20)
     >>> source, target = keras.ops.array([[2, 5, 3, 0]]), keras.ops.array([[2, 7]])

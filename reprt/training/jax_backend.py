@@ -25,12 +25,9 @@ def _summed(numbers):
 class OnJax(Backend):
     """Where and how a `Trainer` takes its steps: by functions of all state.
 
-    JAX compiles anew for each shape, so batches are packed to a few shapes that are
-    chosen once for a text. Each device packs its own rows. The losses do not depend on
-    that, except with `padding_in_statistics=True`, where there is more padding to be
-    counted than on TensorFlow.
-
-    While training goes on, the variables lag behind: `store` brings them up to date.
+    JAX compiles anew for each shape, so each device packs its rows to one of a few that
+    are chosen once for a text. With `padding_in_statistics=True` more padding counts
+    than on TensorFlow. The variables lag behind: `store` brings them up to date.
     """
 
     def __init__(self):

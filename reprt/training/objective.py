@@ -40,8 +40,6 @@ class Objective:
         settings: those of `[objective]`.
         steps: how many steps the whole run has.
 
-    Example:
-
     >>> import keras, reprt
     >>> model = reprt.models.build("baseline", 9, 9)
     >>> source, target = keras.ops.array([[2, 5, 3]]), keras.ops.array([[2, 6]])
@@ -55,13 +53,7 @@ class Objective:
         self._crossentropy = MaskedCrossentropy()
 
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
-        """Returns the parts of the training loss, and the sums for the log.
-
-        Args:
-            inputs: what the model's `states` takes.
-            labels: integers, `(batch, targets)` or, packed, `(1, packed)`.
-            step: scalar, the number of optimizer steps before.
-        """
+        """Returns the parts of the loss after `step` steps, and the log's sums."""
         states = self.model.states(inputs, training=True)
         term, sums = self._scored(states, labels, self.settings.label_smoothing)
         return [term], sums
@@ -115,8 +107,6 @@ class TranslationAndSource(Objective):
         model: one that `scores_source`.
         settings: a `TranslationAndSourceSettings`, α its `alpha` and B its `turn`.
         steps: S.
-
-    Example:
 
     >>> import reprt
     >>> from reprt.training.settings import TranslationAndSourceSettings

@@ -190,11 +190,7 @@ class TranslationSettings(Settings):
 
 
 class TranslationAndSourceSettings(TranslationSettings):
-    """The source's cross-entropy too, for a model that scores it; its weight falls.
-
-    In step s of S the source's mean cross-entropy has the weight λ(s), linear from 1 to
-    `alpha` at s = `turn` · S, and from there to 0 at S.
-    """
+    """The source's cross-entropy too, as `TranslationAndSource` weighs it."""
 
     name: Literal["translation_and_source"] = "translation_and_source"  # type: ignore
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
@@ -225,10 +221,7 @@ Objective = Annotated[
 
 
 class RunSettings(Settings):
-    """Everything that decides one model's training.
-
-    Read from a table, `model` holds what differs from the preset.
-    """
+    """Everything that decides a training. A table's `model` departs from the preset."""
 
     name: str
     """The run's name: MODEL, or MODEL.SCHEDULE.SEED."""
@@ -319,10 +312,7 @@ class RunSettings(Settings):
 
     @property
     def identity(self) -> "RunSettings":
-        """The settings that change a step's numbers.
-
-        Names and places do not, nor when a run ends or saves and what is reported.
-        """
+        """The settings that change a step's numbers; names and places do not."""
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)

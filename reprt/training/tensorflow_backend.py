@@ -21,11 +21,8 @@ class WorkerLost(ConnectionError):
 def mirrored_strategy() -> tf.distribute.Strategy:
     """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
 
-    Trainers share it. Two strategies in one process give their reductions the same
-    numbers, and TensorFlow takes those of one model for those of the other.
-
-    Where `TF_CONFIG` names several workers it spans them all, and has to be made before
-    TensorFlow does anything else.
+    Trainers share it: TensorFlow takes reductions of two strategies for each other's.
+    Over several workers of `TF_CONFIG` it has to be made before all else.
     """
     if several_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()

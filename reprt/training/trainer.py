@@ -95,10 +95,6 @@ class Trainer:
         folder: the run's folder, such as the laboratory's `RunFolder`, already opened.
         progress: where the state of the work is shown.
         more: what else of the model a row of `steps.csv` has, by name.
-
-    Raises:
-        CheckpointError: if the folder's newest checkpoint cannot be used.
-        ValueError: if the run is no longer than the warm-up of its cosine schedule.
     """
 
     def __init__(
@@ -227,9 +223,7 @@ class Trainer:
     def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
         """Trains to the end of the present epoch, or of the time.
 
-        Raises:
-            TrainingDiverged: if the loss is not finite. The last checkpoint stays.
-            Terminated: if the process was asked to end, once a checkpoint is saved.
+        Where the process is asked to end, it saves a checkpoint and is `Terminated`.
         """
         state, training, unread = self.state, self.settings.training, []
         keep_every = training.keep_every or self._plan.steps

@@ -10,10 +10,7 @@ def several_workers() -> bool:
 
 
 def is_chief() -> bool:
-    """Returns whether this process writes what comes out.
-
-    That does the task called chief or, without one, the first worker.
-    """
+    """Returns whether this process writes: the chief's or else the first worker's."""
     if not several_workers():
         return True
     config = _config()

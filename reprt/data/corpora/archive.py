@@ -13,8 +13,8 @@ from typing import IO, Any
 def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
     """Opens a tar archive, compressed or not, and yields what goes through its files.
 
-    Each comes with its content, to be read before the next. Links, devices and the like
-    are passed over. A damaged archive is a `ValueError` that names it.
+    Each comes with its content, to be read before the next. Others, such as links, are
+    passed over. A damaged archive is a `ValueError` that names it.
     """
     try:
         with tarfile.open(path) as tar:

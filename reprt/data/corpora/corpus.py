@@ -24,10 +24,7 @@ class Split:
 
     @classmethod
     def of(cls, source, target, where: object) -> "Split":
-        """Returns the pairs that have a word on both sides.
-
-        Where there is none, it is a `ValueError` that says `where`.
-        """
+        """Returns the pairs that have a word on both sides; none is a `ValueError`."""
         check_aligned(source, target, where)
         kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
         if not any(kept):
@@ -76,10 +73,7 @@ class Corpus:
         return self.pair.rpartition("_to_")[2]
 
     def validated_on(self, share: float) -> "Corpus":
-        """Returns the text with about a share of its training pairs for validation.
-
-        `Split.dealt` chooses them. A share of 0 leaves the text as it is.
-        """
+        """Returns the text with a share of the training pairs dealt for validation."""
         if not share:
             return self
         dev, train = self.train.dealt(share)

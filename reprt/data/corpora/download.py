@@ -16,10 +16,8 @@ class DownloadError(OSError):
 def download(url: str, path: Path, known_hash: str) -> Path:
     """Downloads a file whose hash is known to `path`, unless the right file is there.
 
-    It gets its name when its hash is right, so that a file at `path` can be trusted.
-    One process at a time downloads it; the others then find it there. All that fails is
-    a `DownloadError`. The hash is a sha256 in hexadecimal digits, or an MD5 as
-    `md5:...`.
+    It gets its name when its hash is right: a sha256, or an MD5 as `md5:...`. One
+    process at a time downloads it. All that fails is a `DownloadError`.
     """
     import pooch  # of the extra `train`; only a download needs it
 

@@ -9,12 +9,7 @@ from reprt.files import not_utf8
 
 
 def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
-    """Yields the lines of a text without their breaks, as they come.
-
-    LF ends a line, with or without a CR before it. What follows the last break is a
-    line unless it is empty.
-    A text that is not UTF-8 is a `ValueError` that names it and the line.
-    """
+    """Yields lines without their breaks, LF or CR LF; names one that is not UTF-8."""
     for number, line in enumerate(file, 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
@@ -24,11 +19,7 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Returns the lines of a file, as `decoded` does.
-
-    A file whose name ends with `.gz` is decompressed; one that cannot be is a
-    `ValueError`.
-    """
+    """Returns the lines of a file, as `decoded` does; `.gz` is decompressed."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as file:

@@ -32,9 +32,6 @@ def load(
         dev, test: the same; where there is none, `held_out` of `train`.
         columns: of tables, the source's and the target's; by default the languages.
         held_out: that share, as `Split.dealt` chooses it.
-
-    Raises:
-        ValueError: for files that are not aligned, or a table without these columns.
     """
     columns = columns or pair.split("_to_")
     given = {"train": train, "dev": dev, "test": test}

@@ -111,22 +111,11 @@ def find_pair(name: str, of_ted: bool = False) -> Pair:
 def read(place: str | os.PathLike, pair: str) -> Corpus:
     """Reads a pair from a folder or tar archive laid out as the official archive.
 
-    Line by line, the files of both sides make the sentence pairs. A pair with an empty
-    side is dropped, as TFDS does. A pair is also dropped if a side has no words:
-    nothing but spaces, or accents without letters. An archive is read in memory.
-
-    The corpus is official, and named so, only if it can be told from the number of its
-    sentence pairs, and from known sentences if there are some.
-
-    Args:
-        place: the archive, or the folder that holds `datasets/<source>_to_<target>/`,
-            or `datasets` itself. Two source languages may be written `az_tr_to_en`, as
-            in the archive, or `aztr_to_en`, as in TFDS.
-        pair: the name that TFDS gives to the pair, or would give to a new one.
-
-    Raises:
-        FileNotFoundError: if the folder, the pair or a file is missing.
-        ValueError: if something else is wrong with the files or the archive.
+    The `place` is the archive, the folder that holds `datasets/<source>_to_<target>/`,
+    or `datasets` itself. A pair with an empty side is dropped, as TFDS does, and one
+    with a side that has no words. The corpus is official, and named so, if the number
+    of its sentence pairs and any known sentences say so. What is missing is a
+    `FileNotFoundError`, any other fault a `ValueError`.
     """
     known, root = find_pair(pair), Path(place)
     if root.is_file():
@@ -184,11 +173,7 @@ def _splits(pair: Pair, lines: Callable, place: Path) -> list[Split]:
 
 
 def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
-    """Reads a pair that TFDS has prepared.
-
-    The sentence pairs are those that `read` finds in the files, in the order that TFDS
-    stored them in, in the folder of the version, `ted_hrlr_translate/<pair>/1.0.0`.
-    """
+    """Reads a pair that TFDS has prepared, in the order of its files."""
     import tensorflow_datasets as tfds
 
     known = find_pair(pair)

@@ -90,14 +90,9 @@ DEV = Part(
 def load(pair: str) -> Corpus:
     """Returns the text, downloaded, cleaned and joined unless it is in the cache.
 
-    A call does not download again what an interrupted one has. The training text is the
-    archives of `TRAIN` that have the languages, in this order, without the pairs that
-    `cleaned` drops. Validation is newstest2013. Test is newstest2014 as sacrebleu reads
-    it: what systems were given, and their reference.
-
-    Raises:
-        DownloadError: if a download fails.
-        ValueError: if the pair is not in `PAIRS`, or an archive holds something else.
+    The training text is the archives of `TRAIN` that have the languages, in this order,
+    without the pairs that `cleaned` drops. Validation is newstest2013. Test is
+    newstest2014 as sacrebleu reads it: what systems were given, and their reference.
     """
     if pair not in PAIRS:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
@@ -116,10 +111,7 @@ def load(pair: str) -> Corpus:
 
 
 def place(other: str) -> Path:
-    """Returns the folder of the text of English and another language.
-
-    Other archives or rules have another one.
-    """
+    """Returns the folder of the text of these archives, by these rules."""
     parts = [part.sha256 for part in (*TRAIN, DEV)]
     identity = RULES, LONGEST, MOST_TIMES, parts, other
     sha256 = hashlib.sha256(repr(identity).encode()).hexdigest()

@@ -68,10 +68,7 @@ class Tokenizer(abc.ABC):
     def encode_chunks(
         self, sentences: Sequence[str], longest: int | None = None
     ) -> Iterator[Rows]:
-        """Yields the ids of the sentences, a number at a time that fits in memory.
-
-        A sentence is cut after `longest` ids, `[END]` included.
-        """
+        """Yields the sentences' ids, cut after `longest`, a number at a time."""
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """Returns each sentence's ids, from start to end, as int32 arrays."""
@@ -109,10 +106,7 @@ class Tokenizer(abc.ABC):
 
     @abc.abstractmethod
     def graph_write(self, ids):
-        """`as_written` of `decode` within a graph: `(sentences,)` strings.
-
-        The ids are a `tf.RaggedTensor`, `(sentences, None)`, without padding and end.
-        """
+        """`as_written` of `decode` in a graph, of ids as a `tf.RaggedTensor`."""
 
     @abc.abstractmethod
     def _joined(self, ids: list[int]) -> str:
@@ -138,10 +132,7 @@ class VocabularySettings(Settings, abc.ABC):
         folder: Path,
         progress: Callable[[str], None] = lambda text: None,
     ) -> tuple[Tokenizer, Tokenizer]:
-        """Returns the tokenizers of source and target, learnt on the training text.
-
-        The folder keeps them, so that each is learnt once.
-        """
+        """Returns both sides' tokenizers, learnt once: the folder keeps them."""
 
         def of(sides, *texts):
             asked, learn = self._plan(corpus.pair, texts)

@@ -39,8 +39,6 @@ class BPE(Tokenizer):
     model says; all else comes back from ids, signs without a piece as `[UNK]`. The
     model's start token, `bos_piece`, is `[START]` or a language's tag.
 
-    Example:
-
     >>> tokenizer = BPE(learn_model(["The houses", "the house"], 30))
     >>> [ids] = tokenizer.encode(["The house"])
     >>> [tokenizer.vocabulary[index] for index in ids]  # "▁" is a space

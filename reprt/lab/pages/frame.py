@@ -42,10 +42,7 @@ class Group(NamedTuple):
         return spread(values[:1] if name == "parameters" else values, digits)
 
     def differences(self, other: "Group | None", name: str) -> pd.Series:
-        """Returns, of each seed that both have, the difference of a number.
-
-        There is none from no group, and from the group itself.
-        """
+        """Returns the difference of a number for each seed that both groups have."""
         if other is None or other is self:
             return pd.Series(dtype=float)
         ours, theirs = (each.table.set_index("seed")[name] for each in (self, other))
@@ -111,10 +108,7 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
 
 
 def spread(values: Iterable[float], digits: int, sign: str = "") -> str:
-    """Returns the mean of numbers and, of several, their standard deviation.
-
-    NaN does not count. Differences, with the sign `"+"`, are "–" if there is none.
-    """
+    """Returns the mean of numbers and, of several, their standard deviation."""
     numbers = pd.Series(values, dtype=float).dropna()
     if numbers.empty:
         return "–" if sign else "not run"

@@ -16,10 +16,7 @@ PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 
 
 def colours(runs: Sequence[Run]) -> dict[str, str]:
-    """Returns the colours of the models that a picture shows, by their names.
-
-    Where the page's settings give none, they are those of the first models.
-    """
+    """Returns the colours of the models that a picture shows, by their names."""
     given = {run.model: run.look.colour for run in runs if run.look.colour}
     return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
 

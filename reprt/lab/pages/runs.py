@@ -26,10 +26,7 @@ RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
 def page_settings(
     folder: Path, texts: Sequence[Sequence[Run]], name: str | None = None
 ) -> PageSettings:
-    """Returns what the `page.toml` in a folder says of its page.
-
-    The page's name is the argument, or the file's, or follows from the runs.
-    """
+    """Returns what a folder's `page.toml` says, with a page's name in any case."""
     settings = _said(folder)
     name = name or settings.name
     if name is None:

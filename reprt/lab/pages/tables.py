@@ -52,8 +52,5 @@ def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:
 
 
 def plain(text: str) -> str:
-    r"""Returns words that others chose as Markdown shows them.
-
-    A bar is markup only within a table, where `markdown` escapes it.
-    """
+    """Returns words that others chose as Markdown shows them, outside tables."""
     return re.sub(r"[\\`*<\[]", r"\\\g<0>", " ".join(text.split()))

@@ -28,8 +28,6 @@ class RMSNorm(EmbeddingNorm):
         epsilon: small positive number added to the mean square. Defaults to `1e-6`:
             embeddings start with a mean square near 1e-3, before their scale.
 
-    Example:
-
     >>> import keras, reprt
     >>> y = reprt.layers.RMSNorm()(keras.ops.array([[[2.0, 2.0], [-30.0, 30.0]]]))
     >>> keras.ops.convert_to_numpy(y)[0].round(3).tolist()

@@ -61,8 +61,6 @@ class TokenNorm(EmbeddingNorm):
         ValueError: for unknown statistics, an input whose rank is not 3, or a mask that
             is not boolean of rank 2.
 
-    Example:
-
     >>> import keras, reprt
     >>> x = keras.ops.array([[[1.0], [3.0], [9.0]]])
     >>> mask = keras.ops.array([[True, True, False]])

@@ -24,8 +24,6 @@ class AddPositional(PositionTable):
         ValueError: for an unknown table, an odd or unknown width, a rank other than
             3, or a sequence longer than `max_length`.
 
-    Example:
-
     >>> import keras, reprt
     >>> reprt.layers.AddPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
     8

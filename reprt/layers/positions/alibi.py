@@ -21,8 +21,6 @@ class AlibiPositional(Positional):
     Args:
         num_heads: heads p of the attention.
 
-    Example:
-
     >>> import keras, reprt
     >>> places = keras.ops.array([[0, 1]])
     >>> bias = reprt.layers.AlibiPositional(num_heads=2).bias(places, places)

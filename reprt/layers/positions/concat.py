@@ -18,8 +18,6 @@ class ConcatPositional(PositionTable):
     Returns:
         Tensor `(batch, tokens, m + dim)`: tokens on the left, positions on the right.
 
-    Example:
-
     >>> import keras, reprt
     >>> reprt.layers.ConcatPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
     16

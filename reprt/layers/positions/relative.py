@@ -33,8 +33,6 @@ class RelativePositional(Positional):
         num_heads: heads of the attention.
         both_directions: whether keys may stand after queries, as in an encoder.
 
-    Example:
-
     >>> import keras, reprt
     >>> position = reprt.layers.RelativePositional(num_heads=2, both_directions=False)
     >>> places = keras.ops.array([[0, 1, 2]])

@@ -23,8 +23,6 @@ class RotaryPositional(Positional):
 
     Masking, arguments: as `Positional`; tokens enter as they are.
 
-    Example:
-
     >>> import keras, reprt
     >>> position = reprt.layers.RotaryPositional()
     >>> heads = keras.ops.ones((1, 2, 4, 8))

@@ -32,8 +32,6 @@ def sinusoidal_table(length, depth, table="tutorial"):
     Raises:
         ValueError: for an odd depth or an unknown table.
 
-    Example:
-
     >>> import reprt
     >>> reprt.layers.sinusoidal_table(2, 4)[0].tolist()
     [0.0, 0.0, 1.0, 1.0]

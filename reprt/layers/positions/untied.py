@@ -24,8 +24,6 @@ class UntiedPositional(PositionTable):
         num_heads: heads of the attention.
         key_dim: width of each head's queries and keys.
 
-    Example:
-
     >>> import keras, reprt
     >>> position = reprt.layers.UntiedPositional(num_heads=2, key_dim=8, dim=4)
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=position)
