@@ -92,11 +92,7 @@ def streams() -> int:
 
 
 def length_with_room(length: int, most: int) -> int:
-    """Returns the length that a sequence is best padded to, if shapes are dear.
-
-    It is one of a few, at most the longest known: the next power of two, or the middle
-    between two of them.
-    """
+    """Returns the next of a few lengths, 2^n or 3 · 2^n, at most the longest known."""
     power = SHORTEST
     while power < length:
         power *= 2

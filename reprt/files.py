@@ -23,8 +23,7 @@ _ABANDONED = 24 * 3600  # seconds after which no process is still at work on it
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for writing, which gets its name when all of it is written.
 
-    A kill leaves the whole new file, or what was there before. A link
-    is replaced, and what it leads to stays as it is.
+    A link is replaced, and what it leads to stays as it is.
     """
     with _whole(path) as unfinished, open(unfinished, "xb") as file:
         yield file
@@ -34,11 +33,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Makes a folder, which gets its name when all that belongs in it is there.
-
-    A kill leaves the whole folder or none. It is an `OSError` if there is such a folder
-    by then, and it is not empty.
-    """
+    """Makes a folder, which gets its name when all that belongs in it is there."""
     with _whole(path) as unfinished:
         unfinished.mkdir()
         yield unfinished

@@ -22,11 +22,7 @@ def _cosine(own_dim, run_steps, *, steps, **constants):
 
 
 def _in_one_pass(kind: Any) -> Any:
-    """Returns a Keras Adam that updates a weight by one pass over it, on TensorFlow.
-
-    Keras' own update makes a pass, and an array of the weight's size, for each of its
-    operations. The formula is the same.
-    """
+    """Returns a Keras Adam whose update of a weight is one pass over it."""
     if keras.backend.backend() != "tensorflow":
         return kind
     import tensorflow as tf

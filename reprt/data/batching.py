@@ -50,11 +50,7 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
 def bucketed_order(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int
 ) -> np.ndarray:
-    """Returns an order of one epoch in which similar lengths share a batch.
-
-    This saves padding, and changes training: batches are no longer random. A batch that
-    is not full stays the last, because `batches` cuts the order into consecutive runs.
-    """
+    """Returns an epoch's order, with like lengths in a batch and a small one last."""
     generator = np.random.default_rng((seed, epoch))
     order = generator.permutation(len(lengths))
     full = len(order) - len(order) % batch_size
@@ -140,11 +136,7 @@ class BatchPlan:
 
 
 def arrays(split: EncodedSplit, chosen, length=None):
-    """Returns chosen sentences as `batches` has them, in NumPy arrays.
-
-    A function `length` gives the length of both sides from the longest there is;
-    without it each side has its own.
-    """
+    """Returns chosen sentences as `batches` has them; `length` decides both sides'."""
     source = [split.source[index] for index in chosen]
     target = [split.target[index] for index in chosen]
     inputs, labels = [row[:-1] for row in target], [row[1:] for row in target]

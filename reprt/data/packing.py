@@ -130,11 +130,7 @@ def few_shapes(
 
 
 def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
-    """Returns the few shapes of a `BatchPlan`'s batches, the same in all epochs.
-
-    The sides are the numbers of tokens of all sources, and of all targets. Without
-    training the batches are those that measure.
-    """
+    """Returns the few shapes of a `BatchPlan`'s batches, the same in all epochs."""
     text: Lengths | None = Lengths(*sides)
     if plan.name == "tokens":
         # Sentences change places with those of the same length, and no others.

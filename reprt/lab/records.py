@@ -146,11 +146,7 @@ class Run(Settings):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """What was measured; what was not is left out.
-
-        Losses are the last epoch's; those of a mean of models are its own. The time of
-        an epoch is the median, which forgets one in which the machine slept.
-        """
+        """What was measured. An epoch's time is the median, which forgets a pause."""
         found: dict[str, float] = {}
         if self.log:
             seconds = [row["train_seconds"] for row in self.log]

@@ -33,11 +33,7 @@ class CorpusRuns:
     folder: Path
 
     def write_page(self) -> Path:
-        """Writes what the recipe says of its page, and the page on the runs.
-
-        A page on several texts goes into the folder above. Returns the path of the
-        page; the folder, if there is no run yet or another worker writes the page.
-        """
+        """Writes the page on the runs; returns its path, or the folder without one."""
         folder, name = self.folder, self.recipe.page_name
         if not is_chief() or not any(folder.glob("*/config.toml")):
             return folder

@@ -65,10 +65,7 @@ def causal_mask(length):
 
 
 def check_mask(layer, name, mask, shape):
-    """Raises a `ValueError` unless a mask is boolean and has as many axes as it should.
-
-    The shape is in words, such as `"batch, tokens"`.
-    """
+    """Raises a `ValueError` unless a mask is boolean, with the axes of `shape`."""
     if mask is None:
         return
     dtype = keras.backend.standardize_dtype(mask.dtype)

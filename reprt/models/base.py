@@ -228,11 +228,7 @@ class TranslationModel(keras.Model, abc.ABC):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def make_train_function(self, force=False):
-        """Prepares `fit`; Keras calls it.
-
-        Weights and the optimizer's variables are made first, since TensorFlow traces a
-        step that makes them twice.
-        """
+        """Prepares `fit`: TensorFlow traces a step that makes weights twice."""
         if not self.built:
             self.build()
         if self.optimizer is not None and not self.optimizer.built:
@@ -240,11 +236,7 @@ class TranslationModel(keras.Model, abc.ABC):
         return super().make_train_function(force)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Prepares loss and metrics under a strategy; Keras' `fit` calls it.
-
-        Keras takes the mean of the replicas' batches for it, which are of no use as
-        ids, and have no mean where they are packed.
-        """
+        """Prepares loss and metrics, for which Keras would take means of ids."""
         ids = ops.ones((1, 2), "int32")
         super()._maybe_symbolic_build(data_batch=((ids, ids), ids))
 

@@ -57,11 +57,7 @@ class BlockModel(TranslationModel):
 
     @property
     def _recomputes(self) -> bool:
-        """Whether each token changes all the positions before it.
-
-        Statistics over the whole sequence have this effect. Of a prefix only the tokens
-        are kept then, and each step decodes all of it again.
-        """
+        """Whether a token changes all before it: each step then decodes all again."""
         return self.looks_ahead
 
     def extended(self, prefixes, tokens):

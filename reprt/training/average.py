@@ -9,10 +9,7 @@ from reprt.models.saving import load_model
 
 
 def keep_model(folder: Path, model, step: int, most: int):
-    """Saves the model of a step, and drops all but the newest.
-
-    Those of later steps go too: they are of before a kill, and will be made again.
-    """
+    """Saves a step's model; drops all but the newest, and any of later steps."""
     with whole_file(_kept(folder, step)) as file:
         model.save(file.name)
     for path in set(folder.glob("step-*.keras")) - set(_newest(folder, step, most)):

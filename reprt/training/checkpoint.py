@@ -17,11 +17,7 @@ class CheckpointError(ValueError):
 
 
 def by_path(model, optimizer) -> dict[str, Any]:
-    """Returns all variables of a training by names that the process does not change.
-
-    Keras numbers seeds as they are made; here a seed is called after its layer. Two
-    variables of one name are a `ValueError`.
-    """
+    """Returns all variables of a training, by names that any process gives them."""
     named = [(weight.path, weight) for weight in model.weights]
     named += _seeds(model, model.name)
     named += [(variable.path, variable) for variable in optimizer.variables]
@@ -45,11 +41,7 @@ def _seeds(layer, path):
 def save_checkpoint(
     folder: Path, step: int, variables: Mapping[str, Any], state: Mapping
 ):
-    """Writes a checkpoint, whole or not at all, and keeps the one before it.
-
-    Older ones go first, so that a kill leaves no more than these two. The state is
-    anything that JSON can hold.
-    """
+    """Writes a checkpoint, whole or not at all, and keeps only the one before it."""
     arrays = {name: each.numpy() for name, each in variables.items()}
     arrays[_STATE] = np.array(json.dumps(state))
     for old in _checkpoints(folder)[:-1]:
@@ -59,11 +51,7 @@ def save_checkpoint(
 
 
 def restore_checkpoint(folder: Path, variables: Mapping[str, Any]) -> dict | None:
-    """Sets the variables from the newest checkpoint and returns its state, or None.
-
-    A checkpoint that is damaged or of another model is a `CheckpointError`, and leaves
-    the variables untouched.
-    """
+    """Sets variables from the newest checkpoint; returns its state, or None."""
     checkpoints = _checkpoints(folder)
     if not checkpoints:
         return None

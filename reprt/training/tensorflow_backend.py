@@ -43,10 +43,7 @@ def together():
 
 
 class OnTensorFlow(Backend):
-    """Where and how a `Trainer` takes its steps: under a `MirroredStrategy`.
-
-    One graph serves batches of all lengths, and variables are always up to date.
-    """
+    """Takes a `Trainer`'s steps under a `MirroredStrategy`."""
 
     def __init__(self, deterministic: bool):
         if deterministic:
@@ -123,11 +120,7 @@ class OnTensorFlow(Backend):
         return _rows(batch), *sums
 
     def _finite_for_all(self, gradients, replica):
-        """Makes gradients NaN on every replica where they are not finite on one.
-
-        Where the loss is scaled, Keras leaves out an update by the gradients of one
-        replica, before it adds up those of all.
-        """
+        """Makes gradients NaN on all replicas if on one: Keras looks at its own."""
         if not isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer):
             return gradients
         first, *others = gradients
@@ -139,11 +132,7 @@ class OnTensorFlow(Backend):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))
 
     def _seed_dropout(self, replica):
-        """Makes the dropout a function of the seed, the step and the replica.
-
-        Otherwise Keras' seeds are the same on all replicas, and a checkpoint holds
-        those of the first.
-        """
+        """Makes dropout a function of seed, step and replica."""
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
         # Every group of sentences makes its own draw for attention.

@@ -433,11 +433,7 @@ def forget_models():
 def train_side_by_side(
     trainers: Sequence[Trainer], after_epoch: Callable[[], object] = lambda: None
 ) -> list[ArithmeticError]:
-    """Trains several models, and returns why models did not finish.
-
-    They take turns, an epoch each, so other work of the machine slows each of them as
-    much, and their times can be compared.
-    """
+    """Trains models by turns, an epoch each; returns why any did not finish."""
     pending = list(trainers)
     errors: list[ArithmeticError] = []
     while pending := [trainer for trainer in pending if not trainer.finished]:

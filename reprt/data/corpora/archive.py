@@ -11,11 +11,7 @@ from typing import IO, Any
 
 @contextlib.contextmanager
 def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
-    """Opens a tar archive, compressed or not, and yields what goes through its files.
-
-    Each comes with its content, to be read before the next. Others, such as links, are
-    passed over. A damaged archive is a `ValueError` that names it.
-    """
+    """Yields a tar archive's regular files, each with its content, as they come."""
     try:
         with tarfile.open(path) as tar:
             yield ((each, tar.extractfile(each)) for each in tar if each.isreg())

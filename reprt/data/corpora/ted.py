@@ -31,11 +31,7 @@ _TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A pair of languages, and what tells whether a text of it is the official one.
-
-    Where the source is two languages, the training split mixes both while the others
-    hold the first only.
-    """
+    """A pair of languages, and what tells whether a text of it is the official one."""
 
     source: tuple[str, ...]
     target: str
@@ -57,6 +53,7 @@ class Pair:
 
     def files(self, split: str) -> tuple[str, str]:
         """Returns the names of the source and target file of a split."""
+        # Of two languages of the source, only the training split has both.
         source = "-".join(self.source) if split == "train" else self.source[0]
         return f"{source}.{split}", f"{self.target}.{split}"
 

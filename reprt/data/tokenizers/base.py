@@ -21,11 +21,7 @@ COVERAGE = 0.99999  # of all signs of a text; the rarest others are unknown
 
 
 class Tokenizer(abc.ABC):
-    """Turns sentences into ids and back.
-
-    The first four ids of any vocabulary are `[PAD] [UNK] [START] [END]`. A sentence's
-    ids go from `start_id` to `end_id`.
-    """
+    """Turns sentences into ids, `start_id` to `end_id`, and back."""
 
     ending: ClassVar[str]  # of the names of its files
     keeps_case: ClassVar[bool]  # whether capitals and accents come back from ids

@@ -13,10 +13,7 @@ LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
 
 
 def fill(template: str, **values: Any) -> str:
-    """Returns a template with its values.
-
-    A paragraph that has a place for a value that is empty, or for several, is left out.
-    """
+    """Returns a template's text, without paragraphs whose values are empty."""
     text = resources.files(__package__).joinpath(f"{template}.md").read_text("utf-8")
     paragraphs = []
     for paragraph in text.strip().split("\n\n"):
@@ -28,11 +25,7 @@ def fill(template: str, **values: Any) -> str:
 
 
 def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
-    """Returns a table of cells by their columns' names, a dash in each gap.
-
-    The first columns stand as `align` says, `"l"` or `"r"`, and the others, numbers,
-    to the right. There is no table without rows.
-    """
+    """Returns rows as a table; `align` is the columns' that are not numbers."""
     head = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
     return _table(head, cells, align, "pipe") if rows else ""
