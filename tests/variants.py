@@ -88,7 +88,7 @@ COMPARED = {
     "decoder-only-both-losses": (
         "decoder-only",
         {},
-        {"objective": {"name": "translation_and_source"}},
+        {"objective": {"name": "translation_and_source", "label_smoothing": 0.1}},
     ),
     "recurrent": ("recurrent", {}, {}),
 }

@@ -13,27 +13,16 @@ from reprt.data.tokenizers.bpe import BPESettings
 from reprt.data.tokenizers.wordpiece import WordPiece, WordPieceSettings
 
 
-def read(dataset):
-    return [
-        (source.numpy(), inputs.numpy(), labels.numpy())
-        for (source, inputs), labels in dataset
-    ]
-
-
-@pytest.fixture(scope="module")
-def lengths():
-    """Of 10,050 sentences, spread as those of talks are."""
-    drawn = np.random.default_rng(0).lognormal(3, 0.6, 10_050)
-    return np.clip(drawn.astype(int), 3, 128)
-
-
 def padding(lengths, order, batch_size):
     """The share of a padded epoch that is padding."""
     cut = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
     return 1 - lengths.sum() / sum(len(few) * lengths[few].max() for few in cut)
 
 
-def test_a_bucketed_order_saves_padding_and_mixes_batches_but_the_last(lengths):
+def test_a_bucketed_order_saves_padding_and_mixes_batches_but_the_last():
+    # Spread as those of talks are.
+    lengths = np.random.default_rng(0).lognormal(3, 0.6, 10_050).astype(int)
+    lengths = lengths.clip(3, 128)
     order = bucketed_order(lengths, 64, seed=0, epoch=0)
     shuffled = padding(lengths, training_order(len(lengths), 0, 0), 64)
     assert padding(lengths, order, 64) < 0.05 < 0.5 < shuffled
@@ -62,7 +51,7 @@ def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
             for one, other in zip(long, short, strict=True):
                 assert one[:kept].tolist() == other.tolist()
                 assert (other[-1] == END_ID) == (len(one) <= kept)
-    (_, inputs, labels) = read(batches(cut.train, 40))[0]
+    [((_, inputs), labels)] = batches(cut.train, 40)
     assert inputs.shape[1] == labels.shape[1] == 10
 
 
@@ -102,22 +91,16 @@ def ids(text):
     ]
 
 
-@pytest.fixture
-def tokenised(monkeypatch):
-    """How many sentences were tokenised, and cut at how many ids, each time."""
-    calls, encode_chunks = [], WordPiece.encode_chunks
+def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
+    corpus, tmp_path, monkeypatch
+):
+    tokenised, encode_chunks = [], WordPiece.encode_chunks
 
     def counted(self, sentences, longest=None):
-        calls.append((len(sentences), longest))
+        tokenised.append((len(sentences), longest))
         yield from encode_chunks(self, sentences, longest)
 
     monkeypatch.setattr(WordPiece, "encode_chunks", counted)
-    return calls
-
-
-def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
-    corpus, tmp_path, tokenised
-):
     first = encode(corpus, VOCABULARY, 99, tmp_path)
     # Each side of each split, after the references.
     sides = [(n, longest) for n in (40, 5, 3) for longest in (99, 100)]

@@ -194,8 +194,3 @@ def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
     np.testing.assert_allclose(met[1:, 1:], met[:-1, :-1], atol=1e-3)
     if settings["position"] not in ("none", "relative"):  # which begins at 0
         assert met[0, 0] > met[0, 5]
-
-
-def test_a_recurrent_model_has_no_positions_to_draw(tmp_path):
-    model = models.build("recurrent", 9, 9, **tiny.RECURRENT)
-    assert draw_positions(model, tmp_path / "positions.png") is None

@@ -110,17 +110,6 @@ def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
         np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-4)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_neither_order_nor_padding_nor_company_matters(variant):
-    search, expected = search_of(variant, 2), found_by(variant, 2)
-    order = np.random.default_rng(0).permutation(len(SOURCES))
-    for index, found in zip(order, search(np.pad(SOURCES, ((0, 0), (0, 5)))[order])):
-        assert_same(found, expected[index])
-    for source, one in zip(SOURCES[:2], expected):
-        (found,) = search(source[None, source != PAD])
-        assert_same(found, one)
-
-
 def test_xla_finds_what_graphs_find():
     search = BeamSearch(
         model_of("repe, causal"),

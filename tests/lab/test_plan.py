@@ -195,16 +195,3 @@ def test_what_is_under_way_is_planned_by_its_own_steps(
     plan = make_plan(work)
     assert planned(plan) == {"pt_to_en repe": expected}
     assert f"Together {expected[1]} steps: about" in plan
-
-
-@pytest.mark.parametrize(
-    "pair, message",
-    [
-        ("pt_to_en,pt_to_en", "Expected one pair.*: pt_to_en, pt_to_en.$"),
-        ("gl_to_en,he_to_pt", "cannot be used for gl_to_en"),
-        ("pt-to-en", "Did you mean 'pt_to_en'"),
-    ],
-)
-def test_mistakes_in_pairs_are_named(train, capsys, pair, message):
-    assert train("--pair", pair) == 2
-    assert re.search(message, capsys.readouterr().err)

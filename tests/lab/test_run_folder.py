@@ -116,19 +116,3 @@ def test_a_folder_with_other_files_is_refused_and_kept(files, text, settings):
     with pytest.raises(ValueError, match="with other files. Choose another --out"):
         files.open(settings(), text)
     assert snapshot(files.path.parent) == before
-
-
-def test_a_kill_while_the_folder_is_made_leaves_none(
-    files, text, settings, monkeypatch
-):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "_write_json", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            files.open(settings(), text)
-    assert not list(files.path.parent.iterdir())
-    (files.path.parent / ".reprt-0123456789ab").mkdir()  # of a killed process
-    files.open(settings(), text)
-    assert files.settings() == settings()

@@ -3,8 +3,6 @@
 import errno
 import os
 import pathlib
-import subprocess
-import sys
 import time
 from unittest import mock
 
@@ -75,24 +73,6 @@ def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else(
         os.utime(path, (0, time.time() - 25 * 3600))
     RunFolder(tmp_path / "causal").open(settings(), text)
     assert {path.name for path in tmp_path.iterdir()} == {"repe", "causal", own.name}
-
-
-def test_a_kill_in_the_middle_of_a_write_leaves_what_was_there(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("whole")
-    script = f"""
-import os, pathlib, runpy
-module = runpy.run_path({files.__file__!r})
-with module["whole_file"](pathlib.Path({str(path)!r})) as file:
-    file.write(b"half")
-    file.flush()
-    os.kill(os.getpid(), 9)
-"""
-    assert subprocess.run([sys.executable, "-c", script]).returncode == -9
-    left = [each for each in tmp_path.iterdir() if each != path]
-    assert path.read_text() == "whole" and all(map(files.is_unfinished, left)) and left
-    files.write_text(path, "new")
-    assert path.read_text() == "new"
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

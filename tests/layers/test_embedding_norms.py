@@ -8,6 +8,7 @@ import variants
 from formula import array_by_formula, set_weights_by_formula
 
 from reprt import constants
+from reprt.layers import RMSNorm
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.presets import preset
 
@@ -52,3 +53,11 @@ def test_steps_are_the_rows_of_a_causal_norm(variant):
     for position, expected in enumerate(np.asarray(layer(X)).swapaxes(0, 1)):
         row, state = layer.step(X[:, position : position + 1], position, state)
         np.testing.assert_allclose(row[:, 0], expected, atol=1e-5)
+
+
+def test_squares_that_leave_half_precision_do_no_harm():
+    x = (1000 * X).astype("float16")
+    assert np.square(x, dtype="float32").mean() > np.finfo("float16").max
+    y = RMSNorm(dtype="mixed_float16")(x)
+    assert y.dtype == "float16"
+    np.testing.assert_allclose(y, RMSNorm()(X), atol=5e-3)

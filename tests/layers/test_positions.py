@@ -68,7 +68,6 @@ def in_attention(position):
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
         (lambda: AddPositional(max_length=8)(X, start=3), "at most 8.*sequence of 9"),
         (lambda: in_attention(UntiedPositional(2, 4, max_length=5)), "at most 5.* 6"),
-        (lambda: AddPositional()(X[..., :3]), "even depth.*depth=3"),
         (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),
     ],
 )

@@ -129,24 +129,16 @@ def test_each_step_is_its_prefix_decoded_alone(variant, build):
     assert walk.words.shape == (3, 8)
 
 
-@pytest.fixture
-def lengths_seen(monkeypatch):
-    """The lengths of all that a position-wise network is given, in the making.
-
-    Nine tenths of a step's work is done there and in projections of the same states.
-    """
-    seen, call = [], FeedForward.call
+@pytest.mark.parametrize("variant", ["baseline", "prefix", "published"])
+def test_a_step_costs_one_token_however_many_came_before(variant, monkeypatch, build):
+    """By what position-wise networks are given, which do most of a step's work."""
+    lengths_seen, call = [], FeedForward.call
 
     def spy(self, x, training=None):
-        seen.append(x.shape[1])
+        lengths_seen.append(x.shape[1])
         return call(self, x, training=training)
 
     monkeypatch.setattr(FeedForward, "call", spy)
-    return seen
-
-
-@pytest.mark.parametrize("variant", ["baseline", "prefix", "published"])
-def test_a_step_costs_one_token_however_many_came_before(variant, lengths_seen, build):
     model = build(variant)
     kept = model.start(model.encode(SOURCE), 2, 16)
     words = np.full(6, 5, "int32")

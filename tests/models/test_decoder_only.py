@@ -6,7 +6,6 @@ import pytest
 from formula import shaken
 from tiny import LABELS, SOURCE, TARGET
 
-from reprt import models
 from reprt.training.objective import Objective, TranslationAndSource
 from reprt.training.settings import TranslationAndSourceSettings
 
@@ -76,31 +75,9 @@ def test_attention_is_causal_over_both_sides(build):
     assert weights[:, 1, :, 6:, 4:6].max() == 0  # the padding between the two
 
 
-def test_multiply_adds_are_those_of_the_dense_products(build):
-    model = build(num_blocks=1)
-    # Width 8, two heads with keys of 4 and values of 3, hidden layer 16, 11 words.
-    of_token = 8 * (8 + 8 + 6) + 6 * 8 + 2 * 8 * 16
-    expected = 5 * of_token + 5 * 5 * (8 + 6) + 2 * 8 * 11
-    assert model.multiply_adds(3, 2) == expected
-    both = model.multiply_adds(np.array([3, 1]), np.array([2, 1]))
-    np.testing.assert_array_equal(
-        both, [model.multiply_adds(3, 2), model.multiply_adds(1, 1)]
-    )
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda m: m((SOURCE, TARGET, LABELS)), r"pair \(source_.*Received: tuple"),
-        (
-            lambda m: models.build("baseline", 9, 9).both_states((SOURCE, TARGET)),
-            "Transformer scores the target and no source",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused_with_the_reason(build, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(build())
+def test_inputs_that_are_no_pair_are_refused(build):
+    with pytest.raises(ValueError, match=r"pair \(source_.*Received: tuple"):
+        build()((SOURCE, TARGET, LABELS))
 
 
 def log_softmax(logits):

@@ -101,7 +101,3 @@ def test_schedule_is_equation_25(dim):
         expected = dim**-0.5 * min(step**-0.5, step * 4000**-1.5)
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
     assert float(schedule(0)) == 0
-    # As an optimizer calls it.
-    adam = keras.optimizers.Adam(schedule)
-    adam.iterations.assign(4000)
-    assert float(adam.learning_rate) == pytest.approx((dim * 4000) ** -0.5, rel=1e-5)

@@ -64,7 +64,6 @@ def test_the_cosine_rises_falls_and_stays():
     "make, message",
     [
         (lambda: CosineSchedule(None), "the length of a cosine schedule"),
-        (lambda: CosineSchedule(2000), "longer than its warm-up.*steps=2000"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a"),
     ],
@@ -162,5 +161,5 @@ def test_an_update_is_made_only_where_gradients_are_finite(trainer, assert_same)
 
 
 def test_a_run_shorter_than_its_warm_up_is_refused(trainer):
-    with pytest.raises(ValueError, match="warmup_steps=2000, steps=6"):
+    with pytest.raises(ValueError, match="longer than its warm-up.*=2000, steps=6"):
         trainer("run", schedule={"name": "cosine", "warmup_steps": 2000})

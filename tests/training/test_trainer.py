@@ -12,7 +12,7 @@ from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
-from reprt.training.trainer import Tally, train_side_by_side
+from reprt.training.trainer import train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
@@ -82,18 +82,6 @@ def test_losses_and_weights_are_those_of_fit(
     saved.compile(loss=MaskedCrossentropy())
     loss = saved.evaluate(batches(text.dev, size), verbose=0)
     assert row["val_loss"] == pytest.approx(loss, abs=1e-5)
-
-
-def test_a_mean_over_tokens_is_not_keras_mean_over_batches():
-    tally = Tally()
-    tally.add(rows=2, loss=4.0, tokens=1, correct=1)
-    tally.add(rows=1, loss=7.0, tokens=7, correct=3)
-    assert tally.means("val") == {
-        "val_loss": (2 * 4 + 1 * 1) / 3,
-        "val_loss_per_token": 11 / 8,
-        "val_accuracy": 0.5,
-    }
-    assert set(Tally().means("train").values()) == {0.0}
 
 
 @pytest.mark.usefixtures("eagerly")
