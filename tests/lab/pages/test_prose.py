@@ -110,6 +110,14 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
     assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in page
 
 
+def test_the_quickstart_has_the_spread_of_the_first_run():
+    found = groups(RESULTS / "embedded_corpus" / "seeds").items()
+    cells = {label: group.cell(BLEU, 1) for (label, _), group in found}
+    page = " ".join((REPOSITORY / "docs" / "quickstart.md").read_text("utf-8").split())
+    expected = "{baseline} for the baseline, {causal RePE} for causal RePE and "
+    assert (expected + "{RePE as published} for RePE").format(**cells) in page
+
+
 @functools.cache
 def measured(experiment, pair):
     """The runs on this text that have a loss to be chosen by."""
