@@ -10,7 +10,7 @@ from typing import Any
 
 
 def load_extra(package: str, need: str):
-    """Imports a package of an extra, or says the sentence `need`: how to get it."""
+    """Imports a package of an extra, or raises an error that begins with `need`."""
     try:
         with quietly():
             return importlib.import_module(package)

@@ -120,7 +120,7 @@ class OnTensorFlow(Backend):
         return _rows(batch), *sums
 
     def _finite_for_all(self, gradients, replica):
-        """Makes gradients NaN on all replicas if on one: Keras looks at its own."""
+        """Makes gradients that are not finite on one replica NaN on all of them."""
         if not isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer):
             return gradients
         first, *others = gradients

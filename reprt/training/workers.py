@@ -10,7 +10,7 @@ def several_workers() -> bool:
 
 
 def is_chief() -> bool:
-    """Returns whether this process writes: the chief's or else the first worker's."""
+    """Returns whether this process is the one that writes: chief or first worker."""
     if not several_workers():
         return True
     config = _config()

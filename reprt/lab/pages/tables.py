@@ -25,7 +25,7 @@ def fill(template: str, **values: Any) -> str:
 
 
 def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
-    """Returns rows as a table; `align` is the columns' that are not numbers."""
+    """Returns rows as a table; `align` says how its first columns, of words, stand."""
     head = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
     return _table(head, cells, align, "pipe") if rows else ""
