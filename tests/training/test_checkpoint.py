@@ -7,9 +7,13 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+from tiny import TINY
 
+from reprt.layers.positions import POSITIONS
+from reprt.models import build
 from reprt.training.checkpoint import (
     CheckpointError,
+    by_path,
     restore_checkpoint,
     save_checkpoint,
 )
@@ -38,6 +42,15 @@ def folder(tmp_path):
     for step in (1, 2):
         save_checkpoint(tmp_path, step, variables(), STATE)
     return tmp_path
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_variables_of_both_sides_have_names_of_their_own(position):
+    model = build("repe-causal", 9, 9, position=position, **TINY)
+    adam = keras.optimizers.Adam()
+    adam.build(model.trainable_variables)
+    found = by_path(model, adam)
+    assert len(found) == len(model.variables) + len(adam.variables)
 
 
 def test_what_was_saved_is_restored_bit_for_bit(tmp_path):

@@ -34,10 +34,11 @@ class RelativePositional(Positional):
         both_directions: whether keys may stand after queries, as in an encoder.
 
     >>> import keras, reprt
-    >>> position = reprt.layers.RelativePositional(num_heads=2, both_directions=False)
-    >>> places = keras.ops.array([[0, 1, 2]])
-    >>> tuple(position.bias(places, places).shape)
-    (1, 2, 3, 3)
+    >>> position = reprt.layers.RelativePositional(num_heads=2)
+    >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=position)
+    >>> states = keras.ops.ones((1, 3, 16))
+    >>> tuple(attention(states, states, states).shape)
+    (1, 3, 16)
 
     Reference: Raffel et al. 2020 (arXiv 1910.10683), section 2.1.
     """
@@ -46,8 +47,10 @@ class RelativePositional(Positional):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.both_directions = both_directions
+
+    def build(self, input_shape):
         self.table = self.add_weight(
-            shape=(BUCKETS, num_heads),
+            shape=(BUCKETS, self.num_heads),
             initializer="zeros",
             name="distances",
             autocast=False,
