@@ -245,12 +245,6 @@ def test_attention_of_the_longest_translation_that_does_not_end(repe):
     assert maps.decoder.shape[2:] == (6, 6)
 
 
-def test_vocabularies_the_wrong_way_round_are_refused(translator):
-    sides = translator.target_tokenizer, translator.source_tokenizer
-    with pytest.raises(ValueError, match="`source_tokenizer` to have the"):
-        Translator(translator.model, *sides)
-
-
 def damaged(run, tmp_path, name, change):
     """A copy of a run with a file changed, or without it."""
     copy = tmp_path / "run"
