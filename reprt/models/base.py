@@ -228,7 +228,7 @@ class TranslationModel(keras.Model, abc.ABC):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def make_train_function(self, force=False):
-        """Prepares `fit`: TensorFlow traces a step that makes weights twice."""
+        """Makes all variables, so that TensorFlow traces a step of `fit` only once."""
         if not self.built:
             self.build()
         if self.optimizer is not None and not self.optimizer.built:

@@ -132,7 +132,7 @@ class OnTensorFlow(Backend):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))
 
     def _seed_dropout(self, replica):
-        """Makes dropout a function of seed, step and replica."""
+        """Makes dropout depend on step and replica: Keras' seeds are alike on all."""
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
         # Every group of sentences makes its own draw for attention.
