@@ -6,6 +6,9 @@ import gzip
 import hashlib
 import json
 import re
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,63 +31,21 @@ _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """An archive; `{}` in its member stands for the language of each of two files,
-    and `{other}` for that of both which is not English."""
+    """An archive, as `wmt14.toml` has it."""
 
     name: str
     url: str
     sha256: str
     member: str
-    languages: tuple[str, ...] = ("fr", "de")
+    languages: Sequence[str] = ("fr", "de")
 
     def members(self, other: str) -> list[str]:
         """The files in English and in the other language."""
         return [self.member.format(side, other=other) for side in ("en", other)]
 
 
-# Addresses and sha256 of these are TFDS 4.9.10's (url_checksums of
-# wmt14_translate; for UN and giga-fren, of wmt15_translate). The names of the members
-# are TFDS' too (translate/wmt.py).
-TRAIN = (
-    Part(
-        "europarl-v7",
-        "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
-        "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-        "training/europarl-v7.{other}-en.{}",
-    ),
-    Part(
-        "commoncrawl",
-        "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
-        "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-        "commoncrawl.{other}-en.{}",
-    ),
-    Part(
-        "un",
-        "http://www.statmt.org/wmt13/training-parallel-un.tgz",
-        "29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47",
-        "un/undoc.2000.fr-en.{}",
-        ("fr",),
-    ),
-    Part(
-        "news-commentary-v9",
-        "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
-        "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-        "training/news-commentary-v9.{other}-en.{}",
-    ),
-    Part(
-        "giga-fren",
-        "http://www.statmt.org/wmt10/training-giga-fren.tar",
-        "3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a",
-        "giga-fren.release2.fixed.{}.gz",
-        ("fr",),
-    ),
-)
-DEV = Part(
-    "newstest2013",
-    "http://data.statmt.org/wmt19/translation-task/dev.tgz",
-    "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-    "dev/newstest2013.{}",
-)
+_FILE = resources.files(__package__).joinpath("wmt14.toml")
+DEV, *TRAIN = (Part(**part) for part in tomllib.loads(_FILE.read_text("utf-8"))["part"])
 
 
 def load(pair: str) -> Corpus:
