@@ -28,7 +28,6 @@ WIDENING = ("concat",)
 WITH_WIDTH = ("concat", "untied")
 IN_ATTENTION = ("rotary", "relative", "alibi", "untied")
 TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
-OF_STATES = get_args(DropoutPlace)[:4]
 
 LENGTH_PENALTY = 0.6  # as in the original Transformer
 STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32

@@ -36,6 +36,7 @@ Page = Literal[
     "families",
     "figure3",
     "language_model",
+    "positions",
     "readings",
     "table1",
 ]

@@ -13,7 +13,7 @@ from reprt.lab.recipe import Page
 
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
-ON_TEXTS = ("families", "readings", "table1")
+ON_TEXTS = ("families", "positions", "readings", "table1")
 PAGES = get_args(Page)
 
 

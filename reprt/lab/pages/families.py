@@ -1,6 +1,6 @@
 """Systems of several families at equal size: loss and BLEU beside what they cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -22,15 +22,22 @@ PRODUCTS = "operations of the training's\nproducts, in 10¹²"
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    tables = [runs_table(filter(measured, runs)) for runs in texts]
-    chosen = [choose(table) for table in tables]
-    sections = [
-        _section(runs, table, groups, settings.reference)
-        for runs, table, groups in zip(texts, tables, chosen)
-    ]
+    chosen, sections = compared(texts, settings.reference)
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "families.png")
     return {"sections": "\n\n".join(sections)}
+
+
+def compared(
+    texts: Iterable[Sequence[Run]], reference: str | None
+) -> tuple[list[list[Group]], list[str]]:
+    """Returns each text's models at their best rates, and what the page says of them."""
+    chosen, sections = [], []
+    for runs in texts:
+        table = runs_table(filter(measured, runs))
+        chosen.append(choose(table))
+        sections.append(_section(runs, table, chosen[-1], reference))
+    return chosen, sections
 
 
 def measured(run: Run) -> bool:

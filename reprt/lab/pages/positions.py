@@ -1,0 +1,82 @@
+"""Methods of positions: each model's loss, a dot a seed, and its losses by length."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprt.lab.pages import families, pictures
+from reprt.lab.pages.frame import Group
+from reprt.lab.pages.tables import markdown, plain
+from reprt.lab.records import Run
+
+
+def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+    """Runs that were trained on short sentences only stand by themselves."""
+    whole = [[run for run in runs if not _short(run)] for runs in texts]
+    chosen, sections = families.compared(filter(None, whole), settings.reference)
+    if any(chosen):
+        _draw([groups for groups in chosen if groups], out / "positions.png")
+    short = [run for runs in texts for run in runs if _short(run) and run.metrics]
+    short.sort(key=lambda run: run.numbers[families.LOSS])
+    if short:
+        _draw_lengths(short, out / "lengths.png")
+    return {
+        "sections": "\n\n".join(sections),
+        "trained": str(_short(short[0])) if short else "",
+        "on": plain(short[0].text) if short else "",
+        "lengths": markdown(list(map(_by_length, short))),
+    }
+
+
+def _short(run: Run) -> int | None:
+    return run.settings.text.train_tokens
+
+
+def _ranges(run: Run) -> list[str]:
+    ends = [each.longest for each in run.metrics.test_by_length]
+    starts = [1, *(end + 1 for end in ends[:-1])]
+    return [f"{n} to {end}" if end else f"from {n}" for n, end in zip(starts, ends)]
+
+
+def _by_length(run: Run) -> dict[str, str]:
+    row = {"model": plain(run.label)}
+    for name, each in zip(_ranges(run), run.metrics.test_by_length):
+        row[f"loss, {name} tokens"] = f"{each.prefix_loss_per_token:.3f}"
+        row[f"BLEU, {name}"] = f"{each.bleu:.1f}"
+    return row
+
+
+def _style(run: Run) -> tuple[str, str]:
+    """The line and the mark's filling: tokens as values are solid."""
+    return ("-", "full") if run.settings.model.value == "tokens" else ("--", "none")
+
+
+def _draw(texts: Sequence[Sequence[Group]], path: Path):
+    """A column a text, a line a model."""
+    groups = [group for text in texts for group in text]
+    labels = list(dict.fromkeys(group.run.label for group in groups))[::-1]
+    shown = pictures.colours([group.run for group in groups])
+    size = 2 + 2.6 * len(texts), 1 + 0.25 * len(labels)
+    figure, [axes] = pictures.new_figure(
+        "", 1, len(texts), size, sharey=True, squeeze=False
+    )
+    for text, axis in zip(texts, axes):
+        for run, table in text:
+            look = {"color": shown.get(run.model, "grey"), "fillstyle": _style(run)[1]}
+            places = [labels.index(run.label)] * len(table)
+            axis.plot(table[families.LOSS], places, "o", **look)
+        pictures.finish_axis(axis, text[0].run.text, "prefix loss, test split")
+    axes[0].set_yticks(range(len(labels)), labels, fontsize=9)
+    pictures.save_figure(figure, path)
+
+
+def _draw_lengths(runs: Sequence[Run], path: Path):
+    shown, title = pictures.colours(runs), f"{runs[0].text}: loss by length"
+    figure, axis = pictures.new_figure("", 1, 1, (7, 4.5))
+    for run in (run for run in runs if run.model in shown):
+        line, filling = _style(run)
+        losses = [each.prefix_loss_per_token for each in run.metrics.test_by_length]
+        look = {"color": shown[run.model], "marker": "o", "fillstyle": filling}
+        axis.plot(_ranges(run), losses, line, label=run.label, **look)
+    pictures.finish_axis(axis, title, "tokens of the test split's sentences")
+    figure.legend(loc="outside right upper", fontsize=8)
+    pictures.save_figure(figure, path)
