@@ -7,7 +7,7 @@ from typing import Any
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # The class of a preset's settings tells its family.
-_FAMILIES = {
+FAMILIES = {
     "transformer": TransformerConfig,
     "decoder_only": DecoderOnlyConfig,
     "recurrent": RecurrentConfig,
@@ -35,4 +35,4 @@ for _name, _table in tomllib.loads(_FILE.read_text("utf-8")).items():
     if "preset" in _table:
         PRESETS[_name] = preset(_table.pop("preset"), **_table)
     else:
-        PRESETS[_name] = _FAMILIES[_table.pop("family")].read(_table, _name)
+        PRESETS[_name] = FAMILIES[_table.pop("family")].read(_table, _name)

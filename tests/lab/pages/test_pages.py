@@ -240,3 +240,29 @@ def test_families_compare_the_best_rates_with_the_reference(add, drawn):
     assert "  - 5 × `reprt train mine.toml`, commit `0123456789ab`" in text
     curves, *_ = drawn[0].axes
     assert sorted([*line.get_ydata()] for line in curves.lines) == [[2.001], [2.501]]
+
+
+def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
+    def trial(name, test, *lengths):
+        found = [
+            {"longest": n, "sentences": 2, "prefix_loss_per_token": loss, "bleu": 9.0}
+            for n, loss in zip((30, None), lengths)
+        ]
+        measured = {PREFIX: test, TEST: test, **COST, "test_by_length": found}
+        tables = {"training": {"seed": int(name[-1])}, "model": {"value": "states"}}
+        return add(name, [row(1, 4.0, test)], measured, **tables)
+
+    trial("repe.text.0", 2.0)
+    trial("repe.text.1", 3.0)
+    folder = trial("repe-short.text.0", 5.0, 4.0, 6.0)
+    config = folder / "repe-short.text.0" / "config.toml"
+    settings = config.read_text().replace("[text]", "[text]\ntrain_tokens = 30")
+    config.write_text(settings)
+    text = page(folder, "positions")
+    assert lines(text, "repe", "**yes**", "2")[0][0] == "2.500 ± 0.707"
+    assert "trained on sentences of at most 30 tokens." in text
+    assert lines(text, "repe-short") == [["4.000", "9.0", "6.000", "9.0"]]
+    losses, lengths = (figure.axes[0].lines for figure in drawn)
+    assert [[*dots.get_xdata()] for dots in losses] == [[2.0, 3.0]]
+    assert losses[0].get_fillstyle() == "none"
+    assert [[*line.get_ydata()] for line in lengths] == [[4.0, 6.0]]

@@ -30,8 +30,8 @@ RIVALS = {
     "modern Transformer": ("values", "modern"),
 }
 WHOLE = {
-    "whole baseline, first contest": ("contest", "baseline"),
-    "whole modern Transformer, first contest": ("contest", "modern-whole"),
+    "whole baseline, earlier contest": ("contest", "baseline"),
+    "whole modern Transformer, earlier contest": ("contest", "modern-whole"),
 }
 CONTEST = {
     "**causal RePE**": ("values", "values"),
@@ -204,7 +204,6 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     assert f"there: {cut.cell(LOSS, 3)} and BLEU {cut.cell(BLEU, 1)}" in page
     loss, bleu = leads("gl_to_en", rival=cut)
     assert f"that by {spread(loss, 3)} nats and {spread(bleu, 1)} BLEU" in page
-    whole = contestant("whole baseline, first contest", "pt_to_en")
     sizes = [
         mean(contestant(row, pair), "parameters")
         / mean(contestant(ours, pair), "parameters")
@@ -212,8 +211,6 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
         for pair in PAIRS
     ]
     assert f"have {min(sizes):.1f} to {max(sizes):.1f} times as many" in page
-    first, second = (run.numbers[LOSS] for run in whole.table["run"])
-    assert f"two seeds differ by {second - first:.2f} nats" in page
     late = groups(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
     (run,) = late.table["run"]
     (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
@@ -229,19 +226,6 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     after = mean(contestant("cut baseline", "pt_to_en"), CHOSEN_BY) - here
     said = f"{early:.2f} in the validation loss after two epochs, and {after:.2f} after"
     assert said in page
-    first = {run.name: run.numbers for run in measured("contest", "az_to_en")}
-    names = ("qk-rms.high.1", "baseline-cut-tied-qk.high.1")
-    shown = [first[n][x] for n in names for x in ("train_loss_per_token", CHOSEN_BY)]
-    said = "a training loss of {:.2f} and a validation loss of {:.2f} on az_to_en"
-    assert f"{said}, where the rival had {{:.2f}} and {{:.2f}}".format(*shown) in page
-    flops = [
-        mean(contestant(n, "az_to_en"), "train_flops") for n in (ours, "cut baseline")
-    ]
-    assert f"has {flops[0] / flops[1] - 1:.0%}".replace("%", " %") + " more" in page
-    found = best("repaired", "embedded"), best("repaired", "pt_to_en")
-    names = "causal RePE: RMSNorm, query-key norm", "RePE without TokenNorm"
-    norms = [mean(f[names[1]], CHOSEN_BY) - mean(f[names[0]], CHOSEN_BY) for f in found]
-    assert "by {:.3f} on the embedded corpus, and by {:.3f}".format(*norms) in page
 
 
 @pytest.mark.parametrize("cells", tables(CAUSAL, "why"), ids=lambda row: row[0])
