@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer, from the baseline to RePE by configuration alone."""
+"""The encoder-decoder Transformer, from the baseline to RePE, all by settings."""
 
 from typing import Any, NamedTuple
 
