@@ -7,7 +7,7 @@ from typing import Any
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # The class of a preset's settings tells its family.
-FAMILIES = {
+FAMILIES: dict[str, Any] = {
     "transformer": TransformerConfig,
     "decoder_only": DecoderOnlyConfig,
     "recurrent": RecurrentConfig,

@@ -31,7 +31,7 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
 def compared(
     texts: Iterable[Sequence[Run]], reference: str | None
 ) -> tuple[list[list[Group]], list[str]]:
-    """Returns each text's models at their best rates, and what the page says of them."""
+    """Returns each text's models at their best rates, and the page's sections."""
     chosen, sections = [], []
     for runs in texts:
         table = runs_table(filter(measured, runs))

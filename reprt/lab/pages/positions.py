@@ -6,7 +6,7 @@ from pathlib import Path
 from reprt.lab.pages import families, pictures
 from reprt.lab.pages.frame import Group
 from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.records import Run
+from reprt.lab.records import OfLength, Run
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
@@ -31,17 +31,20 @@ def _short(run: Run) -> int | None:
     return run.settings.text.train_tokens
 
 
-def _ranges(run: Run) -> list[str]:
-    ends = [each.longest for each in run.metrics.test_by_length]
-    starts = [1, *(end + 1 for end in ends[:-1])]
-    return [f"{n} to {end}" if end else f"from {n}" for n, end in zip(starts, ends)]
+def _lengths(run: Run) -> dict[str, OfLength]:
+    """What came out on the test split's sentences of each range of tokens."""
+    found, shortest = {}, 1
+    for each in run.metrics.test_by_length if run.metrics else ():
+        tokens = f"{shortest} to {each.longest}" if each.longest else f"from {shortest}"
+        found[tokens], shortest = each, 1 + (each.longest or 0)
+    return found
 
 
 def _by_length(run: Run) -> dict[str, str]:
     row = {"model": plain(run.label)}
-    for name, each in zip(_ranges(run), run.metrics.test_by_length):
-        row[f"loss, {name} tokens"] = f"{each.prefix_loss_per_token:.3f}"
-        row[f"BLEU, {name}"] = f"{each.bleu:.1f}"
+    for tokens, each in _lengths(run).items():
+        row[f"loss, {tokens} tokens"] = f"{each.prefix_loss_per_token:.3f}"
+        row[f"BLEU, {tokens}"] = f"{each.bleu:.1f}"
     return row
 
 
@@ -74,9 +77,10 @@ def _draw_lengths(runs: Sequence[Run], path: Path):
     figure, axis = pictures.new_figure("", 1, 1, (7, 4.5))
     for run in (run for run in runs if run.model in shown):
         line, filling = _style(run)
-        losses = [each.prefix_loss_per_token for each in run.metrics.test_by_length]
+        found = _lengths(run)
+        losses = [each.prefix_loss_per_token for each in found.values()]
         look = {"color": shown[run.model], "marker": "o", "fillstyle": filling}
-        axis.plot(_ranges(run), losses, line, label=run.label, **look)
+        axis.plot([*found], losses, line, label=run.label, **look)
     pictures.finish_axis(axis, title, "tokens of the test split's sentences")
     figure.legend(loc="outside right upper", fontsize=8)
     pictures.save_figure(figure, path)
