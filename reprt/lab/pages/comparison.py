@@ -18,7 +18,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     table = runs_table(run for run in runs if run.finished)
     groups = by_schedule(table)
     # The best comes first; what has no such loss comes last.
-    groups.sort(key=lambda g: (g.table[PREFIX].isna().all(), g.table[PREFIX].mean()))
+    groups.sort(key=_order)
     write_text(out / "comparison.csv", as_csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
@@ -28,6 +28,11 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         "out_of_time": out_of_time(table["run"]),
         "cost": cost_section({_name(group): group.table for group in groups}),
     }
+
+
+def _order(group: Group):
+    missing = group.table[PREFIX].isna().all()
+    return missing, group.table[FORCED if missing else PREFIX].mean()
 
 
 def _name(group: Group) -> str:
