@@ -21,6 +21,7 @@ README = REPOSITORY / "README.md"
 PAGE = REPOSITORY / "docs" / "results.md"
 SPEED = REPOSITORY / "docs" / "speed.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
+POSITIONS = REPOSITORY / "docs" / "positions.md"
 COST = REPOSITORY / "docs" / "cost.md"
 
 # The rows of the page's table: an experiment, and a model without its dropout.
@@ -234,6 +235,22 @@ def test_why_has_the_numbers_of_the_runs(cells):
     runs = [run for text in texts for run in text if run.name == WHY[cells[0]]]
     names = ("train_loss_per_token", CHOSEN_BY)
     assert cells[1:] == [f"{r.numbers[n]:.3f}" for r in runs for n in names]
+
+
+@pytest.mark.parametrize("cells", tables(POSITIONS, "positions"), ids=lambda c: c[0])
+def test_positions_have_the_numbers_of_the_runs(cells):
+    """Of each method with tokens as values, then with states."""
+    name = cells[0].replace("concatenated, ", "concat-").lower()
+    name = {"concat-64 (causal repe)": "concat", "added": "add"}.get(name, name)
+    of_tokens = name if "-" in name else f"{name}-tokens"
+    of_states = name if name == "rival" else f"{name}-states"
+    found = {each.run.model: each for each in best("positions", "az_to_en").values()}
+    expected = [
+        found[model].cell(number, digits) if model in found else "–"
+        for model in (of_tokens, of_states)
+        for number, digits in ((LOSS, 3), (BLEU, 1))
+    ]
+    assert [cell.replace("not run", "–") for cell in cells[1:]] == expected
 
 
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
