@@ -1,9 +1,9 @@
 """Every model by name, from `presets.toml`."""
 
-import tomllib
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
+from reprt.files import read_toml
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # The class of a preset's settings tells its family.
@@ -12,7 +12,6 @@ FAMILIES: dict[str, Any] = {
     "decoder_only": DecoderOnlyConfig,
     "recurrent": RecurrentConfig,
 }
-_FILE = resources.files(__package__).joinpath("presets.toml")
 PRESETS: dict[str, Any] = {}
 
 
@@ -31,7 +30,7 @@ def preset(name: str, /, **overrides):
     return usual.read({**dict(usual), **overrides}, f"model {name!r}")
 
 
-for _name, _table in tomllib.loads(_FILE.read_text("utf-8")).items():
+for _name, _table in read_toml(Path(__file__).with_suffix(".toml")).items():
     if "preset" in _table:
         PRESETS[_name] = preset(_table.pop("preset"), **_table)
     else:

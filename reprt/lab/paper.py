@@ -1,8 +1,9 @@
 """What the paper reports, from `paper.toml`: Table 1 and Figure 3, for comparison."""
 
 import dataclasses
-import tomllib
-from importlib import resources
+from pathlib import Path
+
+from reprt.files import read_toml
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,8 +19,7 @@ class Result:
 # What pages call its two models.
 LABELS = {"baseline": "baseline", "repe": "RePE as published"}
 
-_FILE = resources.files(__package__).joinpath("paper.toml")
-_NUMBERS = tomllib.loads(_FILE.read_text("utf-8"))
+_NUMBERS = read_toml(Path(__file__).with_suffix(".toml"))
 PARAMETERS, FIGURE_3A = _NUMBERS["parameters"], _NUMBERS["figure_3a"]
 FIGURE_3B = _NUMBERS["figure_3b"]  # seconds an epoch: mean and deviation
 TABLE_1: dict[str, dict[str, Result]] = {

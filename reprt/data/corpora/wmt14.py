@@ -6,9 +6,7 @@ import gzip
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
 from reprt.data.corpora.lines import read_lines
-from reprt.files import cache, file_lock, whole_folder
+from reprt.files import cache, file_lock, read_toml, whole_folder
 from reprt.progress import byte_line
 
 PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
@@ -44,8 +42,8 @@ class Part:
         return [self.member.format(side, other=other) for side in ("en", other)]
 
 
-_FILE = resources.files(__package__).joinpath("wmt14.toml")
-DEV, *TRAIN = (Part(**part) for part in tomllib.loads(_FILE.read_text("utf-8"))["part"])
+_PARTS = read_toml(Path(__file__).with_suffix(".toml"))["part"]
+DEV, *TRAIN = (Part(**part) for part in _PARTS)
 
 
 def load(pair: str) -> Corpus:
