@@ -253,6 +253,20 @@ def test_positions_have_the_numbers_of_the_runs(cells):
     assert [cell.replace("not run", "–") for cell in cells[1:]] == expected
 
 
+def test_what_is_said_of_positions_is_so():
+    found = {each.run.model: each for each in best("positions", "az_to_en").values()}
+    loss, bleu = ({m: mean(g, n) for m, g in found.items()} for n in (LOSS, BLEU))
+    methods = {m.removesuffix("-states") for m in found if m.endswith("-states")}
+    for value in ("tokens", "states"):
+        order = sorted(methods, key=lambda method: loss[f"{method}-{value}"])
+        assert order[0] == "rotary" and (value == "states" or order[1] == "concat")
+    assert max(bleu, key=bleu.get) == "concat-tokens" and len(methods) == 7
+    widths = [loss[f"concat-{p}"] for p in ("tokens", 32, 16, 8)]
+    assert widths == sorted(widths)
+    assert all(bleu[f"{m}-tokens"] > bleu[f"{m}-states"] for m in methods)
+    assert sum(loss[f"{m}-tokens"] < loss[f"{m}-states"] for m in methods) == 3
+
+
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
 def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
     small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
