@@ -19,7 +19,7 @@
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
 # REPRT_TED=FOLDER    the place of the official text, searched first
 # PYTHON=python3.12   the interpreter to make the environment with
-# ARGUMENTS="..."     more for `reprt train`, e.g. "--set training.epochs=2", or pytest
+# ARGUMENTS="..."     more for `reprt train`, e.g. "--only repe", or pytest
 
 PYTHON ?= python3
 PAIR ?= pt_to_en

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from reprt.lab.pages import families, pictures
 from reprt.lab.pages.frame import Group
 from reprt.lab.pages.tables import markdown, plain
@@ -18,8 +20,9 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     short = [run for runs in texts for run in runs if _short(run) and run.metrics]
     short.sort(key=lambda run: run.numbers[families.LOSS])
     if short:
-        _draw_lengths(short, out / "lengths.png")
+        _draw_lengths(short, settings.reference, out / "lengths.png")
     return {
+        "losses": "positions.png" if any(chosen) else "",
         "sections": "\n\n".join(sections),
         "trained": str(_short(short[0])) if short else "",
         "on": plain(short[0].text) if short else "",
@@ -48,9 +51,9 @@ def _by_length(run: Run) -> dict[str, str]:
     return row
 
 
-def _style(run: Run) -> tuple[str, str]:
-    """The line and the mark's filling: tokens as values are solid."""
-    return ("-", "full") if run.settings.model.value == "tokens" else ("--", "none")
+def _of_states(run: Run) -> bool:
+    """Whether attention weighs states and not tokens."""
+    return getattr(run.settings.model, "value", "states") == "states"
 
 
 def _draw(texts: Sequence[Sequence[Group]], path: Path):
@@ -64,7 +67,8 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
     )
     for text, axis in zip(texts, axes):
         for run, table in text:
-            look = {"color": shown.get(run.model, "grey"), "fillstyle": _style(run)[1]}
+            filling = "none" if _of_states(run) else "full"
+            look = {"color": shown.get(run.model, "grey"), "fillstyle": filling}
             places = [labels.index(run.label)] * len(table)
             axis.plot(table[families.LOSS], places, "o", **look)
         pictures.finish_axis(axis, text[0].run.text, "prefix loss, test split")
@@ -72,15 +76,23 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
     pictures.save_figure(figure, path)
 
 
-def _draw_lengths(runs: Sequence[Run], path: Path):
-    shown, title = pictures.colours(runs), f"{runs[0].text}: loss by length"
-    figure, axis = pictures.new_figure("", 1, 1, (7, 4.5))
+def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
+    """Losses, or how far they are above the reference's, by the values' kind."""
+    shown, title = pictures.colours(runs), f"{runs[0].text}: prefix loss"
+    losses = pd.DataFrame(
+        {
+            run.model: {n: of.prefix_loss_per_token for n, of in _lengths(run).items()}
+            for run in runs
+        }
+    )
+    if usual := {run.model: run.label for run in runs}.get(reference):
+        losses, title = losses.sub(losses[reference], axis=0), f"{title} − {usual}'s"
+    figure, axes = pictures.new_figure(title, 1, 2, (10, 5), sharey=True)
     for run in (run for run in runs if run.model in shown):
-        line, filling = _style(run)
-        found = _lengths(run)
-        losses = [each.prefix_loss_per_token for each in found.values()]
-        look = {"color": shown[run.model], "marker": "o", "fillstyle": filling}
-        axis.plot([*found], losses, line, label=run.label, **look)
-    pictures.finish_axis(axis, title, "tokens of the test split's sentences")
-    figure.legend(loc="outside right upper", fontsize=8)
+        look = {"color": shown[run.model], "label": run.label}
+        axes[int(_of_states(run))].plot(losses[run.model], "o-", **look)
+    for axis, value in zip(axes, ("tokens", "states")):
+        pictures.finish_axis(axis, f"Values: {value}", "tokens of a test sentence")
+        if axis.lines:
+            axis.legend(fontsize=8)
     pictures.save_figure(figure, path)

@@ -254,15 +254,19 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
 
     trial("repe.text.0", 2.0)
     trial("repe.text.1", 3.0)
+    trial("repe-other.text.0", 6.0, 5.0, 6.5)
     folder = trial("repe-short.text.0", 5.0, 4.0, 6.0)
-    config = folder / "repe-short.text.0" / "config.toml"
-    settings = config.read_text().replace("[text]", "[text]\ntrain_tokens = 30")
-    config.write_text(settings)
+    for name in ("repe-other", "repe-short"):
+        config = folder / f"{name}.text.0" / "config.toml"
+        settings = config.read_text().replace("[text]", "[text]\ntrain_tokens = 30")
+        config.write_text(settings)
+    (folder / "page.toml").write_text('reference = "repe-short"')
     text = page(folder, "positions")
     assert lines(text, "repe", "**yes**", "2")[0][0] == "2.500 ± 0.707"
     assert "trained on sentences of at most 30 tokens." in text
     assert lines(text, "repe-short") == [["4.000", "9.0", "6.000", "9.0"]]
-    losses, lengths = (figure.axes[0].lines for figure in drawn)
-    assert [[*dots.get_xdata()] for dots in losses] == [[2.0, 3.0]]
-    assert losses[0].get_fillstyle() == "none"
-    assert [[*line.get_ydata()] for line in lengths] == [[4.0, 6.0]]
+    losses, (of_tokens, of_states) = (figure.axes for figure in drawn)
+    assert [[*dots.get_xdata()] for dots in losses[0].lines] == [[2.0, 3.0]]
+    assert losses[0].lines[0].get_fillstyle() == "none" and not of_tokens.lines
+    above = [[*line.get_ydata()] for line in of_states.lines]
+    assert above == [[0.0, 0.0], [1.0, 0.5]]
