@@ -276,7 +276,7 @@ def export(run, to, quantization, out, **search):
     if quantization != "float32" and to == "tensorflow":
         raise click.UsageError("Expected --to ctranslate2 with --quantization.")
     out = out or run / "export"
-    translator = _do("decoding.translator:Translator.load", run, **search)
+    translator = _do("lab.translate:translator_of", run, search)
     if to == "tensorflow":
         click.echo("\n".join(map(str, _do("decoding.export:export", translator, out))))
     else:

@@ -5,7 +5,6 @@ import pickle
 import signal
 
 import eager
-import numpy as np
 import pytest
 import tiny
 
@@ -20,25 +19,16 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402
-from reprt.lab.folder import RunFolder  # noqa: E402
 
 # Files of a few long tests; begun last, they would keep one process busy alone.
 FIRST = (
-    "test_benchmark.py",
-    "test_ray_executor.py",
-    "test_workers.py",
-    "test_resume.py",
-    "test_packing.py",
-    "test_distribution.py",
-    "test_jax_backend.py",
-    "test_plan.py",
-    "test_trials.py",
-    "test_saving.py",
-)
+    "test_benchmark test_ray_executor test_workers test_resume test_packing "
+    "test_distribution test_jax_backend test_plan test_trials test_saving"
+).split()
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.name not in FIRST)
+    items.sort(key=lambda item: item.path.stem not in FIRST)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -56,12 +46,6 @@ def text(tmp_path_factory):
     return encode(corpus, tiny.VOCABULARY, 24, tmp_path_factory.mktemp("vocabularies"))
 
 
-@pytest.fixture(scope="session")
-def settings():
-    """A function that returns the settings of a tiny run."""
-    return tiny.settings
-
-
 @pytest.fixture
 def eagerly():
     """The steps of trainers are neither traced nor packed."""
@@ -76,34 +60,14 @@ def unpacked(monkeypatch):
 
 
 @pytest.fixture
-def trainer(text, settings, tmp_path):
+def trainer(text, tmp_path):
     """A function that returns a tiny trainer; the same folder continues a run."""
-    from reprt.training.trainer import Trainer
 
     def build(folder, *arguments, **keywords):
-        run = settings(*arguments, **keywords)
-        files = RunFolder(tmp_path / folder)
-        files.open(run, text)
-        return Trainer(run, text, files, tiny.Lines())
+        run = tiny.settings(*arguments, **keywords)
+        return tiny.make_trainer(tmp_path / folder, run, text)
 
     return build
-
-
-@pytest.fixture(scope="session")
-def variables():
-    """A function that returns copies of all that a checkpoint holds of a trainer."""
-    return lambda trainer: [each.numpy() for each in trainer._variables.values()]
-
-
-@pytest.fixture(scope="session")
-def assert_same():
-    """A function that compares lists of arrays, bit for bit or nearly so."""
-
-    def compare(these, those, tolerance=0.0):
-        for this, that in zip(these, those, strict=True):
-            np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
-
-    return compare
 
 
 @pytest.fixture

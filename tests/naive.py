@@ -88,18 +88,6 @@ class Reader:
         return self._known[source, prefix]
 
 
-def greedy(read, source, limit):
-    """The words of a greedy translation, and whether it ended."""
-    words = []
-    while len(words) < limit:
-        scores = read(source, words).copy()
-        scores[[PAD, START]] = -np.inf
-        words.append(int(scores.argmax()))
-        if words[-1] == END:
-            return tuple(words[:-1]), True
-    return tuple(words), False
-
-
 def beam_search(read, source, limit, size, length_penalty):
     """The hypotheses `(words, ended, log-probability, score)`, the best first."""
 

@@ -18,7 +18,7 @@ from tiny_run import RECIPE, arguments
 
 import reprt
 from reprt.data.corpora import embedded
-from reprt.decoding.translator import Translation, Translator
+from reprt.decoding.translator import Translation
 from reprt.lab.evaluate import text_of_run
 from reprt.lab.folder import RunFolder
 from reprt.lab.recipe import shipped_recipes
@@ -128,6 +128,8 @@ def told(capsys):
         ("train TINY --set training.epoch=1", "nearest known one is 'epochs'"),
         ("train TINY --text 2024", "2024, given as a path"),
         ("train TINY --train a.de b.en", "No such file or directory: 'a.de'"),
+        (f"train TINY --pair de-en --train {__file__} {__file__}", "SRC_to_TGT"),
+        ("train TINY --text embedded --test a b", "with --dev and --test. Received:"),
         ("train TINY --cpus 2", "Expected --ray with --cpus."),
         ("train --ray TINY", "the recipe before --ray. Received: "),
         ("train TINY --plan --ray", "Expected --plan or --ray. Received both."),
@@ -159,7 +161,7 @@ def test_a_mistake_is_one_line_and_status_2(
 def test_an_interruption_tells_what_goes_on(monkeypatch, capsys, error, status, word):
     load = mock.Mock(side_effect=error)
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", load)
-    monkeypatch.setattr("reprt.decoding.translator.Translator.load", load)
+    monkeypatch.setattr("reprt.lab.translate.translator_of", load)
     goes_on = f"{word} The same command goes on from the last checkpoint."
     for command, expected in (("train RECIPE", goes_on), ("translate RUN a", word)):
         assert main(command.split()) == status
@@ -217,7 +219,7 @@ def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
         monkeypatch.setattr(sys, name, wrapper)
     note = Translation("olá 😀", (), ("漢字",))
     fake = types.SimpleNamespace(stream=lambda *_: [note])
-    monkeypatch.setattr(Translator, "load", lambda *_, **__: fake)
+    monkeypatch.setattr("reprt.lab.translate.translator_of", lambda *_: fake)
     for more in ([], ["--json"]):
         assert main(["translate", str(tmp_path), "olá 😀", *more]) == 0
     assert '"source": "olá 😀"' in streams["stdout"].getvalue().decode()
@@ -266,6 +268,10 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     assert main(["score", str(run), *sides]) == 0
     scores = [float(line) for line in capsys.readouterr().out.splitlines()]
     assert len(scores) == 5 and sum(scores) == pytest.approx(-prefix["total"], rel=1e-4)
+    long = tmp_path / "long"
+    long.write_text("o homem " * 99)
+    assert main(["score", str(run), str(long), str(long)]) == 0
+    assert "line 1: the first 128 tokens were scored" in capsys.readouterr().err
 
 
 def test_an_evaluation_names_search_scores_and_text(runs, capsys):
@@ -303,7 +309,7 @@ def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, ca
     message, manifest = told(capsys), runs / "repe" / "manifest.json"
     theirs = json.loads(manifest.read_text("utf-8"))["text_sha256"]
     assert f"with sha256 {theirs[:16]}. Received: " in message
-    assert re.search(r", with [0-9a-f]{16}\. Say where it is by --text\.$", message)
+    assert re.search(r", with [0-9a-f]{16}\. Say where it is by --text, or ", message)
     assert message.count(theirs[:16]) == 1 and str(tmp_path / "text") in message
     assert contents(runs / "repe") == before
 

@@ -102,11 +102,7 @@ def test_links_to_files(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in DOCS if blocks(page, "python")],
-    ids=name,
-)
+@pytest.mark.parametrize("page", [p for p in DOCS if blocks(p, "python")], ids=name)
 def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
     run = lively(tmp_path_factory.getbasetemp(), "baseline")
     if page.stem == "export":

@@ -73,8 +73,11 @@ import sys
 extras = "tensorflow_text tensorflow_datasets matplotlib sacrebleu tomli_w pooch tqdm"
 sys.modules.update({name: None for name in extras.split()})
 import reprt
+from keras.saving import get_registered_object as found
+assert all(map(found, ["reprt>Transformer", "reprt>MaskedCrossentropy"]))
 from reprt import layers, losses, metrics, models, schedules
 models.build("repe", 9, 9)
+assert "reprt.lab" not in sys.modules
 """
     finished = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True

@@ -10,18 +10,6 @@ from tiny_run import lively
 import reprt
 
 
-def test_the_import_registers_the_classes_with_keras():
-    script = (
-        "import reprt\n"
-        "from keras.saving import get_registered_object as found\n"
-        "assert all(map(found, ['reprt>Transformer', 'reprt>MaskedCrossentropy']))\n"
-        "import sys\n"
-        "heavy = {'tensorflow_text', 'tensorflow_datasets', 'sacrebleu', 'reprt.lab'}\n"
-        "assert not heavy & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
 def told(*command, **variables):
     """The status of a process and what stands on its standard error."""
     kept = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}

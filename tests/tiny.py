@@ -6,8 +6,10 @@ import numpy as np
 
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
+from reprt.lab.folder import RunFolder
 from reprt.presets import preset
 from reprt.training.settings import RunSettings
+from reprt.training.trainer import Trainer
 
 TINY = {
     "num_blocks": 1,
@@ -47,12 +49,31 @@ def to_the_end(trainer):
     return trainer
 
 
+def variables(trainer):
+    """Copies of all that a checkpoint holds of a trainer."""
+    return [each.numpy() for each in trainer._variables.values()]
+
+
+def assert_same(these, those, tolerance=0.0):
+    """Compares lists of arrays, bit for bit or nearly so."""
+    for this, that in zip(these, those, strict=True):
+        np.testing.assert_allclose(this, that, rtol=0, atol=tolerance)
+
+
 def losses(run):
     """The log of a run folder without the times, which no two runs share."""
     return [
         {name: value for name, value in row.items() if "seconds" not in name}
         for row in run.log()
     ]
+
+
+def make_trainer(path, run, text):
+    """A trainer in a folder, where it goes on from what is there."""
+    text = one_vocabulary(text) if run.model.shared_embedding else text
+    files = RunFolder(path)
+    files.open(run, text)
+    return Trainer(run, text, files, Lines())
 
 
 def one_vocabulary(text):
@@ -77,10 +98,5 @@ def settings(name="repe", model=None, **changes):
     shared = getattr(preset(name), "shared_embedding", False)
     if "vocabulary" not in tables and (shared or (model or {}).get("shared_embedding")):
         tables["vocabulary"] = {"name": "bpe", "shared": True}
-    run = {
-        "name": name,
-        "preset": name,
-        "model": {**sizes, **(model or {})},
-        **tables,
-    }
+    run = {"name": name, "preset": name, "model": {**sizes, **(model or {})}, **tables}
     return RunSettings.read(run, name)

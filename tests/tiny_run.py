@@ -9,19 +9,13 @@ import shutil
 import eager
 import naive
 import pytest
+from tiny import TINY
 
 from reprt.data.corpora import embedded
 from reprt_command import main
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
-MODEL = """
-num_blocks = 1
-embedding_dim = 8
-num_heads = 2
-key_dim = 4
-value_dim = 4
-feed_forward_dim = 16
-"""
+MODEL = "\n".join(f"{name} = {size}" for name, size in TINY.items())
 TABLES = """
 [vocabulary]
 size = 150

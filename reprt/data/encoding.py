@@ -68,7 +68,13 @@ class EncodedCorpus:
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
         both = self.train, self.dev
-        train, dev = (each.only(each.between(0, tokens)) for each in both)
+        chosen = [each.between(0, tokens) for each in both]
+        if not all(map(len, chosen)):
+            raise ValueError(
+                "Expected 'train_tokens' in [text] to leave pairs of training and "
+                f"validation. Received: {tokens}."
+            )
+        train, dev = (each.only(rows) for each, rows in zip(both, chosen))
         return dataclasses.replace(self, train=train, dev=dev)
 
     def of_target(self) -> "EncodedCorpus":

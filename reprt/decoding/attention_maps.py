@@ -195,8 +195,9 @@ def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | N
     """Draws a model's positions P and how they meet, P Pᵀ, in a PNG.
 
     Positions within attention have no P, and a query and a key of ones stand for it. A
-    bias of scores is added to their product, the mean of all heads. Returns the path,
-    or None for a model without positions.
+    bias of scores is added to their product, the mean of all heads. Untied positions
+    are drawn without their learnt projections. Returns the path, or None for a
+    recurrent model.
     """
     from matplotlib.figure import Figure
 

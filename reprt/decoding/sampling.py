@@ -37,7 +37,8 @@ def sample(
         max_tokens: after how many tokens a sentence ends, those of the prompt included.
 
     Raises:
-        ValueError: for a temperature that is not positive, or a `top_k` below 1.
+        ValueError: for a temperature that is not positive, a `top_k` below 1, or a
+            prompt that is longer than the model takes.
 
     >>> import reprt
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
@@ -55,8 +56,15 @@ def sample(
         )
     random = np.random.default_rng(seed)
     step = compiled(model.step, model)
-    given = [ids[:-1] for ids in tokenizer.encode(list(prompts))]
-    most = max(min(max_tokens, model.longest_target), max(map(len, given)))
+    prompts = [prompts] if isinstance(prompts, str) else list(prompts)
+    given = [ids[:-1] for ids in tokenizer.encode(prompts)]
+    longest = max(map(len, given))
+    if longest > model.longest_target:
+        raise ValueError(
+            f"Expected prompts of at most {model.longest_target} tokens, as the model "
+            f"takes. Received one of {longest}."
+        )
+    most = max(min(max_tokens, model.longest_target), longest)
     ids = padded(given, most)
     nothing = np.zeros((len(given), 0), "int32")
     prefixes = model.start(model.encode(nothing, training=False), 1, most)

@@ -1,9 +1,12 @@
 """Measures the model of a run folder, and keeps the result there."""
 
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from reprt.analysis.evaluation import evaluate, log_probabilities
 from reprt.data.corpora import embedded
@@ -27,9 +30,15 @@ def evaluate_run(
     sentences = getattr(corpus, split)
     ids = translator.encode(sentences.source, sentences.target)
     language_model = run.text.side == "target"
+    if language_model:
+        ids = ids.of_target()
+    if split == "dev" and run.text.train_tokens:  # as in training
+        chosen = ids.between(0, run.text.train_tokens)
+        ids = ids.only(chosen)
+        sentences = sentences.chosen(np.isin(np.arange(len(sentences)), chosen))
     found = evaluate(
         translator,
-        ids.of_target() if language_model else ids,
+        ids,
         None if language_model else sentences.target,
         run.evaluation_size,
         Progress().show,
@@ -53,6 +62,11 @@ def score_files(path: Path, source: Path, target: Path) -> str:
     sources, targets = read_lines(source), read_lines(target)
     check_aligned(sources, targets, f"{source} and {target}")
     ids = (translator := Translator.load(path)).encode(sources, targets)
+    end = translator.target_tokenizer.end_id
+    for number, pair in enumerate(zip(ids.source, ids.target), 1):
+        if any(row[-1] != end for row in pair):
+            note = f"the first {translator.max_tokens} tokens were scored"
+            print(f"reprt: line {number}: {note}", file=sys.stderr)
     if RunFolder(path).settings().text.side == "target":
         ids = ids.of_target()
     return "\n".join(f"{each:.4f}" for each in log_probabilities(translator, ids))
@@ -70,7 +84,8 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
         raise ValueError(
             f"Expected the text of the run, {manifest.text} with sha256 "
             f"{manifest.text_sha256[:16]}. Received: {corpus.name} from "
-            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text."
+            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text, "
+            f"or in [text] of {folder.path}/config.toml."
         )
     return corpus
 

@@ -272,7 +272,8 @@ def load_recipe(
 
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
-    return str(Path(place).absolute()) if Path(place).exists() else place
+    path = Path(place).expanduser()
+    return str(path.absolute()) if path.exists() else place
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:

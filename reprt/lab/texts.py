@@ -9,6 +9,7 @@ import tomli_w
 
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.ted import find_pair
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache, write_text
@@ -57,7 +58,13 @@ def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
     table = (text.source,) if own.is_table(text.source) else ()
     if train := text.train or table:
         files = train, text.dev, text.test
+        find_pair(text.pair)
         return own.load(text.pair, *files, text.columns, text.held_out or 0.05)
+    if text.dev or text.test:
+        raise ValueError(
+            "Expected --train, or a table by --text, with --dev and --test. Received: "
+            f"the text {text.source!r}, which has its own."
+        )
     corpus = find(text.source, text.pair, downloads)
     return corpus.validated_on(text.held_out)
 

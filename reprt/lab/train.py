@@ -55,7 +55,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
         def after_epoch():  # a page that cannot be written stops no training
             try:
                 work.write_page()
-            except (ValueError, OSError) as error:
+            except Exception as error:
                 progress.say(f"The page was not written. {error}")
 
         errors = _train(mine, text, progress, after_epoch)
@@ -139,10 +139,10 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
         found = {}
         for name, split in (("train", "train"), ("val", "dev")) if most else ():
             sources = getattr(text, split).source[:most]
-            references = getattr(text.corpus, split).target[:most]
+            words = tokenizers[1].decode(getattr(text, split).target[:most])
             language = text.corpus.target_language
             _, (score, *_) = translation_scores(
-                translator(model), sources, references, language=language
+                translator(model), sources, words, language=language, words=words
             )
             found[f"{name}_bleu"] = score.value
         return found

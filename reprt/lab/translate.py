@@ -13,6 +13,7 @@ from reprt.data.corpora.lines import decoded, read_lines
 from reprt.decoding.attention_maps import draw, draw_positions, write_page
 from reprt.decoding.translator import AHEAD, Translation, Translator
 from reprt.files import write_text
+from reprt.training.settings import settings_of
 
 
 def translate(
@@ -30,7 +31,7 @@ def translate(
         lines = read_lines(file)
     elif not sentences:
         lines = decoded(sys.stdin.buffer, "standard input")
-    translator = Translator.load(run, **search)
+    translator = translator_of(run, search)
     # A user who types gets an answer to each line.
     found = translator.stream(lines, 1 if typed else AHEAD)
     for number, each in enumerate(found, 1):
@@ -40,10 +41,20 @@ def translate(
         print(line(number, each, n_best), flush=typed)
 
 
+def translator_of(run: Path, search: Mapping[str, Any]) -> Translator:
+    """Loads the model of a run, which must be one that translates."""
+    if settings_of(run).text.side == "target":
+        raise ValueError(
+            f"Expected a model that translates. Received: {run}, a language model. "
+            "`reprt.decoding.sample` goes on from the beginning of a sentence."
+        )
+    return Translator.load(run, **search)
+
+
 def draw_attention(
     run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
 ):
-    translator = Translator.load(run, **search)
+    translator = translator_of(run, search)
     maps, folder = translator.attention(sentence), out or run
     heads = folder / "heads.csv"
     write_text(heads, pd.DataFrame(maps.shares()).to_csv(index=False))

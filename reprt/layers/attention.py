@@ -216,6 +216,7 @@ class PMHA(ConfiguredLayer):
         if self.position is not None:
             hypotheses = ops.shape(query)[0]
             places = _places_of(hypotheses, parts, memory, first)
+            self.position.check_length(places.shape[1])
             place = ops.broadcast_to(first + position, (hypotheses, 1))
             bias = self._bias(place, places)
             scores = scores if bias is None else scores + bias
@@ -251,6 +252,7 @@ class PMHA(ConfiguredLayer):
     def _places(self, x, mask):
         if self.position is None:
             return None
+        self.position.check_length(x.shape[1])
         if mask is None:
             return ops.arange(ops.shape(x)[1])[None]
         return counted(mask)
@@ -322,7 +324,10 @@ def _places_of(hypotheses, parts, memory, first):
     places = ops.broadcast_to(places, (hypotheses, tokens))
     if memory is None:
         return places
-    before = counted(memory[2][:, 0])
+    _, values, mask = memory
+    before = ops.arange(ops.shape(values)[2])[None]
+    if mask is not None:
+        before = counted(mask[:, 0])
     each = hypotheses // ops.shape(before)[0]
     return ops.concatenate([ops.repeat(before, each, axis=0), places], axis=1)
 

@@ -35,7 +35,7 @@ class ConfiguredLayer(keras.layers.Layer):
             name: None
             for kind in kinds
             if "__init__" in vars(kind)
-            for name in inspect.getfullargspec(vars(kind)["__init__"]).args[1:]
+            for name in inspect.signature(vars(kind)["__init__"]).parameters
         }
 
     @classmethod

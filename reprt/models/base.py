@@ -199,6 +199,7 @@ class TranslationModel(keras.Model, abc.ABC):
             hasattr(y_pred, "of_states")
             and type(self.loss) is MaskedCrossentropy
             and self.loss.reduction == "mean_with_sample_weight"
+            and not self._compile_loss._user_loss_weights
             and not self.losses
             and not self.run_eagerly
         )
@@ -206,13 +207,13 @@ class TranslationModel(keras.Model, abc.ABC):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         states, weights = y_pred.of_states, token_weights(y, sample_weight)
         kernel, bias = self.projection()
-        loss, _, likeliest = linear_crossentropy(
-            ops.reshape(states, (-1, states.shape[-1])),
-            kernel,
-            bias,
-            ops.reshape(ops.cast(y, "int32"), (-1,)),
-            ops.reshape(weights, (-1,)),
+        states = ops.reshape(states, (-1, states.shape[-1]))
+        # Labels of another length are an error, though the graph prunes other checks.
+        labels, weights = (
+            ops.reshape(each, ops.shape(states)[:1])
+            for each in (ops.cast(y, "int32"), weights)
         )
+        loss, _, likeliest = linear_crossentropy(states, kernel, bias, labels, weights)
         y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
         mean = ops.divide_no_nan(loss, ops.sum(weights))
         return scale_loss_for_distribution(mean)

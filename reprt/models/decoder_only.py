@@ -117,7 +117,7 @@ class DecoderOnly(BlockModel):
     def _recomputes(self) -> bool:
         # A norm over the prefix would have to know the source's statistics.
         norm = self.embedding.token_norm
-        return norm is not None and norm.looks_back
+        return self.looks_ahead or (norm is not None and norm.looks_back)
 
     def encode(self, source_ids, *, training=None):
         if self._recomputes:

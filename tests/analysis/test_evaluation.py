@@ -29,27 +29,20 @@ LENGTHS = [(5, 4), (2, 7), (5, 2), (8, MORE_ROOM + 4), (2, 3), (3, 6), (5, 5)]
 BATCH = 3
 
 
-def split_of(lengths):
-    random = np.random.default_rng(0)
-
-    def sentence(length):
-        words = random.integers(4, 10, length - 2)
-        return np.array([START, *words, END], "int32")
-
-    source, target = zip(*[tuple(map(sentence, pair)) for pair in lengths])
-    return EncodedSplit(source, target)
+RANDOM = np.random.default_rng(0)
 
 
-SPLIT = split_of(LENGTHS)
+def sentence(length):
+    return np.array([START, *RANDOM.integers(4, 10, length - 2), END], "int32")
 
 
-def build(variant, **overrides):
+SPLIT = EncodedSplit(*zip(*[[*map(sentence, pair)] for pair in LENGTHS]))
+
+
+@functools.cache
+def model_of(variant):
     name, settings = VARIANTS[variant]
-    sizes = {**SIZES, **settings, **overrides}
-    return naive.lively(models.build(name, 11, 10, **sizes))
-
-
-model_of = functools.cache(build)
+    return naive.lively(models.build(name, 11, 10, **{**SIZES, **settings}))
 
 
 @functools.cache

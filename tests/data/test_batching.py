@@ -1,12 +1,7 @@
 import numpy as np
 import pytest
 
-from reprt.data.batching import (
-    BatchPlan,
-    bucketed_order,
-    by_length,
-    training_order,
-)
+from reprt.data.batching import BatchPlan, bucketed_order, by_length, training_order
 
 # Spread as those of talks are.
 LENGTHS = np.random.default_rng(0).lognormal(3, 0.6, 1_001).astype(int).clip(3, 64)

@@ -51,6 +51,8 @@ def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
             for one, other in zip(long, short, strict=True):
                 assert one[:kept].tolist() == other.tolist()
                 assert (other[-1] == END_ID) == (len(one) <= kept)
+    with pytest.raises(ValueError, match="'train_tokens' .* Received: 1."):
+        whole.trained_to(1)
     [((_, inputs), labels)] = batches(cut.train, 40)
     assert inputs.shape[1] == labels.shape[1] == 10
 

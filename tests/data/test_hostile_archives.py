@@ -58,8 +58,7 @@ HOSTILE = {
     "link to a folder": [link("datasets", ".."), link("datasets/gl_to_en", "/tmp")],
     "hard link": [link("datasets/gl_to_en/en.dev", "/etc/passwd", tarfile.LNKTYPE)],
     "device": [member("datasets/gl_to_en/en.dev", type=tarfile.BLKTYPE)],
-    "up": [member("../evil", size=1), member("../../thesis.txt", size=1)],
-    "absolute": [member("/tmp/evil", size=1)],
+    "outside": [member("../evil", size=1), member("/tmp/evil", size=1)],
     "pax": [member("a", size=1, pax_headers={"path": "/tmp/evil"})],
 }
 

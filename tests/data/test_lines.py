@@ -17,8 +17,6 @@ TEXTS = [
     ("\n", [""]),
     ("\r\n", [""]),
     ("um\n\n", ["um", ""]),
-    ("um\r\ndois\r\n", ["um", "dois"]),
-    ("um\rdois\ntrês", ["um\rdois", "três"]),
     (TEXT, LINES),
     (f"{TEXT}\r\n", LINES),
 ]

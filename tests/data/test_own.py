@@ -55,6 +55,15 @@ def test_files_of_splits_are_not_split(tmp_path):
     assert len(corpus.dev) == len(PAIRS) == len(corpus.train) + len(corpus.test)
 
 
+def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
+    tsv, jsonl = tmp_path / "a.tsv", tmp_path / "b.jsonl"
+    tsv.write_text("de\ten\n" + "satz\tsentence\tCC-BY\n" * 99)
+    with pytest.raises(ValueError, match="as many cells as its head, 2. Received more"):
+        own.load("de_to_en", [str(tsv)])
+    jsonl.write_text('{"de": 1984, "en": "a year"}\n' * 2)
+    assert own.load("de_to_en", *[[str(jsonl)]] * 3).train.source == ["1984"] * 2
+
+
 @pytest.mark.parametrize(
     "ending, pair, count, message",
     [

@@ -21,18 +21,8 @@ from reprt.decoding.attention_maps import (
 SOURCE = "hoje o mercado ab ##re às nove .".split()
 TARGET = "[START] today the market open ##s at nine .".split()
 USUAL = ("encoder", "decoder", "cross")
-HOSTILE = [
-    "</script><b>",
-    "<!--<script>",
-    "{{data}}",
-    "&lt;",
-    '"\\',
-    "$\\nope$",
-    "a\nb",
-    "\u2028",
-    "\u202e",
-    "\ud800",
-]
+HOSTILE = ["</script><b>", "<!--<script>", "{{data}}", "&lt;", '"\\', "$\\nope$"]
+HOSTILE += ["a\nb", "\u2028", "\u202e", "\ud800"]
 FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", "नमस्ते", "🙂"]
 
 

@@ -181,7 +181,7 @@ def test_a_sentence_that_is_too_long_is_cut_and_that_is_said(repe):
     assert found.source == sentence
     # As in training: what is left is the beginning, without an end.
     read = naive.Reader(full.model)
-    words, ended = naive.greedy(read, ids[:9], 20)
+    [(words, ended, *_)] = naive.beam_search(read, ids[:9], 20, 1, 0.6)
     pieces = [full.target_tokenizer.vocabulary[word] for word in words]
     assert list(found.tokens) == pieces and found.alternatives[0].ended == ended
     assert not [note for note in full(sentence).notes if "tokens" in note]
@@ -245,24 +245,8 @@ def test_attention_of_the_longest_translation_that_does_not_end(repe):
     assert maps.decoder.shape[2:] == (6, 6)
 
 
-def damaged(run, tmp_path, name, change):
-    """A copy of a run with a file changed, or without it."""
-    copy = tmp_path / "run"
-    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("checkpoints"))
-    if change is None:
-        (copy / name).unlink()
-    else:
-        (copy / name).write_bytes(change((copy / name).read_bytes()))
-    return copy
-
-
 def half(content):
     return content[: len(content) // 2]
-
-
-def beginning(content):
-    """As of a file that was copied in part: the first ten pieces."""
-    return b"".join(content.splitlines(keepends=True)[:10])
 
 
 @pytest.mark.parametrize(
@@ -273,11 +257,16 @@ def beginning(content):
         ("config.toml", None, "{} to be a run folder"),
         ("config.toml", lambda _: b"[text", "{}/config.toml"),
         ("source.vocab", None, "{}/source.vocab"),
-        ("target.vocab", beginning, "`target_tokenizer` to have the"),
+        ("target.vocab", half, "`target_tokenizer` to have the"),
     ],
 )
 def test_what_cannot_be_read_is_named(repe, tmp_path, name, change, message):
-    copy = damaged(repe, tmp_path, name, change)
+    copy = tmp_path / "run"
+    shutil.copytree(repe, copy, ignore=shutil.ignore_patterns("checkpoints"))
+    content = (copy / name).read_bytes()
+    (copy / name).unlink()
+    if change:
+        (copy / name).write_bytes(change(content))
     with pytest.raises(ValueError) as error:
         Translator.load(copy)("o homem sabe")
     assert message.format(copy) in str(error.value)

@@ -5,6 +5,7 @@ import sys
 import tomllib
 
 import pytest
+from tiny import settings
 
 from reprt.lab import provenance
 from reprt.lab.folder import RunFolder
@@ -20,7 +21,7 @@ def snapshot(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_new_folder_holds_every_setting_and_names_its_text(files, text, settings):
+def test_a_new_folder_holds_every_setting_and_names_its_text(files, text):
     run = settings(schedule={"dim": 128})
     files.path.mkdir(parents=True)  # an empty folder is taken
     files.open(run, text)
@@ -45,7 +46,7 @@ def test_a_new_folder_holds_every_setting_and_names_its_text(files, text, settin
         assert lines == getattr(text, f"{side}_tokenizer").vocabulary
 
 
-def test_a_start_names_versions_devices_and_command(files, text, settings, monkeypatch):
+def test_a_start_names_versions_devices_and_command(files, text, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "train", "a b.toml"])
     files.open(settings(), text)
     files.add_start(["CPU:0", "CPU:1"], ["a GPU"], True)
@@ -76,9 +77,7 @@ def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
     assert provenance._commit().endswith("+")
 
 
-def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
-    files, text, settings
-):
+def test_what_changes_no_numbers_may_change_until_a_run_has_finished(files, text):
     files.open(settings(), text)
     elsewhere = settings().text.changed(source="/elsewhere")
     changes = {"hours": 1.0, "checkpoint_minutes": 1.0, "tensorboard": True}
@@ -90,7 +89,7 @@ def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
     assert files.settings() == later  # with which it finished
 
 
-def test_other_settings_and_texts_are_refused_and_named(files, text, settings):
+def test_other_settings_and_texts_are_refused_and_named(files, text):
     files.open(settings(), text)
     before = snapshot(files.path.parent)
     run = settings(model={"dropout": 0.2}, seed=1)
@@ -107,7 +106,7 @@ def test_other_settings_and_texts_are_refused_and_named(files, text, settings):
     assert snapshot(files.path.parent) == before
 
 
-def test_a_folder_with_other_files_is_refused_and_kept(files, text, settings):
+def test_a_folder_with_other_files_is_refused_and_kept(files, text):
     with pytest.raises(ValueError, match="to be a run folder"):
         files.settings()
     files.path.mkdir(parents=True)

@@ -2,26 +2,23 @@
 
 import json
 import re
+import types
 
 import numpy as np
 import pytest
 import tiny_run
 import toy_family
+from tiny import settings
 
 from reprt.lab import train
 from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer, TrainingDiverged
 from reprt_command import main
 
-RECIPE = """
-[vocabulary]
-size = 150
-[batching]
-size = 4
+SMALL = tiny_run.TABLES.replace("size = 16", "size = 4")
+RECIPE = SMALL.replace("epochs = 2", "epochs = 1") + """
 [text]
 max_tokens = 24
-[training]
-epochs = 1
 [trials]
 seeds = [0, 1]
 [models.repe]
@@ -82,7 +79,21 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     assert len(metrics["test_scores"]) == 4
 
 
-def test_results_by_length_are_parts_of_those_of_the_whole_split(text, settings):
+def test_samples_are_compared_with_their_own_references(text, monkeypatch):
+    short, found = text.trained_to(int(np.median(text.dev.lengths))), []
+
+    def scored(translator, sources, references, **more):
+        found.extend(short.target_tokenizer.encode(references))
+        return [], [types.SimpleNamespace(value=0.0)]
+
+    monkeypatch.setattr(train, "translation_scores", scored)
+    monkeypatch.setattr(train, "Translator", lambda *arguments: None)
+    train._bleu_of_samples(settings(bleu_sentences=2), short)(None)
+    expected = [*short.train.target[:2], *short.dev.target[:2]]
+    assert list(map(list, found)) == list(map(list, expected))
+
+
+def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
     run = settings(text={"train_tokens": 8, "max_tokens": 24})
     losses, counts = np.arange(1.0, len(text.test) + 1), text.test.tokens[1]
     words = text.target_tokenizer.words(text.corpus.test.target)

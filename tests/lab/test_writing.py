@@ -9,6 +9,7 @@ from unittest import mock
 import keras
 import pytest
 import tensorflow as tf
+from tiny import settings
 
 from reprt import files
 from reprt.decoding import export as exporting
@@ -57,9 +58,7 @@ def test_links_are_not_followed(run, outside, name):
     assert outside.read_text() == "years of work"
 
 
-def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else(
-    tmp_path, text, settings
-):
+def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else(tmp_path, text):
     own = tmp_path / ".reprt-notes"
     own.mkdir()
     left = [tmp_path / f"{OURS}.keras", tmp_path / OURS]

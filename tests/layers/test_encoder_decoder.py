@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 from formula import array_by_formula
 
-from reprt.layers import DecoderBlock, EncoderBlock
+from reprt.layers import Decoder, DecoderBlock, EncoderBlock, RotaryPositional
 
 SIZES = {"num_heads": 2, "key_dim": 3, "feed_forward_dim": 16, "value_dim": 5}
 STATES, MEMORY = array_by_formula((2, 5, 8), 1), array_by_formula((2, 6, 8), 2)
-PLACES = pytest.mark.parametrize("place", ["after", "before"])
 
 
-@PLACES
+@pytest.mark.parametrize("place", ["after", "before"])
 @pytest.mark.parametrize("kind", [EncoderBlock, DecoderBlock])
 def test_with_no_output_left_a_block_is_its_norms(kind, place):
     inputs = (STATES,) if kind is EncoderBlock else (STATES, MEMORY)
@@ -33,3 +32,11 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
     np.testing.assert_allclose(everywhere, expected, atol=1e-5)
     for places in (("attention_weights", "feed_forward_output"), ("attention_output",)):
         assert np.abs(run(*places) - expected).max() > 0.01
+
+
+def test_a_step_needs_no_mask_of_the_beginning():
+    decoder = Decoder(1, **{**SIZES, "key_dim": 4}, position=RotaryPositional())
+    expected, memory = decoder(STATES), decoder.begin(STATES[:, :4])
+    caches, last = decoder.start(2, 1), STATES[:, 4:]
+    found, _ = decoder.step(last, None, caches, 0, memory, first=4)
+    np.testing.assert_allclose(found, expected[:, 4:], atol=1e-5)

@@ -16,8 +16,14 @@ POSITIONAL = {
 NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm}
 
 
-def embedded(positional, norm, **options):
-    return layers.TokenAndPositionEmbedding(9, 4, positional, norm, **options)
+class Fading(layers.Positional):
+    def __init__(self, *, rate=0.1, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+
+
+def test_arguments_that_have_only_names_are_kept():
+    assert Fading.from_config(Fading(rate=0.7).get_config()).rate == 0.7
 
 
 def functional(positional, norm, shared):
@@ -27,7 +33,7 @@ def functional(positional, norm, shared):
     parts = [positional(), norm(), None]
     for _ in range(3):
         ids.append(keras.Input((None,), dtype="int32"))
-        layer = embedded(parts[0], parts[1], embedding=parts[2])
+        layer = layers.TokenAndPositionEmbedding(9, 4, *parts[:2], embedding=parts[2])
         outputs += layer(ids[-1])
         parts = [positional(), norm(), None]
         if shared:

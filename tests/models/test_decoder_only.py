@@ -4,6 +4,7 @@ import numpy as np
 import oracle
 import pytest
 from formula import shaken
+from naive import log_softmax
 from tiny import LABELS, SOURCE, TARGET
 
 from reprt.training.objective import Objective, TranslationAndSource
@@ -78,10 +79,6 @@ def test_attention_is_causal_over_both_sides(build):
 def test_inputs_that_are_no_pair_are_refused(build):
     with pytest.raises(ValueError, match=r"pair \(source_.*Received: tuple"):
         build()((SOURCE, TARGET, LABELS))
-
-
-def log_softmax(logits):
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
 def test_the_source_counts_less_and_less_and_is_not_smoothed(build):

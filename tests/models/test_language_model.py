@@ -1,5 +1,6 @@
 """Decoder-only models on one side of a text: losses, leaks, sentences, a whole run."""
 
+import json
 import re
 
 import numpy as np
@@ -45,8 +46,12 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
     assert [each.startswith(p) for each, p in zip(drawn[0], prompts)] == [True] * 3
     likeliest = [sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)]
     assert likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
+    assert sample(model, LETTERS, "a b", seed=0) == sample(model, LETTERS, ["a b"])
     with pytest.raises(ValueError, match="temperature=0"):
         sample(model, LETTERS, temperature=0)
+    longer = " ".join("a" * model.longest_target)
+    with pytest.raises(ValueError, match="prompts of at most"):
+        sample(model, LETTERS, [longer])
 
 
 RECIPE = f"""
@@ -75,6 +80,9 @@ def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
     assert "perplexity" in measured and "BLEU" not in measured
+    for command in (["translate", "a"], ["attention", "a"], ["export"]):
+        assert main([command[0], str(out / "plain"), *command[1:]]) == 2
+        assert "plain, a language model" in capsys.readouterr().err
     recipe.write_text(RECIPE.replace('text.side = "target"', ""))
     assert main(["train", str(recipe), "--out", str(out)]) == 2
     assert "go together" in capsys.readouterr().err
@@ -85,6 +93,12 @@ def test_lengths_are_told_apart_where_training_was_short(tmp_path, briefly):
     recipe.write_text(RECIPE)
     options = ["--out", str(tmp_path), "--set", "text.train_tokens=10"]
     assert main(["train", str(recipe), *options]) == 0
-    lengths = RunFolder(tmp_path / "plain").metrics().test_by_length
+    metrics, plain = RunFolder(tmp_path / "plain").metrics(), tmp_path / "plain"
+    lengths = metrics.test_by_length
     assert [each.longest for each in lengths] == [10, 20, None]
     assert sum(each.sentences for each in lengths) == 500
+    assert main(["page", str(tmp_path), "--name", "positions"]) == 0
+    assert main(["evaluate", str(plain), "--split", "dev"]) == 0
+    found = json.loads((plain / "evaluation-dev.json").read_text())["prefix"]
+    expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
+    assert found["per_token"] == expected  # without longer sentences, as in training

@@ -151,6 +151,13 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         pack((SOURCE, TARGET), LABELS, layout="x")
 
 
+def test_groups_may_be_wider_than_a_table_of_positions(tiny):
+    model, ids = tiny("baseline", position="untied", max_length=8), np.full((2, 8), 5)
+    inputs, _ = pack((ids, ids), ids)
+    expected = np.asarray(model((ids, ids))).reshape(16, -1)
+    np.testing.assert_allclose(np.asarray(model(inputs))[0, :16], expected, atol=2e-5)
+
+
 def test_pytorch_is_refused(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
     with pytest.raises(ValueError, match="give padded batches.*KERAS_BACKEND=torch"):

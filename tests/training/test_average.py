@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tiny_run
-from tiny import losses
+from tiny import assert_same, losses
 
 from reprt.lab.folder import RunFolder
 from reprt.models.registry import build
@@ -12,12 +12,11 @@ from reprt.training.average import average_last, keep_model
 from reprt_command import main
 
 STEPS = (2, 4, 6)
-SIZES = {"num_layers": 1, "embedding_dim": 4, "hidden_dim": 4}
 
 
 def random_model(seed):
     keras.utils.set_random_seed(seed)
-    return build("recurrent", 9, 9, **SIZES)
+    return build("recurrent", 9, 9, num_layers=1, embedding_dim=4, hidden_dim=4)
 
 
 @pytest.fixture
@@ -48,8 +47,7 @@ def test_models_of_an_epoch_that_does_not_count_are_left_out(kept):
     assert_mean(model.get_weights(), [weights(kept / each) for each in names((2, 4))])
     before = model.get_weights()
     assert average_last(kept, model, step=1, most=2) == []
-    for now, then in zip(model.get_weights(), before, strict=True):
-        np.testing.assert_array_equal(now, then)
+    assert_same(model.get_weights(), before)
 
 
 def test_models_of_later_steps_go_where_a_training_begins_again_before_them(kept):
@@ -82,22 +80,18 @@ def test_the_trained_model_is_the_mean_of_the_last_through_kills(
         raise KeyboardInterrupt
 
     assert train("alone") == 0
-    for place, name, replacement in (
-        ("reprt.training.trainer", "keep_model", killed_in_the_second_epoch),
-        (RunFolder, "write_metrics", killed_at_the_end),  # and the mean is there
+    for place, replacement in (
+        ("reprt.training.trainer.keep_model", killed_in_the_second_epoch),
+        ("reprt.lab.folder.RunFolder.write_metrics", killed_at_the_end),  # with a mean
     ):
         with monkeypatch.context() as patch:
-            if isinstance(place, str):
-                patch.setattr(f"{place}.{name}", replacement)
-            else:
-                patch.setattr(place, name, replacement)
+            patch.setattr(place, replacement)
             assert train("killed") == 130
     assert train("killed") == 0
 
     alone, killed = (RunFolder(tmp_path / n / "baseline") for n in ("alone", "killed"))
     assert losses(killed) == losses(alone)
-    for this, that in zip(weights(killed.model), weights(alone.model), strict=True):
-        np.testing.assert_array_equal(this, that)
+    assert_same(weights(killed.model), weights(alone.model))
     for each in (alone, killed):
         models = [each.path / "models" / name for name in names((4, 6))]
         assert_mean(weights(each.model), map(weights, models))

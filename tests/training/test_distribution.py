@@ -14,18 +14,17 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import VOCABULARY, Lines, one_vocabulary
+from tiny import VOCABULARY, make_trainer, settings
 from variants import COMPARED
 
 from reprt.data.encoding import encode
 from reprt.data.packing import packed
-from reprt.lab.folder import RunFolder
 from reprt.losses import MaskedCrossentropy
 from reprt.models import Transformer
 from reprt.training.checkpoint import restore_checkpoint
 from reprt.training.objective import Objective
 from reprt.training.tensorflow_backend import mirrored_strategy
-from reprt.training.trainer import State, Trainer
+from reprt.training.trainer import State
 
 pytestmark = pytest.mark.long
 TWO_REPLICAS = """
@@ -41,30 +40,24 @@ logical = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, logical)
 
 import test_distribution as test
-from tiny import VOCABULARY, settings
+from tiny import VOCABULARY
 from variants import COMPARED
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 
 corpus = embedded.load(train=33, dev=10, test=4)
 text = encode(corpus, VOCABULARY, 24, folder / "cache")
-test.train(folder, "repe", text, settings)
-test.fit(folder, settings)
+test.train(folder, "repe", text)
+test.fit(folder)
 tf.config.run_functions_eagerly(True)
 for name in COMPARED.keys() - {"repe"}:
-    test.train(folder, name, text, settings)
-test.drop_and_resume(folder, text, settings)
-test.overflow(folder, text, settings)
+    test.train(folder, name, text)
+test.drop_and_resume(folder, text)
+test.overflow(folder, text)
 """
 # Of 33 pairs, this leaves 17 and 16, of the first of which a second replica has 8.
 # RePE's batches of 16 leave 16, 16 and 1, which leaves nothing for it.
 BATCH = 17
-
-
-def make(path, text, run):
-    files = RunFolder(path)
-    files.open(run, text)
-    return Trainer(run, text, files, Lines())
 
 
 def write(folder, name, model, results):
@@ -72,22 +65,22 @@ def write(folder, name, model, results):
     (folder / f"{name}.json").write_text(json.dumps(results))
 
 
-def train(folder, name, text, settings):
+def train(folder, name, text):
     preset, model, changes = COMPARED[name]
     size = {"size": 16 if name == "repe" else BATCH}
     run = settings(preset, {"dropout": 0.0, **model}, batching=size, **changes)
-    text = one_vocabulary(text) if run.model.shared_embedding else text
-    one = make(folder / name / "run", text, run)  # none beside it on other vocabularies
+    # None is beside it on other vocabularies.
+    one = make_trainer(folder / name / "run", run, text)
     one._optimizer.epsilon = 1e-2  # as in test_trainer.py
     one.train_epoch()
     devices = one.folder.manifest().starts[0].devices
     write(folder, name, one.model, {**one.folder.log()[0], "devices": devices})
 
 
-def drop_and_resume(folder, text, settings):
+def drop_and_resume(folder, text):
     """Two epochs, and the second of them again from the checkpoint of the first."""
     run = settings("baseline", batching={"size": BATCH})
-    one = make(folder / "runs" / "dropout", text, run)
+    one = make_trainer(folder / "runs" / "dropout", run, text)
     one.train_epoch()
     one.train_epoch()
     write(folder, "whole", one.model, {})
@@ -107,13 +100,12 @@ class SecondOverflows(Objective):
         return loss * tf.where(replica == 1, 3e38, 1.0), sums
 
 
-def overflow(folder, text, settings):
+def overflow(folder, text):
     """A step in float16, of which the second replica has no finite gradients."""
     size = {"size": BATCH}
     half = {"precision": "mixed_float16", "optimizer": {"loss_scaling": "dynamic"}}
-    one = make(
-        folder / "runs" / "half", text, settings("baseline", batching=size, **half)
-    )
+    run = settings("baseline", batching=size, **half)
+    one = make_trainer(folder / "runs" / "half", run, text)
     one._backend.train(next(iter(one._training_batches())))
     write(folder, "finite", one.model, {})
     one._backend._objective = SecondOverflows(one.model)
@@ -122,7 +114,7 @@ def overflow(folder, text, settings):
     write(folder, "overflown", one.model, {"scale": scale})
 
 
-def fit(folder, settings):
+def fit(folder):
     """Keras' own loop, where every row has the same number of tokens."""
     rng = np.random.default_rng(0)
     source, target = rng.integers(4, 20, (16, 5)), rng.integers(4, 20, (16, 7))
@@ -150,7 +142,7 @@ def fit(folder, settings):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory, text, settings):
+def runs(tmp_path_factory, text):
     """What one and two replicas make of the same work."""
     one, two = (tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2))
     encode(text.corpus, VOCABULARY, 24, two / "cache")  # which the other process reads
@@ -160,8 +152,8 @@ def runs(tmp_path_factory, text, settings):
     tf.config.run_functions_eagerly(True)
     try:
         for name in COMPARED:
-            train(one, name, text, settings)
-        fit(one, settings)
+            train(one, name, text)
+        fit(one)
     finally:
         tf.config.run_functions_eagerly(False)
         assert process.wait() == 0

@@ -12,7 +12,7 @@ import sys
 import eager
 import numpy as np
 import pytest
-from tiny import VOCABULARY, one_vocabulary
+from tiny import VOCABULARY, losses, make_trainer, settings
 from variants import COMPARED
 
 from reprt.data.encoding import encode
@@ -35,8 +35,7 @@ from reprt_command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
 from reprt.lab.folder import RunFolder
-from reprt.training.trainer import Trainer
-from tiny import VOCABULARY, Lines, one_vocabulary, settings
+from tiny import VOCABULARY, make_trainer, settings
 from variants import COMPARED
 
 assert keras.backend.backend() == "jax"
@@ -45,10 +44,8 @@ text = encode(corpus, VOCABULARY, 24, folder / "cache")
 
 
 def trainer(name, *arguments, **keywords):
-    run, files = settings(*arguments, **keywords), RunFolder(folder / name / "run")
-    own = one_vocabulary(text) if run.model.shared_embedding else text
-    files.open(run, own)
-    return Trainer(run, own, files, Lines())
+    run = settings(*arguments, **keywords)
+    return make_trainer(folder / name / "run", run, text)
 
 
 results = {}
@@ -115,25 +112,17 @@ print(json.dumps(results))
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory, text, settings):
+def expected(tmp_path_factory, text):
     """TensorFlow's logs, and the initial weights that they came from."""
-    from tiny import Lines
-
-    from reprt.lab.folder import RunFolder
-    from reprt.training.trainer import Trainer
-
     folder, logs = tmp_path_factory.mktemp("tensorflow"), {}
     for name, (preset, model, changes) in COMPARED.items():
         run = settings(preset, {"dropout": 0.0, **model}, **changes)
-        own = one_vocabulary(text) if run.model.shared_embedding else text
-        files = RunFolder(folder / name / "run")
-        files.open(run, own)
         with eager.training():
-            trainer = Trainer(run, own, files, Lines())
+            trainer = make_trainer(folder / name / "run", run, text)
             trainer._optimizer.epsilon = 1e-2
             np.savez(folder / f"{name}.npz", *trainer.model.get_weights())
             trainer.train_epoch()
-        logs[name] = files.log()[0]
+        (logs[name],) = losses(trainer.folder)
     return folder, logs
 
 
@@ -166,18 +155,8 @@ def on_jax(request, expected, tmp_path_factory, text):
 def test_the_losses_are_those_of_tensorflow(on_jax, expected):
     devices, results = on_jax
     for name in NAMES[devices]:
-        log = expected[1][name]
-        for column in (
-            "train_loss",
-            "train_loss_per_token",
-            "train_accuracy",
-            "val_loss",
-            "val_loss_per_token",
-            "val_accuracy",
-            "train_tokens",
-            "learning_rate",
-        ):
-            assert results[name][column] == pytest.approx(log[column], rel=1e-4), column
+        for column, value in expected[1][name].items():
+            assert results[name][column] == pytest.approx(value, rel=1e-4), column
     assert len(results["start"]["devices"]) == devices
     assert results["start"]["backend"] == "jax"
 

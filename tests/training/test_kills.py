@@ -128,7 +128,7 @@ def timeless(folder):
 
 @pytest.mark.long
 def test_a_kill_before_any_file_event_changes_nothing(
-    settings, text, tmp_path, watch, monkeypatch
+    text, tmp_path, watch, monkeypatch
 ):
     real = os.fsync
 
@@ -139,7 +139,7 @@ def test_a_kill_before_any_file_event_changes_nothing(
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(trainer, "backend", Arithmetic)
     monkeypatch.setattr(trainer, "make", small)
-    asked = settings(checkpoint_minutes=0, batching={"size": 32})  # 2 steps
+    asked = tiny.settings(checkpoint_minutes=0, batching={"size": 32})  # 2 steps
     alone, left = tmp_path / "alone", []
     alone.mkdir()
 

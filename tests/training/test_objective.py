@@ -4,29 +4,22 @@ import math
 
 import numpy as np
 import pytest
-from tiny import Lines, one_vocabulary, to_the_end
+from tiny import assert_same, to_the_end, variables
 
-from reprt.lab.folder import RunFolder
 from reprt.training import trainer as loop
-from reprt.training.trainer import Trainer, TrainingDiverged
+from reprt.training.trainer import TrainingDiverged
 
 pytestmark = pytest.mark.usefixtures("unpacked")
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_the_weight_of_the_source_is_resumed_exactly(
-    text, settings, tmp_path, variables, assert_same
-):
-    one = one_vocabulary(text)
+def test_the_weight_of_the_source_is_resumed_exactly(trainer):
     objective = {"name": "translation_and_source", "label_smoothing": 0.1}
-    run = settings("decoder-only", objective=objective)
-    files = RunFolder(tmp_path / "run")
-    files.open(run, one)
-    whole = Trainer(run, one, files, Lines())
+    whole = trainer("run", "decoder-only", objective=objective)
     assert whole._backend._objective.steps == 6  # of both epochs
     to_the_end(whole)
-    max(files.checkpoints.iterdir()).unlink()
-    again = Trainer(run, one, files, Lines())
+    max(whole.folder.checkpoints.iterdir()).unlink()
+    again = trainer("run", "decoder-only", objective=objective)
     assert again.state.epoch == 1
     assert_same(variables(to_the_end(again)), variables(whole))
 

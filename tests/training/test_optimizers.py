@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
-from tiny import losses, to_the_end
+from tiny import assert_same, losses, to_the_end, variables
 
 from reprt.layers import PMHA, RMSNorm
 from reprt.optimizers import make_optimizer
@@ -116,7 +116,7 @@ def test_adamw_decays_only_matrices_and_tables():
 
 @pytest.mark.usefixtures("eagerly")
 def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
-    trainer, variables, assert_same, monkeypatch
+    trainer, monkeypatch
 ):
     settings = {**HALF, "average": 2, "keep_every": 2}
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
@@ -145,7 +145,7 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_an_update_is_made_only_where_gradients_are_finite(trainer, assert_same):
+def test_an_update_is_made_only_where_gradients_are_finite(trainer):
     ours = trainer("run", **HALF)
     before = ours.model.get_weights()
     ours._optimizer.dynamic_scale.assign(2.0**120)

@@ -5,7 +5,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import to_the_end
+from tiny import assert_same, to_the_end, variables
 
 from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
@@ -16,6 +16,8 @@ from reprt.training.trainer import train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
+# Gradients of the key's biases are really zero, for attention does not feel a shift of
+# all its scores; Adam would divide their rounding by its own size.
 EPSILON = 1e-2
 
 
@@ -30,24 +32,13 @@ class DenseAdam(keras.optimizers.Adam):
         super().apply(dense, trainable_variables)
 
 
-def calm(trainer):
-    """Keeps Adam from blowing up the rounding of gradients that are really zero.
-
-    Those of the key's biases are, for attention does not feel a shift of all its
-    scores; divided by their own size, they would move these weights at random.
-    """
-    trainer._optimizer.epsilon = EPSILON
-    return trainer
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_losses_and_weights_are_those_of_fit(
-    name, trainer, text, assert_same, request
-):
+def test_losses_and_weights_are_those_of_fit(name, trainer, text, request):
     compiled = name == "repe"  # one will do
     if not compiled:
         request.getfixturevalue("eagerly")
-    ours = calm(trainer("run", name, NO_DROPOUT))
+    ours = trainer("run", name, NO_DROPOUT)
+    ours._optimizer.epsilon = EPSILON
     size = ours.settings.batching.size
     vocabularies = len(text.source_tokenizer), len(text.target_tokenizer)
     model = Transformer(*vocabularies, ours.settings.model)
@@ -118,16 +109,14 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
 @pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
 def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
-    trainer, variables, assert_same, monkeypatch
+    trainer, monkeypatch
 ):
     monkeypatch.setattr("reprt.training.trainer.CALIBRATION_STEPS", 1)
     alone = [trainer(f"alone-{name}", name) for name in NAMES]
     for each in alone:
         to_the_end(each)
 
-    together = [
-        trainer(f"together-{name}", name) for name in NAMES
-    ]
+    together = [trainer(f"together-{name}", name) for name in NAMES]
     for each in together:
         before = variables(each), dataclasses.asdict(each.state)
         assert each.seconds_left == 0  # nothing is known yet
@@ -141,9 +130,7 @@ def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(
-    trainer, variables, assert_same
-):
+def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(trainer):
     plain, ours = trainer("plain"), trainer("run", validate_every=2)
     for each in (plain, ours):
         each.train_epoch()

@@ -1,6 +1,5 @@
 """One run over several workers: two processes, with a strategy between them."""
 
-import csv
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import time
 import pytest
 import tiny_run
 
+from reprt.lab.folder import RunFolder
 from reprt.training.workers import is_chief, several_workers
 from reprt_command import main
 
@@ -64,17 +64,12 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
         process.wait()
 
 
-def rows(path):
-    with open(path / "log.csv", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.long
 def test_two_workers_train_as_one_and_go_on_after_either_was_killed(start, tmp_path):
     more = ["--set", f"training.epochs={EPOCHS}", "--set", "models.repe.dropout=0.0"]
     # Slow enough that rounding does not grow.
     more += ["--set", "schedule.warmup_steps=4000"]
-    run, log = tmp_path / "out" / "repe", tmp_path / "0.log"
+    run, log = RunFolder(tmp_path / "out" / "repe"), tmp_path / "0.log"
     for lost, epoch in (("the chief", 2), ("another", 5)):
         workers = start(*more)
         deadline = time.monotonic() + 240
@@ -87,29 +82,26 @@ def test_two_workers_train_as_one_and_go_on_after_either_was_killed(start, tmp_p
         assert workers[1 - killed].wait(200) == 2
         told = "Another worker was lost. Start all workers again"
         assert told in (tmp_path / f"{1 - killed}.log").read_text(), lost
-        done = len(rows(run))
+        done = len(run.log())
         assert epoch <= done < EPOCHS
 
     # The same commands go on.
     assert [worker.wait(240) for worker in start(*more)] == [0, 0]
-    found = rows(run)
+    found = run.log()
     assert len(found) == EPOCHS
-    starts = json.loads((run / "manifest.json").read_text())["starts"]
     # Written only by the chief.
-    assert [len(each["devices"]) for each in starts] == [2, 2, 2]
+    assert [len(each.devices) for each in run.manifest().starts] == [2, 2, 2]
     begun = re.search(r"from epoch (\d+), step", log.read_text())
     assert int(begun[1]) == done + 1
 
     # And a process by itself comes to the same losses.
     alone = tmp_path / "alone"
     arguments = ["train", str(tmp_path / "tiny.toml"), "--out", str(alone)]
-    settings = (run / "config.toml").read_text()
-    text = re.search(r'source = "(.*)"', settings)[1]
+    text = run.settings().text.source
     assert main([*arguments, "--text", text, "--only", "repe", *more]) == 0
-    for row, expected in zip(found, rows(alone / "repe"), strict=True):
+    for row, expected in zip(found, RunFolder(alone / "repe").log(), strict=True):
         for column in ("train_loss", "val_loss_per_token"):
-            own, other = float(row[column]), float(expected[column])
-            assert own == pytest.approx(other, rel=1e-3)
+            assert row[column] == pytest.approx(expected[column], rel=1e-3)
 
 
 CHIEF_AND_WORKER = '{"chief": ["a:1"], "worker": ["b:1"]}'

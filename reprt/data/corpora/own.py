@@ -73,11 +73,18 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             table = pandas.read_json(path, lines=True, dtype=False)
         case ".parquet":
             table = pandas.read_parquet(path)
+    if not isinstance(table.index, pandas.RangeIndex):  # the cells beyond the head
+        raise ValueError(
+            f"Expected rows of {path} with as many cells as its head, "
+            f"{len(table.columns)}. Received more. In .csv, quote commas of sentences."
+        )
     if missing := [each for each in columns if each not in table.columns]:
         raise ValueError(
             f"Expected {path} to have the columns {' and '.join(columns)}. Received: "
             f"{', '.join(map(str, table.columns))}, without {missing[0]}. Name them by "
             '--set text.columns=["SOURCE","TARGET"], or the languages by --pair.'
         )
-    source, target = (table[each].fillna("").tolist() for each in columns)
+    source, target = (
+        table[each].astype(object).fillna("").map(str).tolist() for each in columns
+    )
     return Split.of(source, target, where)

@@ -17,7 +17,9 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     chosen, sections = families.compared(filter(None, whole), settings.reference)
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "positions.png")
-    short = [run for runs in texts for run in runs if _short(run) and run.metrics]
+    short = [
+        run for runs in texts for run in runs if _short(run) and families.measured(run)
+    ]
     short.sort(key=lambda run: run.numbers[families.LOSS])
     if short:
         _draw_lengths(short, settings.reference, out / "lengths.png")
@@ -47,7 +49,8 @@ def _by_length(run: Run) -> dict[str, str]:
     row = {"model": plain(run.label)}
     for tokens, each in _lengths(run).items():
         row[f"loss, {tokens} tokens"] = f"{each.prefix_loss_per_token:.3f}"
-        row[f"BLEU, {tokens}"] = f"{each.bleu:.1f}"
+        if each.bleu is not None:
+            row[f"BLEU, {tokens}"] = f"{each.bleu:.1f}"
     return row
 
 
@@ -79,16 +82,17 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
 def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
     """Losses, or how far they are above the reference's, by the values' kind."""
     shown, title = pictures.colours(runs), f"{runs[0].text}: prefix loss"
-    losses = pd.DataFrame(
-        {
-            run.model: {n: of.prefix_loss_per_token for n, of in _lengths(run).items()}
-            for run in runs
-        }
-    )
-    if usual := {run.model: run.label for run in runs}.get(reference):
+    found = [
+        (tokens, run.model, each.prefix_loss_per_token)
+        for run in runs
+        for tokens, each in _lengths(run).items()
+    ]
+    table = pd.DataFrame(found, columns=["tokens", "model", "loss"])
+    losses = table.pivot_table("loss", "tokens", "model", sort=False)  # means of seeds
+    if usual := {run.model: run.label for run in runs}.get(reference or ""):
         losses, title = losses.sub(losses[reference], axis=0), f"{title} − {usual}'s"
     figure, axes = pictures.new_figure(title, 1, 2, (10, 5), sharey=True)
-    for run in (run for run in runs if run.model in shown):
+    for run in {run.model: run for run in runs if run.model in shown}.values():
         look = {"color": shown[run.model], "label": run.label}
         axes[int(_of_states(run))].plot(losses[run.model], "o-", **look)
     for axis, value in zip(axes, ("tokens", "states")):

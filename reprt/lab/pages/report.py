@@ -24,7 +24,8 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     _draw(runs, out / "report.png")
-    stepped = [run for run in runs if run.steps]
+    shown = pictures.colours(runs)
+    stepped = [run for run in runs if run.steps and run.model in shown]
     if stepped:
         _draw_steps(stepped, out / "steps.png")
     return {

@@ -105,7 +105,7 @@ class TokenNorm(EmbeddingNorm):
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics."""
-        tokens = widened(x)
+        tokens, position = widened(x), ops.reshape(position, (-1, 1, 1))
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
         before = ops.cast(position, tokens.dtype)

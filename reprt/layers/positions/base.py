@@ -38,11 +38,15 @@ class Positional(ConfiguredLayer):
 
     Example: a method by which each token sees the later ones less.
 
-    >>> import reprt
+    >>> import keras, reprt
     >>> class Fading(reprt.layers.Positional):
     ...     def bias(self, queries, keys):
-    ...         return -0.1 * abs(queries[:, None, :, None] - keys[:, None, None])
+    ...         apart = queries[:, None, :, None] - keys[:, None, None]
+    ...         return -0.1 * keras.ops.cast(abs(apart), "float32")
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=Fading())
+    >>> states = keras.ops.ones((1, 3, 16))
+    >>> tuple(attention(states, states, states).shape)
+    (1, 3, 16)
     """
 
     def call(self, x, start=0, mask=None):
@@ -62,6 +66,9 @@ class Positional(ConfiguredLayer):
         `(batch or 1, sources)` of keys.
         """
         return None
+
+    def check_length(self, tokens):
+        """Refuses a sequence that is longer than a table; None is not known yet."""
 
     def compute_output_shape(self, input_shape):
         return tuple(input_shape)
