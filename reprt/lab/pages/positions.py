@@ -7,6 +7,7 @@ import pandas as pd
 
 from reprt.lab.pages import families, pictures
 from reprt.lab.pages.frame import Group
+from reprt.lab.pages.runs import ways
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.records import OfLength, Run
 
@@ -29,6 +30,7 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         "trained": str(_short(short[0])) if short else "",
         "on": plain(short[0].text) if short else "",
         "lengths": markdown(list(map(_by_length, short))),
+        "commands": ways(short),
     }
 
 

@@ -270,6 +270,33 @@ def test_what_is_said_of_positions_is_so():
     assert sum(loss[f"{m}-tokens"] < loss[f"{m}-states"] for m in methods) == 3
 
 
+def test_what_is_said_of_lengths_is_so():
+    runs = measured("positions", "gl_to_en")
+    short = [run for run in runs if run.settings.text.train_tokens]
+    lengths = {run.model: run.metrics.test_by_length for run in short}
+    assert [each.sentences for each in lengths["rival"]] == [701, 341, 70]
+    losses = {
+        model: [each.prefix_loss_per_token for each in found]
+        for model, found in lengths.items()
+    }
+    gains = [
+        losses[model.replace("-tokens", "-states")][0] - losses[model][0]
+        for model in losses
+        if model.endswith("-tokens")
+    ]
+    assert (len(gains), round(min(gains), 2), round(max(gains), 2)) == (7, 0.03, 0.3)
+    middle = {model: found[1] for model, found in losses.items()}
+    first, second, *_ = sorted(middle, key=middle.get)
+    assert first == "rotary-tokens"
+    assert round(middle["concat-tokens"] - middle[first], 2) == 0.24
+    assert round(middle[second] - middle[first], 2) == 0.17
+    near = [f"{m}-{v}" for m in ("alibi", "relative") for v in ("tokens", "states")]
+    assert all(abs(middle[m] - middle["concat-tokens"]) < 0.08 for m in near)
+    assert max(found[2].bleu for found in lengths.values()) < 2.95
+    best = sorted(losses, key=lambda model: losses[model][2])[:2]
+    assert best == ["relative-states", "alibi-states"]
+
+
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
 def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
     small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
