@@ -11,17 +11,9 @@ from typing import Any
 
 import tomli_w
 
+from reprt import files
 from reprt.data.corpora.corpus import SPLITS
 from reprt.data.encoding import EncodedCorpus
-from reprt.files import (
-    file_lock,
-    is_unfinished,
-    read_json,
-    read_text,
-    whole_file,
-    whole_folder,
-    write_text,
-)
 from reprt.lab.provenance import provenance
 from reprt.lab.records import Epoch, Manifest, Metrics, Run
 from reprt.training.settings import TABLES, RunSettings, settings_of
@@ -64,7 +56,8 @@ class RunFolder:
         """Keeps the run to this process; False while another works on it."""
         if not self.writable:
             return contextlib.nullcontext(True)
-        return file_lock(self.path.with_name(f".{self.path.name}.lock"), wait=False)
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        return files.file_lock(lock, wait=False)
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run and nothing else."""
@@ -91,7 +84,7 @@ class RunFolder:
             )
         else:
             self._check_neighbours(manifest)
-            with whole_folder(self.path) as unfinished:
+            with files.whole_folder(self.path) as unfinished:
                 for side in ("source", "target"):
                     tokenizer = getattr(text, f"{side}_tokenizer")
                     tokenizer.write(unfinished / f"{side}{tokenizer.ending}")
@@ -102,7 +95,7 @@ class RunFolder:
     def _check_neighbours(self, manifest: Manifest):
         # They share a report, which sets their losses side by side.
         for path in sorted(self.path.parent.glob("*/manifest.json")):
-            if is_unfinished(path.parent):
+            if files.is_unfinished(path.parent):
                 continue
             other = RunFolder(path.parent).manifest()
             if other.hashes != manifest.hashes:
@@ -157,7 +150,8 @@ class RunFolder:
     def log(self, name: str = "log.csv") -> list[Epoch]:
         """Returns the rows of the finished epochs, or those of some steps."""
         path = self.path / name
-        rows = csv.DictReader(io.StringIO(read_text(path) if path.exists() else ""))
+        text = files.read_text(path) if path.exists() else ""
+        rows = csv.DictReader(io.StringIO(text))
         return [{n: float(cell) for n, cell in row.items() if cell} for row in rows]
 
     def metrics(self) -> Metrics | None:
@@ -181,7 +175,7 @@ class RunFolder:
 
     def save_model(self, model, name: str = "model.keras"):
         if self.writable:
-            with whole_file(self.path / name) as file:
+            with files.whole_file(self.path / name) as file:
                 model.save(file.name)
 
     def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):
@@ -189,14 +183,14 @@ class RunFolder:
         self._write(f"evaluation-{split}.md", table + "\n")
 
     def _read(self, kind, name):
-        return kind.read(read_json(self.path / name), str(self.path / name))
+        return kind.read(files.read_json(self.path / name), str(self.path / name))
 
     def _write_json(self, name, content):
         self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def _write(self, name, text):
         if self.writable:
-            write_text(self.path / name, text)
+            files.write_text(self.path / name, text)
 
 
 def _values(run: RunSettings) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Calls that leave no memory behind."""
 
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import threading
@@ -48,5 +47,5 @@ def _begin():
 def _end_with_the_caller():
     caller = multiprocessing.parent_process()
     assert caller is not None
-    multiprocessing.connection.wait([caller.sentinel])
+    caller.join()
     os._exit(1)

@@ -28,18 +28,13 @@ PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
 
 
 def run_on_ray(
-    recipe: Recipe,
-    only: Sequence[str] = (),
-    out: Path | None = None,
-    address: str = HERE,
-    cpus: int = 1,
+    recipe: Recipe, only: Sequence[str], out: Path | None, address: str, cpus: int
 ) -> Path:
     """Trains a recipe's runs as `run_job` does, but several at once.
 
-    Args:
-        address: of a running Ray cluster, `"auto"` for this machine's, or `"here"` to
-            start one for this job.
-        cpus: cores of each run. A run has a GPU too, if there are any.
+    The address is that of a running Ray cluster, `"auto"` for this machine's, or
+    `"here"` to start one for this job. A run has so many cores, and a GPU if there are
+    any.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
     if several_workers():

@@ -9,14 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from reprt.analysis import scores
+from reprt.analysis import evaluation, scores
 from reprt.analysis.cost import training_cost
-from reprt.analysis.evaluation import (
-    log_probabilities,
-    prefix_loss,
-    teacher_forced_loss,
-    translation_scores,
-)
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics
@@ -141,7 +135,7 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
             sources = getattr(text, split).source[:most]
             words = tokenizers[1].decode(getattr(text, split).target[:most])
             language = text.corpus.target_language
-            _, (score, *_) = translation_scores(
+            _, (score, *_) = evaluation.translation_scores(
                 translator(model), sources, words, language=language, words=words
             )
             found[f"{name}_bleu"] = score.value
@@ -173,13 +167,14 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     model = load_model(trainer.folder.model)
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     begun = time.monotonic()
-    prefix = prefix_loss(model, text.dev, run.evaluation_size, show)
+    how = run.evaluation_size, show
+    prefix = evaluation.prefix_loss(model, text.dev, *how)
     metrics |= {
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
         "val_prefix_seconds": time.monotonic() - begun,
     }
-    unseen = -log_probabilities(translator, text.test, run.evaluation_size, show)
+    unseen = -evaluation.log_probabilities(translator, text.test, *how)
     metrics["test_prefix_loss_per_token"] = unseen.sum() / text.test.tokens[1].sum()
     said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
     if run.text.side == "target":
@@ -188,7 +183,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
 
     begun, test = time.monotonic(), text.corpus.test
     language = text.corpus.target_language
-    translations, scores = translation_scores(
+    translations, scores = evaluation.translation_scores(
         translator, text.test.source, test.target, show, language, text.test_words
     )
     bleu, seconds = scores[0], time.monotonic() - begun
@@ -243,7 +238,7 @@ def _averaged(trainer, progress: Progress):
     # In the batches of the log's validation losses, which pages put it in place of.
     batches = trainer.validation_batches
     model = load_model(folder.model)
-    loss = teacher_forced_loss(model, trainer.text.dev, batches=batches)
+    loss = evaluation.teacher_forced_loss(model, trainer.text.dev, batches=batches)
     progress.say(
         f"{trainer.name}: the mean of {', '.join(names) or 'no model but the last'}, "
         f"validation loss {loss.mean_of_batches:.3f}"

@@ -4,7 +4,7 @@ from concurrent import futures
 
 import pytest
 
-from reprt.data.corpora.download import DownloadError, download
+from reprt.data.corpora.download import download
 
 CONTENT = random.Random(1).randbytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -37,7 +37,7 @@ def test_a_file_is_downloaded_once_and_shown(fetch, server, capsys, known):
 
 @pytest.mark.parametrize("way", BAD)
 def test_what_is_not_the_file_is_told_and_not_kept(fetch, tmp_path, capsys, way):
-    with pytest.raises(DownloadError, match=f"/{way} cannot be .*: .*{BAD[way]}"):
+    with pytest.raises(OSError, match=f"/{way} cannot be .*: .*{BAD[way]}"):
         fetch(way)
     assert way != "missing" or not capsys.readouterr().err
     assert names(tmp_path / "cache" / "file") == ["file.lock"]

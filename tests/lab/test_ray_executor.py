@@ -101,7 +101,7 @@ def test_what_ray_cannot_do_is_told(monkeypatch, tmp_path):
     workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": task}
     monkeypatch.setenv("TF_CONFIG", json.dumps(workers))
     with pytest.raises(ValueError, match="Expected no TF_CONFIG with --ray"):
-        run_on_ray(recipe)
+        run_on_ray(recipe, [], tmp_path, "here", 1)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[train,cluster\]'"):
-        run_on_ray(recipe)
+        run_on_ray(recipe, [], tmp_path, "here", 1)

@@ -86,7 +86,7 @@ def test_samples_are_compared_with_their_own_references(text, monkeypatch):
         found.extend(short.target_tokenizer.encode(references))
         return [], [types.SimpleNamespace(value=0.0)]
 
-    monkeypatch.setattr(train, "translation_scores", scored)
+    monkeypatch.setattr(train.evaluation, "translation_scores", scored)
     monkeypatch.setattr(train, "Translator", lambda *arguments: None)
     train._bleu_of_samples(settings(bleu_sentences=2), short)(None)
     expected = [*short.train.target[:2], *short.dev.target[:2]]

@@ -9,15 +9,11 @@ TIMEOUT = 20  # seconds for a connection, and then for each piece of the body
 _CHUNK = 1 << 18
 
 
-class DownloadError(OSError):
-    """The address cannot be reached, or what it delivered is not what was expected."""
-
-
 def download(url: str, path: Path, known_hash: str) -> Path:
     """Downloads a file whose hash is known to `path`, unless the right file is there.
 
     It gets its name when its hash is right: a sha256, or an MD5 as `md5:...`. One
-    process at a time downloads it. All that fails is a `DownloadError`.
+    process at a time downloads it. All that fails is an `OSError`.
     """
     import pooch  # of the extra `train`; only a download needs it
 
@@ -31,8 +27,7 @@ def download(url: str, path: Path, known_hash: str) -> Path:
         try:
             pooch.retrieve(url, known_hash, path.name, path.parent, downloader=get)
         except (OSError, ValueError) as error:
-            message = f"{url} cannot be downloaded: {_root(error)}"
-            raise DownloadError(message) from error
+            raise OSError(f"{url} cannot be downloaded: {_root(error)}") from error
     return path
 
 

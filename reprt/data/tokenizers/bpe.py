@@ -17,14 +17,7 @@ import pydantic
 
 from reprt.constants import END_ID, PAD_ID, RESERVED, START, START_ID, UNKNOWN_ID
 from reprt.data.rows import Rows
-from reprt.data.tokenizers.base import (
-    COVERAGE,
-    Tokenizer,
-    VocabularySettings,
-    check_reserved,
-    chunks,
-    tensorflow_text,
-)
+from reprt.data.tokenizers import base
 from reprt.loading import load_extra
 
 MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
@@ -32,7 +25,7 @@ MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
 NORMALISATION = "nmt_nfkc"
 
 
-class BPE(Tokenizer):
+class BPE(base.Tokenizer):
     """Turns sentences into ids and back, with a model of sentencepiece.
 
     Spaces at the ends and repeated ones are dropped, and signs are normalised as the
@@ -63,7 +56,7 @@ class BPE(Tokenizer):
             ) from error
         pieces = range(self._processor.get_piece_size())
         self.vocabulary = [self._processor.id_to_piece(index) for index in pieces]
-        check_reserved(self.vocabulary)
+        base.check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
 
     def digest(self) -> str:
@@ -77,7 +70,7 @@ class BPE(Tokenizer):
         return self.model
 
     def encode_chunks(self, sentences, longest=None):
-        for chunk in chunks(sentences):
+        for chunk in base.chunks(sentences):
             rows = self._processor.encode(list(chunk), add_bos=True, add_eos=True)
             rows = [row[:longest] for row in rows]
             ids = np.fromiter(itertools.chain.from_iterable(rows), "int32")
@@ -85,7 +78,7 @@ class BPE(Tokenizer):
 
     @functools.cached_property
     def graph(self):
-        tf, text = tensorflow_text()
+        tf, text = base.tensorflow_text()
         return text.SentencepieceTokenizer(
             self.model,
             out_type=tf.int32,
@@ -105,7 +98,7 @@ class BPE(Tokenizer):
         return self._processor.decode(ids)
 
 
-class BPESettings(VocabularySettings):
+class BPESettings(base.VocabularySettings):
     """BPE of each side, or one of both.
 
     Each model is learnt on at most two million sentences, at equal distances.
@@ -143,7 +136,7 @@ class BPESettings(VocabularySettings):
         tags = self._starts(pair) if self.tags else ()
         most = MOST_SENTENCES // len(texts)
         some = (text[:: max(1, -(-len(text) // most))] for text in texts)
-        asked = self.size, tags, most, NORMALISATION, COVERAGE
+        asked = self.size, tags, most, NORMALISATION, base.COVERAGE
         return f"bpe {asked}", lambda: BPE(
             learn_model(itertools.chain(*some), self.size, tags)
         )
@@ -172,7 +165,7 @@ def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -
             model_type="bpe",
             vocab_size=size,
             hard_vocab_limit=False,
-            character_coverage=COVERAGE,
+            character_coverage=base.COVERAGE,
             normalization_rule_name=NORMALISATION,
             pad_id=PAD_ID,
             unk_id=UNKNOWN_ID,

@@ -1,26 +1,19 @@
 """WordPiece: words into subwords, as TensorFlow's tutorial and the paper do it."""
 
-import bisect
 import collections
 import functools
 import hashlib
 import io
-import itertools
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+import numpy as np
+
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
-from reprt.data.tokenizers.base import (
-    COVERAGE,
-    Tokenizer,
-    VocabularySettings,
-    check_reserved,
-    chunks,
-    tensorflow_text,
-)
+from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
 
 _LEARNING_VERSION = 2  # of how text becomes a vocabulary
@@ -30,7 +23,7 @@ RUN = 8
 LONGEST_READ = 2**20  # bytes of a word; longer ones are unknown
 
 
-class WordPiece(Tokenizer):
+class WordPiece(base.Tokenizer):
     """Turns sentences into ids and back, with a given vocabulary.
 
     Sentences are lower-cased, stripped of accents and split at spaces and punctuation
@@ -44,7 +37,7 @@ class WordPiece(Tokenizer):
     unit = "lower-cased words as WordPiece splits them"
 
     def __init__(self, vocabulary: Sequence[str]):
-        check_reserved(vocabulary)
+        base.check_reserved(vocabulary)
         self.vocabulary = list(vocabulary)
 
     def digest(self) -> str:
@@ -58,8 +51,8 @@ class WordPiece(Tokenizer):
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
     def encode_chunks(self, sentences, longest=None):
-        tf, _ = tensorflow_text()
-        for chunk in chunks(sentences):
+        tf, _ = base.tensorflow_text()
+        for chunk in base.chunks(sentences):
             ids = self.graph_encode(chunk)[:, :longest]
             flat = tf.cast(ids.values, tf.int32).numpy()
             yield Rows(flat, ids.row_lengths().numpy())
@@ -69,7 +62,7 @@ class WordPiece(Tokenizer):
 
     @functools.cached_property
     def graph(self):
-        tf, text = tensorflow_text()
+        tf, text = base.tensorflow_text()
         table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 self.vocabulary, tf.range(len(self), dtype=tf.int64)
@@ -86,13 +79,13 @@ class WordPiece(Tokenizer):
         )
 
     def graph_encode(self, sentences):
-        tf, _ = tensorflow_text()
+        tf, _ = base.tensorflow_text()
         ids = self.graph.tokenize(sentences).merge_dims(-2, -1)
         edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
     def graph_write(self, ids):
-        tf, tf_text = tensorflow_text()
+        tf, tf_text = base.tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
         text = tf_text.normalize_utf8(text, "NFC")
@@ -102,16 +95,11 @@ class WordPiece(Tokenizer):
 
     def _joined(self, ids: Iterable[int]) -> str:
         """Puts pieces together as tensorflow-text does, but needs nothing of it."""
-        words: list[str] = []
-        for piece in (self.vocabulary[index] for index in ids):
-            if piece.startswith("##") and words:
-                words[-1] += piece.removeprefix("##")
-            else:
-                words.append(piece)
-        return unicodedata.normalize("NFC", " ".join(words))
+        words = " ".join(self.pieces(ids)).replace(" ##", "")
+        return unicodedata.normalize("NFC", words)
 
 
-class WordPieceSettings(VocabularySettings):
+class WordPieceSettings(base.VocabularySettings):
     """A WordPiece vocabulary for each side."""
 
     tokenizer = WordPiece
@@ -130,14 +118,15 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     and words of more than 50 signs, as in scripts without spaces, are learnt, too.
     Small texts give fewer pieces than `size`, texts of many signs two for each sign.
     """
-    tf, _ = tensorflow_text()
+    tf, _ = base.tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
     from tensorflow_text.tools.wordpiece_vocab import (
         wordpiece_tokenizer_learner_lib as learner,
     )
 
     dataset = tf.data.Dataset.from_generator(
-        lambda: chunks(sentences), output_signature=tf.TensorSpec([None], tf.string)
+        lambda: base.chunks(sentences),
+        output_signature=tf.TensorSpec([None], tf.string),
     )
     words = dataset.prefetch(2).map(BasicTokenizer(lower_case=True).tokenize)
     counts: collections.Counter[str] = collections.Counter()
@@ -148,16 +137,13 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
             counts[word[start : start + step]] += count
         for sign in word:
             signs[sign] += count
+    sums = np.cumsum(sorted(signs.values(), reverse=True))
+    # So many of the most frequent signs make up `COVERAGE` of the text.
+    covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
     return learner.learn(
         counts,
         size,
         list(RESERVED),
         max_token_length=LONGEST_WORD,
-        max_unique_chars=max(FEWEST_SIGNS, _covering(signs.values())),
+        max_unique_chars=max(FEWEST_SIGNS, covering),
     )
-
-
-def _covering(counts: Iterable[int]) -> int:
-    """How many of the most frequent signs make up `COVERAGE` of a text."""
-    sums = list(itertools.accumulate(sorted(counts, reverse=True)))
-    return bisect.bisect_left(sums, COVERAGE * sums[-1]) + 1

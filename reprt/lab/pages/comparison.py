@@ -48,11 +48,7 @@ def _sections(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
         if all(_schedule(each) == _schedule(first) for each in others):
             title = f"All on one schedule, {first.rate}"
             # A model whose own schedule is the common one was trained only once.
-            section = [
-                group
-                for group in groups
-                if group.run.schedule == name or _schedule(group) == _schedule(first)
-            ]
+            section = [each for each in groups if _schedule(each) == _schedule(first)]
         elif all(group.run.settings.schedule_dim for group in section):
             title += ", m = the width of its embedding"
         names = {group.run.name for group in section}

@@ -16,23 +16,16 @@ def cost_section(tables: Mapping[str, Any]) -> str:
         rows.append({"model": plain(name)})
         means = runs[fields].mean(skipna=False)
         if not means.isna().any():
-            cost = Cost(**means)
-            rows[-1] |= {**counts(cost), **_speed(runs["run"].iloc[0], **means)}
+            run: Run = runs["run"].iloc[0]
+            start, seconds = run.manifest.starts[-1], means["train_seconds"]
+            devices, speed = max(1, len(start.devices)), means["train_flops"] / seconds
+            rows[-1] |= counts(Cost(**means))
+            rows[-1]["device hours"] = f"{devices * seconds / 3600:.3f}"
+            rows[-1]["FLOP/s"] = power(speed)
+            if most := peak(start.hardware, run.settings.training.precision):
+                rows[-1]["of the peak"] = f"{speed / devices / most:.1%}"
     known = any(row.keys() - {"model"} for row in rows)
     return fill("cost", table=markdown(rows)) if known else ""
-
-
-def _speed(run: Run, train_flops: float, train_seconds: float, **_) -> dict[str, str]:
-    """Returns what was measured, and a share of the peak where that is known."""
-    start = run.manifest.starts[-1]
-    devices, speed = max(1, len(start.devices)), train_flops / train_seconds
-    found = {
-        "device hours": f"{devices * train_seconds / 3600:.3f}",
-        "FLOP/s": power(speed),
-    }
-    if most := peak(start.hardware, run.settings.training.precision):
-        found["of the peak"] = f"{speed / devices / most:.1%}"
-    return found
 
 
 def counts(cost: Cost) -> dict[str, str]:

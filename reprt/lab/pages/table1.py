@@ -16,7 +16,6 @@ MODELS = paper.LABELS
 # What the paper prints of each model, with how many digits, and our name for it.
 PRINTED = {"epochs": 0, "train_loss": 2, "val_loss": 2, "seconds_an_epoch": 0}
 HEAD = ("epochs", "training loss", "validation loss", "seconds an epoch")
-CLAIMS = "the paper says", "its Table 1 says"
 BEYOND = {
     "val_loss_per_token": ("validation loss, teacher-forced", 3),
     "val_prefix_loss_per_token": ("validation loss, prefix", 3),
@@ -48,9 +47,6 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         "table": markdown([dict(zip(head, line)) for line in lines], "lrrl"),
         "beyond": markdown([_beyond(group) for group in groups], "ll"),
         "departures": "\n".join(departures),
-        "claims": markdown(
-            [dict(zip(CLAIMS, each)) for each in _claims().items()], "ll"
-        ),
     }
 
 
@@ -71,47 +67,6 @@ def published(pair: str, model: str) -> dict[str, float]:
     """Returns the paper's numbers by our names; none of other pairs and models."""
     result = paper.TABLE_1.get(pair, {}).get(model)
     return dict(vars(result)) if result else {}
-
-
-def _claims() -> dict[str, str]:
-    theirs = {pair: (r["baseline"], r["repe"]) for pair, r in paper.TABLE_1.items()}
-    times = {p: b.seconds_an_epoch / r.seconds_an_epoch for p, (b, r) in theirs.items()}
-    far = [f"{pair} {t:.2f}" for pair, t in times.items() if not 2 <= t <= 4]
-    gaps = {
-        pair: (r.train_loss - b.train_loss, r.val_loss - b.val_loss)
-        for pair, (b, r) in theirs.items()
-    }
-    lower = [pair for pair, gap in gaps.items() if max(gap) < 0]
-    close = [pair for pair in lower if min(gaps[pair]) > -0.1]
-    ten = [pair for pair, (b, r) in theirs.items() if b.epochs == r.epochs == 10]
-    slack = [
-        f"{pair} {epochs} for {r.epochs}"
-        for pair, (_, r) in theirs.items()
-        if (epochs := int(12 * 3600 // r.seconds_an_epoch)) > r.epochs < 10
-    ]
-    of_parameters = paper.PARAMETERS["baseline"] / paper.PARAMETERS["repe"]
-    return {
-        "an epoch takes “two to four times” less on all fourteen pairs": (
-            f"{min(times.values()):.2f} to {max(times.values()):.2f} times; outside "
-            f"two to four: {', '.join(far)}"
-        ),
-        "both losses are lower on thirteen pairs": (
-            f"on {len(lower)}: by less than 0.1 on {', '.join(close)}, and after more "
-            f"epochs than the baseline's on {len({*lower} - {*ten})}"
-        ),
-        "of “thirteen additional” pairs seven had ten epochs of both models, and six "
-        "of them lower losses": (
-            f"{len(ten)} of all fourteen, pt_to_en among them, and "
-            f"{len({*ten} & {*lower})} lower"
-        ),
-        "“roughly a threefold parameter reduction”, and of the time nearly so": (
-            f"{of_parameters:.2f} times fewer parameters on pt_to_en, and "
-            f"{times['pt_to_en']:.2f} times less time"
-        ),
-        "the epochs are those of 12 hours, at most ten": (
-            f"RePE's seconds allow more: {', '.join(slack)}"
-        ),
-    }
 
 
 def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
