@@ -42,7 +42,6 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
 
     Reference: section 3.1 of the paper.
     """
-
     if bias is None:
         bias = ops.zeros(kernel.shape[1], kernel.dtype)
 
@@ -94,14 +93,10 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
 
         def gradient(*upstream):
             of_loss = upstream[0][0] if len(upstream) == 1 else upstream[0]
-
-            def scaled(x, like):
-                return ops.cast(of_loss * ops.cast(x, of_loss.dtype), like.dtype)
-
-            return (
-                scaled(states_gradient, states),
-                scaled(kernel_gradient, kernel),
-                scaled(bias_gradient, bias),
+            found = states_gradient, kernel_gradient, bias_gradient
+            return tuple(
+                ops.cast(of_loss * ops.cast(x, of_loss.dtype), like.dtype)
+                for x, like in zip(found, (states, kernel, bias))
             )
 
         return (smoothed, loss, ops.concatenate(likeliest)[:tokens]), gradient

@@ -1,33 +1,31 @@
 """Optimizers and learning rates by name."""
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from reprt.schedules import CosineSchedule, WarmupSchedule
 
-# Biases, gains, shifts and attention's learnt scale, as each backend names variables:
-# `bias`, `layer/bias:0`.
+# Biases, gains, shifts and attention's scale; backends write `bias`, `layer/bias:0`.
 NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
 
 
-def _inverse_sqrt(own_dim, run_steps, *, dim, peak, **constants):
-    width = (dim or own_dim) if peak is None else None
-    return WarmupSchedule(width, peak=peak, **constants)
+def _rate(schedule, model_dim, steps):
+    """The learning rate of the settings of `[schedule]`."""
+    constants = dict(schedule)
+    if constants.pop("name") == "cosine":
+        return CosineSchedule(constants.pop("steps") or steps, **constants)
+    width = constants.pop("dim") or model_dim
+    return WarmupSchedule(None if schedule.peak else width, **constants)
 
 
-def _cosine(own_dim, run_steps, *, steps, **constants):
-    return CosineSchedule(steps or run_steps, **constants)
-
-
-def _in_one_pass(kind: Any) -> Any:
-    """Returns a Keras Adam whose update of a weight is one pass over it."""
+def _adam() -> Any:
+    """Returns Keras' Adam; TensorFlow's updates a weight in one pass over it."""
     if keras.backend.backend() != "tensorflow":
-        return kind
+        return keras.optimizers.Adam
     import tensorflow as tf
 
-    class InOnePass(kind):
+    class InOnePass(keras.optimizers.Adam):
         def update_step(self, gradient, variable, learning_rate):
             index = self._get_variable_index(variable)
             step = tf.cast(self.iterations.value + 1, variable.dtype)
@@ -47,27 +45,12 @@ def _in_one_pass(kind: Any) -> Any:
     return InOnePass
 
 
-_ADAM, _ADAMW = map(_in_one_pass, (keras.optimizers.Adam, keras.optimizers.AdamW))
-
-
-def _adamw(*arguments, **constants):
-    made = _ADAMW(*arguments, **constants)
-    made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
-    return made
-
-
-# Each takes the model's own m, the steps of the run and the settings of `[schedule]`.
-SCHEDULES: dict[str, Callable] = {"inverse_sqrt": _inverse_sqrt, "cosine": _cosine}
-# Each takes the schedule and the settings of `[optimizer]`.
-OPTIMIZERS: dict[str, Callable] = {"adam": _ADAM, "adamw": _adamw}
-
-
 def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None):
     """Returns an optimizer with its learning rate.
 
     Args:
-        optimizer: settings whose `name` is one of `OPTIMIZERS`.
-        schedule: settings whose `name` is one of `SCHEDULES`.
+        optimizer: the settings of `[optimizer]`, such as `AdamSettings()`.
+        schedule: those of `[schedule]`.
         model_dim: the width of the model's embedding.
         steps: of the whole run, where a schedule ends with it.
 
@@ -76,12 +59,12 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
     >>> adam.beta_2
     0.98
     """
-    of_schedule, constants = dict(schedule), dict(optimizer)
-    schedule_name, name = of_schedule.pop("name"), constants.pop("name")
-    loss_scaling = constants.pop("loss_scaling")
-    rate = SCHEDULES[schedule_name](model_dim, steps, **of_schedule)
     # One name in every process, by which a checkpoint finds its variables.
-    made = OPTIMIZERS[name](rate, name="optimizer", **constants)
+    constants = dict(optimizer, name="optimizer")
+    loss_scaling = constants.pop("loss_scaling")
+    # Keras' Adam with a `weight_decay` is its AdamW.
+    made = _adam()(_rate(schedule, model_dim, steps), **constants)
+    made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")
     return made

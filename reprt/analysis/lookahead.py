@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.constants import AUDITED_TOKENS
+from reprt.constants import AUDITED_TOKENS, RESERVED
 
 METHODS = {
     "perturbation": "one later token replaced",
@@ -26,8 +26,7 @@ CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
 # This many times the median of all |logits| is a mask's constant.
 MASK = 1e3
-# Padding, unknown, start and end, as in `reprt.data`; other vocabularies have as many.
-RESERVED_IDS = 4
+RESERVED_IDS = len(RESERVED)  # other vocabularies have as many
 REPLACEMENTS = 3
 SHOWN = 3
 

@@ -184,12 +184,9 @@ class BeamSearch:
         # Where padding counts, a translation must not depend on the rest of its batch.
         equal = self.model.padding_matters
         batches = list(by_length([len(ids) for ids in source], batch_size, equal))
-
-        def searched(chosen):
-            return self(padded([source[index] for index in chosen]))
-
+        rows = (padded([source[index] for index in chosen]) for chosen in batches)
         with ThreadPoolExecutor(streams()) as pool:
-            yield from zip(batches, pool.map(searched, batches))
+            yield from zip(batches, pool.map(self, rows))
 
     def most_tokens(self, source_tokens):
         """Returns the most tokens that translations of sources this long may have."""
@@ -257,9 +254,7 @@ class BeamSearch:
         token = _columns(ops.reshape(token, (-1, k * each)), index)
         ends = token == self.end_id
         here = ops.arange(ops.shape(beams.tokens)[2]) == position
-        tokens = ops.where(
-            here, ops.expand_dims(token, 2), _rows(beams.tokens, parent, k)
-        )
+        tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent, k))
 
         # What ends is put aside, if it stands among the first.
         penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty

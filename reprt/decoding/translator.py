@@ -248,10 +248,8 @@ class Translator:
         texts = map(tokenizer.as_written, tokenizer.decode(ids))
 
         def alternative(each):
-            tokens, log_probability = tokenizer.pieces(each.ids), each.log_probability
-            return Alternative(
-                next(texts), tokens, each.score, log_probability, each.ended
-            )
+            own = each.score, each.log_probability, each.ended
+            return Alternative(next(texts), tokenizer.pieces(each.ids), *own)
 
         return [tuple(map(alternative, hypotheses)) for hypotheses in found]
 

@@ -119,12 +119,8 @@ class PMHA(ConfiguredLayer):
         if self.query_key_norm:
             # It keeps the variance of eq. 12's scores. Henry et al. start at
             # log2(L² − L), whose L, a length of the text, a layer does not know.
-            self.scale = self.add_weight(
-                shape=(),
-                initializer=keras.initializers.Constant(self.key_dim**0.5),
-                name="scale",
-                autocast=False,
-            )
+            start = keras.initializers.Constant(self.key_dim**0.5)
+            self.scale = self.add_weight((), start, name="scale", autocast=False)
 
     def _dense(self, equation, bias_axes, output_shape, name):
         return keras.layers.EinsumDense(
@@ -253,9 +249,7 @@ class PMHA(ConfiguredLayer):
         if self.position is None:
             return None
         self.position.check_length(x.shape[1])
-        if mask is None:
-            return ops.arange(ops.shape(x)[1])[None]
-        return counted(mask)
+        return ops.arange(ops.shape(x)[1])[None] if mask is None else counted(mask)
 
     def _bias(self, queries, keys):
         return None if self.position is None else self.position.bias(queries, keys)

@@ -94,8 +94,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         check_choice(Scale, scale=scale)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
-        self.positional = positional
-        self.token_norm = token_norm
+        self.positional = held(positional)
+        self.token_norm = held(token_norm)
         self.scale = scale
         self.dropout = dropout
         self.token_dropout = token_dropout
@@ -103,10 +103,9 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         self.embedding = embedding or keras.layers.Embedding(
             vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
         )
+        held(self.embedding)
         self.dropout_layer = self._dropout(dropout)
         self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
-        for layer in (self.embedding, positional, token_norm):
-            held(layer)
 
     def build(self, ids_shape):
         tokens_shape = (*ids_shape, self.embedding_dim)
@@ -127,10 +126,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         states = self._placed(tokens, start=start, mask=mask)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)
-        return (
-            self.token_dropout_layer(tokens, training=training),
-            self.dropout_layer(states, training=training),
-        )
+        tokens = self.token_dropout_layer(tokens, training=training)
+        return tokens, self.dropout_layer(states, training=training)
 
     @property
     def factor(self) -> float:
@@ -161,9 +158,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         return tokens, self._placed(tokens, start=position), state
 
     def _placed(self, tokens, **places):
-        if self.positional is None:
-            return tokens
-        return self.positional(tokens, **places)
+        return tokens if self.positional is None else self.positional(tokens, **places)
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)

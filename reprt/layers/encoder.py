@@ -22,12 +22,11 @@ class SizedLayer(ConfiguredLayer):
         own = dict(inspect.signature(cls.__init__).parameters)
         del own["self"], own["kwargs"]
         settings = inspect.signature(BlockSettings).parameters.values()
-        cls.__signature__ = inspect.Signature(
-            [
-                each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
-                for each in (*settings, *own.values())
-            ]
-        )
+        shown = [
+            each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
+            for each in (*settings, *own.values())
+        ]
+        cls.__signature__ = inspect.Signature(shown)
 
     def __init__(self, position=None, **kwargs):
         names = BlockSettings.model_fields.keys() & kwargs.keys()
@@ -46,17 +45,12 @@ class SizedLayer(ConfiguredLayer):
 
 
 class Block(SizedLayer):
-    """Sublayers f, each in a residual connection with a LayerNormalization.
-
-    x → LN(f(x) + x)   with the norm after the sublayer
-    x → f(LN(x)) + x   with the norm before it
-    """
+    """Sublayers, each in a residual connection with a LayerNormalization."""
 
     def __init__(self, position=None, **kwargs):
         super().__init__(position, **kwargs)
-        self.attention_dropout = self._dropout(
-            self.settings.rate("attention_output"), "attention_dropout"
-        )
+        rate = self.settings.rate("attention_output")
+        self.attention_dropout = self._dropout(rate, "attention_dropout")
 
     def _attention(self, kind, name, position=None):
         settings = self.settings
@@ -192,13 +186,9 @@ class BlockStack(SizedLayer):
     def __init__(self, num_blocks, final_norm=False, position=None, **kwargs):
         super().__init__(position, **kwargs)
         self.num_blocks = num_blocks
+        options = {**dict(self.settings), "dtype": self.dtype_policy}
         self.blocks = [
-            self.block_class(
-                position,
-                **dict(self.settings),
-                dtype=self.dtype_policy,
-                name=f"block_{number}",
-            )
+            self.block_class(position, **options, name=f"block_{number}")
             for number in range(1, num_blocks + 1)
         ]
         self.final_norm = self._layer_norm("final_norm") if final_norm else None

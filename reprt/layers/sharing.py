@@ -30,12 +30,11 @@ class ConfiguredLayer(keras.layers.Layer):
     @classmethod
     def arguments(cls):
         """The names of the constructor's arguments, its base classes' too."""
-        kinds = cls.__mro__[: cls.__mro__.index(ConfiguredLayer)]
         return {
             name: None
-            for kind in kinds
-            if "__init__" in vars(kind)
-            for name in inspect.signature(vars(kind)["__init__"]).parameters
+            for kind in cls.__mro__
+            if issubclass(kind, ConfiguredLayer)
+            for name in inspect.signature(kind.__init__).parameters
         }
 
     @classmethod

@@ -209,10 +209,9 @@ class TranslationModel(keras.Model, abc.ABC):
         kernel, bias = self.projection()
         states = ops.reshape(states, (-1, states.shape[-1]))
         # Labels of another length are an error, though the graph prunes other checks.
-        labels, weights = (
-            ops.reshape(each, ops.shape(states)[:1])
-            for each in (ops.cast(y, "int32"), weights)
-        )
+        tokens = ops.shape(states)[:1]
+        labels = ops.reshape(ops.cast(y, "int32"), tokens)
+        weights = ops.reshape(weights, tokens)
         loss, _, likeliest = linear_crossentropy(states, kernel, bias, labels, weights)
         y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
         mean = ops.divide_no_nan(loss, ops.sum(weights))
@@ -346,10 +345,9 @@ class TranslationModel(keras.Model, abc.ABC):
                 "`fit` takes them with labels, ((source_ids, target_ids), labels). "
                 f"Received: {type(inputs).__name__}."
             )
-        source_ids, target_ids, *packings = inputs
-        if packings and isinstance(packings[1], Sides) != (layout == "sequence"):
+        if len(inputs) == 4 and isinstance(inputs[3], Sides) != (layout == "sequence"):
             raise ValueError(
                 f"{self.name!r} expects `reprt.data.pack` to have packed its inputs by "
                 f"layout={layout!r}. Received: the other layout."
             )
-        return source_ids, target_ids, *packings
+        return inputs

@@ -21,17 +21,15 @@ class BlockModel(TranslationModel):
     def _embedding(self, side, vocab_size, name, table=None):
         """What embeds one side of a Transformer, "encoder" or "decoder"."""
         config, policy = self.config, {"dtype": self.dtype_policy}
-        norm = EMBEDDING_NORMS[config.embedding_norm]
+        kind, norm = POSITIONS[config.position], EMBEDDING_NORMS[config.embedding_norm]
+        positional = kind.of_model(config, side, name="positional", **policy)
+        if norm is not None:
+            norm = norm.of_model(config, side, name=config.embedding_norm, **policy)
         return TokenAndPositionEmbedding(
             vocab_size,
             config.embedding_dim,
-            positional=POSITIONS[config.position].of_model(
-                config, side, name="positional", **policy
-            ),
-            token_norm=(
-                norm
-                and norm.of_model(config, side, name=config.embedding_norm, **policy)
-            ),
+            positional,
+            norm,
             scale=config.scale,
             dropout=config.rate("embeddings"),
             token_dropout=config.rate("values"),

@@ -58,16 +58,12 @@ class DecoderOnly(BlockModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
-        config = self.config
+        final_norm, m = self.config.norm_place == "before", self.config.embedding_dim
         self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
-        self.decoder = self._stack(
-            Decoder, self.embedding, config.norm_place == "before"
-        )
+        self.decoder = self._stack(Decoder, self.embedding, final_norm)
         _, states = self.embedding.compute_output_shape((1, 1))
-        if states[-1] != config.embedding_dim:
-            self.output_projection = self._dense(
-                config.embedding_dim, "output_projection"
-            )
+        if states[-1] != m:
+            self.output_projection = self._dense(m, "output_projection")
 
     def build(self, input_shape=None):
         self.embedding.build((None, None))

@@ -27,6 +27,4 @@ class Prefixes(NamedTuple):
 
 
 def _taken(tensors, chosen):
-    return keras.tree.map_structure(
-        lambda each: ops.take(each, chosen, axis=0), tensors
-    )
+    return keras.tree.map_structure(lambda x: ops.take(x, chosen, axis=0), tensors)

@@ -80,8 +80,6 @@ class Recurrent(TranslationModel):
 
     config_class = RecurrentConfig
     packed_layout = "sides"
-    query_dense: Any
-    score_dense: Any
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
@@ -97,18 +95,16 @@ class Recurrent(TranslationModel):
             for number in numbers
         ]
         self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
-        self.encoder_dropout = [
-            self._dropout(f"encoder_dropout_{number}") for number in numbers
-        ]
-        self.decoder_dropout = [
-            self._dropout(f"decoder_dropout_{number}") for number in numbers
-        ]
+        self.encoder_dropout, self.decoder_dropout = (
+            [self._dropout(f"{side}_dropout_{number}") for number in numbers]
+            for side in ("encoder", "decoder")
+        )
         self.output_dropout = self._dropout("output_dropout")
-        additive = config.attention == "additive"
-        self.start_dense = self._dense(config.num_layers * config.hidden_dim, "start")
-        self.key_dense = self._dense(config.hidden_dim, "key")
-        self.query_dense = self._dense(config.hidden_dim, "query") if additive else None
-        self.score_dense = self._dense(1, "score") if additive else None
+        additive, n = config.attention == "additive", config.hidden_dim
+        self.start_dense = self._dense(config.num_layers * n, "start")
+        self.key_dense = self._dense(n, "key")
+        self.query_dense: Any = self._dense(n, "query") if additive else None
+        self.score_dense: Any = self._dense(1, "score") if additive else None
         self.combined_dense = self._dense(config.embedding_dim, "combined")
         self.output_dense = None
         if config.output_tying == "none":
@@ -163,12 +159,8 @@ class Recurrent(TranslationModel):
         of_source = 6 * n * (m + n + 3 * n * (layers - 1)) + 2 * n * n
         of_target = 3 * n * (m + n + 2 * n * (layers - 1)) + n * n * additive
         of_target += m * (3 * n + self.target_vocab_size)
-        return (
-            layers * n * n
-            + of_source * sources
-            + of_target * targets
-            + 3 * n * sources * targets
-        )
+        of_tokens = of_source * sources + of_target * targets
+        return layers * n * n + of_tokens + 3 * n * sources * targets
 
     def encode(self, source_ids, *, training=None):
         mask = padding_mask(source_ids)
@@ -196,20 +188,14 @@ class Recurrent(TranslationModel):
         source_packing, target_packing = packings
         sources, targets = source_packing.heads(1), target_packing.heads(1)
         read = target_packing.pack(read)
-
-        def of_sources(x):
-            return sources.split(source_packing.pack(x)[:, :, None])
-
-        groups = zip(
-            targets.split(read[:, :, None]),
-            of_sources(memory.keys),
-            of_sources(memory.states),
-            sources.real,
-            strict=True,
+        of_source = (
+            sources.split(source_packing.pack(each)[:, :, None])
+            for each in (memory.keys, memory.states)
         )
+        groups = targets.split(read[:, :, None]), *of_source, sources.real
         contexts = [
             self._attend(states[:, 0], keys[:, 0], values[:, 0], real)[0][:, None]
-            for states, keys, values, real in groups
+            for states, keys, values, real in zip(*groups, strict=True)
         ]
         return self._output(targets.join(contexts)[:, :, 0], read, training)
 

@@ -5,13 +5,10 @@ from reprt.models.decoder_only import DecoderOnly
 from reprt.models.recurrent import Recurrent
 from reprt.models.transformer import Transformer
 from reprt.presets import preset
-from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # A family: the class of its settings, and of its model.
 FAMILIES: dict[type, type[TranslationModel]] = {
-    TransformerConfig: Transformer,
-    DecoderOnlyConfig: DecoderOnly,
-    RecurrentConfig: Recurrent,
+    kind.config_class: kind for kind in (Transformer, DecoderOnly, Recurrent)
 }
 
 

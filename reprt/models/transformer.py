@@ -74,15 +74,13 @@ class Transformer(BlockModel):
         self.target_embedding = self._embedding(
             "decoder", target_vocab_size, "target_embedding", shared
         )
-        final = config.final_norm
+        final, m = config.final_norm, config.embedding_dim
         self.encoder = self._stack(Encoder, self.source_embedding, final == "both")
         self.decoder = self._stack(Decoder, self.target_embedding, final != "none")
         if config.output_tying == "none":
             self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
         elif config.output_tying == "projected":
-            self.output_projection = self._dense(
-                config.embedding_dim, "output_projection"
-            )
+            self.output_projection = self._dense(m, "output_projection")
 
     def build(self, input_shape=None):
         # Every size is in the config, so the weights exist before the first call.
@@ -110,11 +108,8 @@ class Transformer(BlockModel):
         memory, encoder = self._encoded(source_ids, training=False)
         _, pairs = self._decoded(target_ids, memory)
         decoder, cross = zip(*pairs, strict=True)
-        return {
-            "encoder": ops.stack(encoder),
-            "decoder": ops.stack(decoder),
-            "cross": ops.stack(cross),
-        }
+        kinds = {"encoder": encoder, "decoder": decoder, "cross": cross}
+        return {kind: ops.stack(weights) for kind, weights in kinds.items()}
 
     def encoder_decoder(self) -> "Transformer":
         for name, known in KNOWN.items():

@@ -18,9 +18,8 @@ class CheckpointError(ValueError):
 
 def by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training, by names that any process gives them."""
-    named = [(weight.path, weight) for weight in model.weights]
+    named = [(each.path, each) for each in (*model.weights, *optimizer.variables)]
     named += _seeds(model, model.name)
-    named += [(variable.path, variable) for variable in optimizer.variables]
     found = dict(named)
     if len(found) < len(model.variables) + len(optimizer.variables):
         raise ValueError(

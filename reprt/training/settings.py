@@ -317,8 +317,7 @@ class RunSettings(Settings):
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
         text = self.text.changed(source="", **dict.fromkeys(FILES, ()))
-        usual = TrainingSettings()
-        training = self.training.changed(**{n: getattr(usual, n) for n in MAY_CHANGE})
+        training = TrainingSettings(**self.training.model_dump(exclude=MAY_CHANGE))
         update = {"schedule": schedule, "text": text, "training": training}
         return self.model_copy(update={"name": "", **update})
 
@@ -344,14 +343,14 @@ class RunSettings(Settings):
 TABLES = tuple(RunSettings.model_fields)[3:]  # all but name, preset and model
 FILES = ("train", "dev", "test")  # places, like the source
 # Settings of the training that may change when a run goes on.
-MAY_CHANGE = (
+MAY_CHANGE = {
     "hours",
     "checkpoint_minutes",
     "validate_every",
     "bleu_sentences",
     "tensorboard",
     "bleu",
-)
+}
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",

@@ -49,12 +49,8 @@ class RelativePositional(Positional):
         self.both_directions = both_directions
 
     def build(self, input_shape):
-        self.table = self.add_weight(
-            shape=(BUCKETS, self.num_heads),
-            initializer="zeros",
-            name="distances",
-            autocast=False,
-        )
+        shape = BUCKETS, self.num_heads
+        self.table = self.add_weight(shape, "zeros", name="distances", autocast=False)
 
     def bias(self, queries, keys):
         queries, keys = ops.cast(queries, "int32"), ops.cast(keys, "int32")

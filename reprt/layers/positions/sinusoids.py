@@ -75,11 +75,8 @@ class PositionTable(Positional):
         self._check_tokens(input_shape)
         shape = self.max_length, self.dim or input_shape[-1]
         if self.table == "learned":
-            self.encoding = self.add_weight(
-                shape=shape,
-                initializer=keras.initializers.RandomNormal(stddev=0.02),
-                name="positions",
-            )
+            start = keras.initializers.RandomNormal(stddev=0.02)
+            self.encoding = self.add_weight(shape, start, name="positions")
         else:
             self.encoding = sinusoidal_table(*shape, self.table)
 

@@ -45,10 +45,8 @@ class UntiedPositional(PositionTable):
     def build(self, input_shape):
         super().build(input_shape)
         shape = self.encoding.shape[1], self.num_heads * self.key_dim
-        self.query_kernel, self.key_kernel = (
-            self.add_weight(shape=shape, name=name, autocast=False)
-            for name in ("queries", "keys")
-        )
+        self.query_kernel = self.add_weight(shape, name="queries", autocast=False)
+        self.key_kernel = self.add_weight(shape, name="keys", autocast=False)
 
     def turn(self, heads, places):
         # Queries and keys share the 1 / sqrt(2) of their product.
