@@ -259,15 +259,27 @@ def test_positions_have_the_numbers_of_the_runs(cells):
 def test_what_is_said_of_positions_is_so():
     found = by_model("positions", "az_to_en")
     loss, bleu = ({m: mean(g, n) for m, g in found.items()} for n in (LOSS, BLEU))
-    methods = {m.removesuffix("-states") for m in found if m.endswith("-states")}
-    for value in ("tokens", "states"):
-        order = sorted(methods, key=lambda method: loss[f"{method}-{value}"])
-        assert order[0] == "rotary" and (value == "states" or order[1] == "concat")
-    assert max(bleu, key=bleu.get) == "concat-tokens" and len(methods) == 7
+    ours, rotary = found["concat-tokens"], found["rotary-tokens"]
+    page = " ".join(POSITIONS.read_text("utf-8").split())
+    lower = spread(ours.differences(rotary, LOSS), 3)
+    other = spread(rotary.differences(ours, BLEU), 1, "+")
+    assert f"a loss lower by {lower}, and BLEU that differs by {other}" in page
+
+    def wins(one, another):
+        leads = another.differences(one, LOSS), one.differences(another, BLEU)
+        return all(lead.mean() > 2 * lead.std() for lead in leads)
+
+    assert not any(wins(group, ours) for group in found.values() if group is not ours)
+    methods = "add", "relative", "alibi", "none"
+    beaten = {f"{m}-{v}" for m in methods for v in ("tokens", "states")}
+    beaten |= {"rival", "concat-16", "concat-8"}
+    assert {m for m, g in found.items() if g is not ours and wins(ours, g)} == beaten
     widths = [loss[f"concat-{p}"] for p in ("tokens", 32, 16, 8)]
     assert widths == sorted(widths)
-    assert all(bleu[f"{m}-tokens"] > bleu[f"{m}-states"] for m in methods)
-    assert sum(loss[f"{m}-tokens"] < loss[f"{m}-states"] for m in methods) == 3
+    for method in ("concat", "rotary", "add"):
+        assert 0.9 < bleu[f"{method}-tokens"] - bleu[f"{method}-states"] < 1.4
+    methods = "untied", "relative", "alibi", "none"
+    assert all(loss[f"{m}-tokens"] > loss[f"{m}-states"] for m in methods)
 
 
 def test_what_is_said_of_lengths_is_so():
