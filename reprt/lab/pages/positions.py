@@ -1,5 +1,6 @@
 """Methods of positions: each model's loss, a dot a seed, and its losses by length."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
             look = {"color": shown.get(run.model, "grey"), "fillstyle": filling}
             places = [labels.index(run.label)] * len(table)
             axis.plot(table[families.LOSS], places, "o", **look)
-        pictures.finish_axis(axis, text[0].run.text, "prefix loss, test split")
+        title = textwrap.fill(text[0].run.text, 28)
+        pictures.finish_axis(axis, title, "prefix loss, test split")
     axes[0].set_yticks(range(len(labels)), labels, fontsize=9)
     pictures.save_figure(figure, path)
 
