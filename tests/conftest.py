@@ -4,9 +4,7 @@ import os
 import pickle
 import signal
 
-import eager
 import pytest
-import tiny
 
 # Before TensorFlow loads: no greeting, and no look for a GPU that tests do not use.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -16,6 +14,9 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 # What a shell starts in the background is deaf to Ctrl-C, and so are its children.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+import eager  # noqa: E402
+import tiny  # noqa: E402
 
 from reprt.data.corpora import embedded  # noqa: E402
 from reprt.data.encoding import encode  # noqa: E402

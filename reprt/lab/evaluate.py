@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from reprt.analysis.evaluation import evaluate, log_probabilities
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, check_aligned
@@ -27,19 +25,18 @@ def evaluate_run(
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)
-    sentences = getattr(corpus, split)
-    ids = translator.encode(sentences.source, sentences.target)
+    sources, references = getattr(corpus, split).source, getattr(corpus, split).target
+    ids = translator.encode(sources, references)
     language_model = run.text.side == "target"
     if language_model:
         ids = ids.of_target()
     if split == "dev" and run.text.train_tokens:  # as in training
         chosen = ids.between(0, run.text.train_tokens)
-        ids = ids.only(chosen)
-        sentences = sentences.chosen(np.isin(np.arange(len(sentences)), chosen))
+        ids, references = ids.only(chosen), [references[row] for row in chosen]
     found = evaluate(
         translator,
         ids,
-        None if language_model else sentences.target,
+        None if language_model else references,
         run.evaluation_size,
         Progress().show,
         corpus.target_language,
@@ -62,12 +59,14 @@ def score_files(path: Path, source: Path, target: Path) -> str:
     sources, targets = read_lines(source), read_lines(target)
     check_aligned(sources, targets, f"{source} and {target}")
     ids = (translator := Translator.load(path)).encode(sources, targets)
+    language_model = RunFolder(path).settings().text.side == "target"
+    read = [ids.target] if language_model else [ids.source, ids.target]
     end = translator.target_tokenizer.end_id
-    for number, pair in enumerate(zip(ids.source, ids.target), 1):
-        if any(row[-1] != end for row in pair):
+    for number, rows in enumerate(zip(*read), 1):
+        if any(row[-1] != end for row in rows):
             note = f"the first {translator.max_tokens} tokens were scored"
             print(f"reprt: line {number}: {note}", file=sys.stderr)
-    if RunFolder(path).settings().text.side == "target":
+    if language_model:
         ids = ids.of_target()
     return "\n".join(f"{each:.4f}" for each in log_probabilities(translator, ids))
 

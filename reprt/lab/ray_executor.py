@@ -33,7 +33,7 @@ def run_on_ray(
     """Trains a recipe's runs as `run_job` does, but several at once.
 
     The address is that of a running Ray cluster, `"auto"` for this machine's, or
-    `"here"` to start one for this job. A run has so many cores, and a GPU if there are
+    `"here"` to start one for this job. A run has `cpus` cores, and a GPU if there are
     any.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")

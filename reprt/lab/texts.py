@@ -9,7 +9,6 @@ import tomli_w
 
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
-from reprt.data.corpora.ted import find_pair
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache, write_text
@@ -58,7 +57,6 @@ def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
     table = (text.source,) if own.is_table(text.source) else ()
     if train := text.train or table:
         files = train, text.dev, text.test
-        find_pair(text.pair)
         return own.load(text.pair, *files, text.columns, text.held_out or 0.05)
     if text.dev or text.test:
         raise ValueError(

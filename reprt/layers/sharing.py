@@ -34,7 +34,8 @@ class ConfiguredLayer(keras.layers.Layer):
             name: None
             for kind in cls.__mro__
             if issubclass(kind, ConfiguredLayer)
-            for name in inspect.signature(kind.__init__).parameters
+            for name, each in inspect.signature(kind.__init__).parameters.items()
+            if name != "self" and each.kind is not each.VAR_KEYWORD
         }
 
     @classmethod

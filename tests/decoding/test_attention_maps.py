@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import oracle
 import pytest
 import tiny
 from matplotlib.figure import Figure
@@ -11,7 +12,6 @@ from variants import POSITIONED
 
 from reprt import models
 from reprt.decoding.attention_maps import (
-    SIDES,
     AttentionMaps,
     draw,
     draw_positions,
@@ -30,26 +30,22 @@ FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", 
 def make():
     """A function that returns maps of random weights, as a softmax gives them."""
 
-    def make(source=SOURCE, target=TARGET, layers=2, heads=4, kinds=USUAL, **texts):
+    def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
         random = np.random.default_rng(0)
 
         def weights(queries, keys):
             scores = random.normal(size=(layers, heads, len(queries), len(keys)))
-            exponentials = np.exp(2 * scores)
-            return exponentials / exponentials.sum(-1, keepdims=True)
+            return oracle.softmax(2 * scores)
 
-        sides = {"source": source, "target": target, "both": [*source, *target]}
-        sides["steps"] = target
+        texts = {"translation": "it opens at nine .", "model": "repe", **texts}
         return AttentionMaps(
             source,
             target,
-            **{kind: weights(*(sides[side] for side in SIDES[kind])) for kind in kinds},
-            **{
-                "sentence": "hoje ele abre às nove .",
-                "translation": "today it opens at nine .",
-                "model": "repe",
-                **texts,
-            },
+            "ele abre às nove .",
+            **texts,
+            encoder=weights(source, source),
+            decoder=weights(target, target),
+            cross=weights(target, source),
         )
 
     return make

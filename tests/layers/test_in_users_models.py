@@ -19,11 +19,12 @@ NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm
 class Fading(layers.Positional):
     def __init__(self, *, rate=0.1, **kwargs):
         super().__init__(**kwargs)
-        self.rate = rate
+        self.rate, self.kwargs = rate, kwargs
 
 
 def test_arguments_that_have_only_names_are_kept():
-    assert Fading.from_config(Fading(rate=0.7).get_config()).rate == 0.7
+    config = Fading(rate=0.7).get_config()
+    assert Fading.from_config(config).rate == 0.7 and "kwargs" not in config
 
 
 def functional(positional, norm, shared):

@@ -127,14 +127,13 @@ def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny,
 def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids):
     import tensorflow as tf
 
-    source, target = ids
-    losses = []
-    for weight in (None, 0.5):
+    (source, target), losses = ids, []
+    for weight in (0.5, None):  # the last in chunks
         model = tiny("repe-causal", dropout=0.0)
         model.compile("sgd", MaskedCrossentropy(), loss_weights=weight)
         losses.append(model.evaluate(ids, target, verbose=0))
-    assert losses[1] == pytest.approx(0.5 * losses[0])
+    assert losses[0] == pytest.approx(0.5 * losses[1])
     pairs = tf.data.Dataset.from_tensors(((source, target[:, :-1]), target))
-    shapes = ([None, None], [None, None]), [None, None]
-    with pytest.raises(Exception, match="[Rr]eshape|shape"):
+    shapes = ([None], [None]), [None]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Input to reshape is a"):
         model.evaluate(pairs.unbatch().padded_batch(2, shapes), verbose=0)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.lines import read_lines
+from reprt.data.corpora.ted import find_pair
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -33,6 +34,7 @@ def load(
         columns: of tables, the source's and the target's; by default the languages.
         held_out: that share, as `Split.dealt` chooses it.
     """
+    find_pair(pair)
     columns = columns or pair.split("_to_")
     given = {"train": train, "dev": dev, "test": test}
     splits = {name: _read(paths, columns) for name, paths in given.items() if paths}
@@ -73,7 +75,7 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             table = pandas.read_json(path, lines=True, dtype=False)
         case ".parquet":
             table = pandas.read_parquet(path)
-    # The cells that are beyond the head's.
+    # Pandas takes the cells before those of the head for an index.
     if path.suffix in TABLES[:2] and not isinstance(table.index, pandas.RangeIndex):
         raise ValueError(
             f"Expected rows of {path} with as many cells as its head, "

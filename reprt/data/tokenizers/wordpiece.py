@@ -138,7 +138,7 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
         for sign in word:
             signs[sign] += count
     sums = np.cumsum(sorted(signs.values(), reverse=True))
-    # So many of the most frequent signs make up `COVERAGE` of the text.
+    # This many of the most frequent signs make up `COVERAGE` of the text.
     covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
     return learner.learn(
         counts,

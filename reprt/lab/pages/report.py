@@ -1,6 +1,6 @@
 """The report on a few runs: a page and a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -23,11 +23,11 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
-    _draw(runs, out / "report.png")
     shown = pictures.colours(runs)
+    _draw(runs, shown, out / "report.png")
     stepped = [run for run in runs if run.steps and run.model in shown]
     if stepped:
-        _draw_steps(stepped, out / "steps.png")
+        _draw_steps(stepped, shown, out / "steps.png")
     return {
         "official": name if official else "",
         "published": pair if pair in paper.TABLE_1 else "",
@@ -147,9 +147,8 @@ def _how(run: Run) -> str:
     )
 
 
-def _draw_steps(runs: Sequence[Run], path: Path):
-    shown, title = pictures.colours(runs), runs[0].text
-    figure, (losses, bleu) = pictures.new_figure(title, 1, 2, (9, 4))
+def _draw_steps(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
+    figure, (losses, bleu) = pictures.new_figure(runs[0].text, 1, 2, (9, 4))
     for run in runs:
         table = pd.DataFrame(run.steps).set_index("step")
         for split, style in (("train", ".--"), ("val", ".-")):
@@ -163,8 +162,8 @@ def _draw_steps(runs: Sequence[Run], path: Path):
     pictures.save_figure(figure, path)
 
 
-def _draw(runs: Sequence[Run], path: Path):
-    manifest, pair, shown = runs[0].manifest, runs[0].pair, pictures.colours(runs)
+def _draw(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
+    manifest, pair = runs[0].manifest, runs[0].pair
     begun = [run for run in runs if run.log and run.model in shown]
     figure, (curves, bars) = pictures.new_figure(
         manifest.text, 1, 2, (9, 4), width_ratios=(3, 2)

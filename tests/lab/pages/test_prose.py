@@ -167,6 +167,15 @@ def test_the_contest_has_the_numbers_of_the_runs(cells):
     assert cells[1:] == [group.cell(*each) for group in groups for each in numbers]
 
 
+def ahead(one, another):
+    """By how much, in loss and BLEU, of the same seeds."""
+    return another.differences(one, LOSS), one.differences(another, BLEU)
+
+
+def wins(leads):
+    return all(lead.mean() > 2 * lead.std() for lead in leads)
+
+
 def leads(pair, row="**causal RePE**", rival=None):
     """By how much a model is ahead, in loss and BLEU, of the best rival or of one."""
     ours = contestant(row, pair)
@@ -174,15 +183,14 @@ def leads(pair, row="**causal RePE**", rival=None):
     rival = rival or min(rivals, key=lambda group: mean(group, LOSS))
     sizes = [mean(group, "parameters") for group in (ours, *rivals)]
     assert max(sizes) <= 1.02 * min(sizes) and "cut" in rival.run.label
-    return rival.differences(ours, LOSS), ours.differences(rival, BLEU)
+    return ahead(ours, rival)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_causal_repe_wins_the_small_texts_by_the_rule(pair):
     for row in ("**causal RePE**", "causal RePE before"):
         found = leads(pair, row)
-        wins = all(lead.mean() > 2 * lead.std() for lead in found)
-        assert wins == (pair != "pt_to_en")
+        assert wins(found) == (pair != "pt_to_en")
         assert all((lead > 0).all() for lead in found)
 
 
@@ -265,15 +273,12 @@ def test_what_is_said_of_positions_is_so():
     other = spread(rotary.differences(ours, BLEU), 1, "+")
     assert f"a loss lower by {lower}, and BLEU that differs by {other}" in page
 
-    def wins(one, another):
-        leads = another.differences(one, LOSS), one.differences(another, BLEU)
-        return all(lead.mean() > 2 * lead.std() for lead in leads)
-
-    assert not any(wins(group, ours) for group in found.values() if group is not ours)
+    others = {model: group for model, group in found.items() if group is not ours}
+    assert not any(wins(ahead(group, ours)) for group in others.values())
     methods = "add", "relative", "alibi", "none"
     beaten = {f"{m}-{v}" for m in methods for v in ("tokens", "states")}
     beaten |= {"rival", "concat-16", "concat-8"}
-    assert {m for m, g in found.items() if g is not ours and wins(ours, g)} == beaten
+    assert {m for m, g in others.items() if wins(ahead(ours, g))} == beaten
     widths = [loss[f"concat-{p}"] for p in ("tokens", 32, 16, 8)]
     assert widths == sorted(widths)
     for method in ("concat", "rotary", "add"):
