@@ -60,8 +60,8 @@ class PMHA(ConfiguredLayer):
         after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
 
     Raises:
-        ValueError: for an input whose rank is not 3, or a mask that is not boolean or
-            not of its rank.
+        ValueError: for an input whose rank is not 3, a mask that is not boolean or not
+            of its rank, or a position made for another number of heads.
 
     >>> import keras, reprt
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
@@ -114,8 +114,15 @@ class PMHA(ConfiguredLayer):
             "abcd,cde->abe", "e", query_shape[-1:], "output"
         )
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
-        if self.position is not None and not self.position.built:
-            self.position.build(query_shape)
+        if self.position is not None:
+            heads = getattr(self.position, "num_heads", self.num_heads)
+            if heads != self.num_heads:
+                raise ValueError(
+                    f"{type(self).__name__} has {self.num_heads} heads. Received: a "
+                    f"{type(self.position).__name__} with num_heads={heads}."
+                )
+            if not self.position.built:
+                self.position.build(query_shape)
         if self.query_key_norm:
             # It keeps the variance of eq. 12's scores. Henry et al. start at
             # log2(L² − L), whose L, a length of the text, a layer does not know.

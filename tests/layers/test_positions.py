@@ -55,8 +55,8 @@ def test_positions_are_rounded_only_once(policy):
     assert np.abs(encoding - exact).max() <= rounding
 
 
-def in_attention(position):
-    return PMHA(2, 4, position=position)(X, X, X)
+def in_attention(position, key_dim=4):
+    return PMHA(2, key_dim, position=position)(X, X, X)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,8 @@ def in_attention(position):
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
         (lambda: AddPositional(max_length=8)(X, start=3), "at most 8.*sequence of 9"),
         (lambda: in_attention(UntiedPositional(2, 4, max_length=5)), "at most 5.* 6"),
+        (lambda: in_attention(AlibiPositional(3)), "2 heads.*num_heads=3"),
+        (lambda: in_attention(RotaryPositional(), 5), "even.*key_dim=5"),
         (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),
     ],
 )

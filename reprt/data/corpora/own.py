@@ -36,6 +36,11 @@ def load(
     """
     find_pair(pair)
     columns = columns or pair.split("_to_")
+    if len(columns) != 2:
+        raise ValueError(
+            "Expected two 'columns', the source's and the target's. Received: "
+            f"{', '.join(columns)}."
+        )
     given = {"train": train, "dev": dev, "test": test}
     splits = {name: _read(paths, columns) for name, paths in given.items() if paths}
     missing = [name for name in given if name not in splits]
@@ -66,15 +71,18 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
         )
     pandas = load_extra("pandas", "Tables need pandas: pip install '.[train]'.")
     path, as_text = Path(paths[0]), {"dtype": str, "keep_default_na": False}
-    match path.suffix:
-        case ".tsv":  # quotes are signs of the sentences
-            table = pandas.read_csv(path, sep="\t", quoting=3, **as_text)
-        case ".csv":
-            table = pandas.read_csv(path, **as_text)
-        case ".jsonl":
-            table = pandas.read_json(path, lines=True, dtype=False)
-        case ".parquet":
-            table = pandas.read_parquet(path)
+    try:
+        match path.suffix:
+            case ".tsv":  # quotes are signs of the sentences
+                table = pandas.read_csv(path, sep="\t", quoting=3, **as_text)
+            case ".csv":
+                table = pandas.read_csv(path, **as_text)
+            case ".jsonl":
+                table = pandas.read_json(path, lines=True, dtype=False)
+            case ".parquet":
+                table = pandas.read_parquet(path)
+    except ValueError as error:  # of pandas or pyarrow, which name no file
+        raise ValueError(f"{path} cannot be read as a table: {error}") from error
     # Pandas takes the cells before those of the head for an index.
     if path.suffix in TABLES[:2] and not isinstance(table.index, pandas.RangeIndex):
         raise ValueError(

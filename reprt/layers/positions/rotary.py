@@ -23,6 +23,9 @@ class RotaryPositional(Positional):
 
     Masking, arguments: as `Positional`; tokens enter as they are.
 
+    Raises:
+        ValueError: for heads of an odd width.
+
     >>> import keras, reprt
     >>> position = reprt.layers.RotaryPositional()
     >>> heads = keras.ops.ones((1, 2, 4, 8))
@@ -34,6 +37,11 @@ class RotaryPositional(Positional):
 
     def turn(self, heads, places):
         width = heads.shape[-1]
+        if width % 2:
+            raise ValueError(
+                "Rotary positions turn pairs of channels, so `key_dim` has to be even. "
+                f"Received: key_dim={width}."
+            )
         frequency = 10000.0 ** (-np.arange(0, width, 2, dtype="float32") / width)
         angle = ops.cast(places, "float32")[..., None, None] * frequency
         sine, cosine = ops.sin(angle), ops.cos(angle)
