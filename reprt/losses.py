@@ -57,12 +57,7 @@ class MaskedCrossentropy(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         """Returns the loss of every token, padding included: `(batch, length)`."""
-        if len(y_pred.shape) != 3 or len(y_true.shape) != 2:
-            raise ValueError(
-                "Expected labels of shape (batch, length), ids and not one-hot, and "
-                "logits of shape (batch, length, vocab_size). Received: "
-                f"{tuple(y_true.shape)} and {tuple(y_pred.shape)}."
-            )
+        check_labels(y_true, y_pred)
         labels = ops.expand_dims(ops.cast(y_true, "int32"), -1)
 
         @ops.custom_gradient  # TensorFlow on a CPU takes a fourth of Keras' own time
@@ -86,6 +81,18 @@ class MaskedCrossentropy(keras.losses.Loss):
         """
         weight = real_tokens(y_true)
         return ops.sum(self.call(y_true, y_pred) * weight), ops.sum(weight)
+
+
+def check_labels(y_true, y_pred):
+    """Raises a `ValueError` unless labels and logits are those of the same tokens."""
+    axes = list(zip(y_true.shape, y_pred.shape))
+    alike = all(None in axis or axis[0] == axis[1] for axis in axes)
+    if len(y_pred.shape) != 3 or len(y_true.shape) != 2 or not alike:
+        raise ValueError(
+            "Expected labels of shape (batch, length), ids and not one-hot, and logits "
+            f"of shape (batch, length, vocab_size). Received: {tuple(y_true.shape)} and"
+            f" {tuple(y_pred.shape)}. A target's labels are its inputs moved by one."
+        )
 
 
 def softmax_and_normalizer(logits):

@@ -23,7 +23,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         peak: the highest rate, instead of (m · N_w)^-0.5. Defaults to None.
 
     Raises:
-        ValueError: unless one of `embedding_dim` and `peak` is given.
+        ValueError: unless one of `embedding_dim` and `peak` is given, and a warm-up.
 
     >>> import reprt
     >>> schedule = reprt.schedules.WarmupSchedule(peak=6e-4)
@@ -35,10 +35,11 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, embedding_dim=None, warmup_steps=4000, peak=None):
         super().__init__()
-        if (embedding_dim is None) == (peak is None):
+        if (embedding_dim is None) == (peak is None) or warmup_steps < 1:
             raise ValueError(
-                "Expected one of embedding_dim and peak. Received: "
-                f"embedding_dim={embedding_dim}, peak={peak}."
+                "Expected one of embedding_dim and peak, and a step or more of warm-up."
+                f" Received: embedding_dim={embedding_dim}, peak={peak}, "
+                f"warmup_steps={warmup_steps}."
             )
         self.embedding_dim = embedding_dim
         self.warmup_steps = warmup_steps
@@ -75,7 +76,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         floor: the lowest rate after the warm-up, kept from then on. Defaults to 6e-5.
 
     Raises:
-        ValueError: unless there are more `steps` than of the warm-up.
+        ValueError: unless there are more `steps` than of the warm-up, and `floor` is
+            at most `peak`.
 
     >>> import reprt
     >>> schedule = reprt.schedules.CosineSchedule(steps=10000)
@@ -91,6 +93,10 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
                 f", of at least one step. Received: warmup_steps={warmup_steps}, steps="
                 f"{steps}. Set fewer warmup_steps, or train longer. Outside of a run, "
                 "give `steps`."
+            )
+        if floor > peak:
+            raise ValueError(
+                f"Expected `floor` to be at most `peak`. Received: {floor} and {peak}."
             )
         self.steps = steps
         self.warmup_steps = warmup_steps

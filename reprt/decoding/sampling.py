@@ -37,8 +37,8 @@ def sample(
         max_tokens: after how many tokens a sentence ends, those of the prompt included.
 
     Raises:
-        ValueError: for a temperature that is not positive, a `top_k` below 1, or a
-            prompt that is longer than the model takes.
+        ValueError: for a temperature that is not positive, a `top_k` below 1, another
+            model's vocabulary, or a prompt that is longer than the model takes.
 
     >>> import reprt
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
@@ -53,6 +53,11 @@ def sample(
         raise ValueError(
             "Expected `temperature` to be positive and `top_k` to be at least 1. "
             f"Received: temperature={temperature}, top_k={top_k}."
+        )
+    if len(tokenizer) != model.target_vocab_size:
+        raise ValueError(
+            f"Expected `tokenizer` to have the {model.target_vocab_size} pieces of the "
+            f"model. Received: {len(tokenizer)}."
         )
     random = np.random.default_rng(seed)
     step = compiled(model.step, model)

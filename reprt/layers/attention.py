@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
-from reprt.layers.positions.base import counted
+from reprt.layers.positions.base import Positional, counted
 from reprt.layers.precision import widened
 from reprt.layers.sharing import ConfiguredLayer, held
 
@@ -92,7 +92,7 @@ class PMHA(ConfiguredLayer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.query_key_norm = query_key_norm
-        self.position = held(position)
+        self.position = held(position, Positional)
         self.dropout_layer = self._dropout(dropout)
 
     def build(self, query_shape, key_shape, value_shape=None):
@@ -177,6 +177,9 @@ class PMHA(ConfiguredLayer):
         heads = []
         for q, k, v, real in groups:
             k, places = ops.transpose(k, SWAPPED), ops.arange(ops.shape(q)[2])[None]
+            if self.position is not None:  # slots of padding may lie beyond a table
+                last = ops.max(ops.where(real, places, 0), initial=0)
+                places = ops.minimum(places, last)
             mask, bias = self._combined(None, real, q), self._bias(places, places)
             heads.append(self._attend(q, k, v, mask, bias, training)[0])
         return query_packing.join(heads), None
@@ -301,7 +304,13 @@ def _projected(dense, x):
     if dense.quantization_mode is not None:  # its kernel is not the weights then
         return dense(x)
     kernel = ops.cast(dense.kernel, dense.compute_dtype)
-    outputs = kernel.shape[len(x.shape) - 2 :]
+    inputs = len(x.shape) - 2  # axes, of tokens or of heads
+    if tuple(x.shape[2:]) != tuple(kernel.shape[:inputs]):
+        raise ValueError(
+            f"The {dense.name} was built for tokens of the shape "
+            f"{tuple(kernel.shape[:inputs])}. Received: {tuple(x.shape)}."
+        )
+    outputs = kernel.shape[inputs:]
     kernel = ops.reshape(kernel, (-1, math.prod(outputs)))
     x = ops.cast(x, dense.compute_dtype)
     projected = ops.matmul(ops.reshape(x, (-1, kernel.shape[0])), kernel)

@@ -81,6 +81,11 @@ class DecoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
+        if (memory is None) == (self.cross_attention is not None):
+            raise ValueError(
+                "Expected a `memory` where the block was built with one, and none "
+                f"elsewhere. Received: {'none' if memory is None else 'one'}."
+            )
         states, own = self._attend(
             self.self_attention,
             self.self_norm,

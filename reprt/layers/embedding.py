@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from reprt.constants import Scale, check_choice
+from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.masks import padding_mask
 from reprt.layers.sharing import ConfiguredLayer, held
 
@@ -59,7 +60,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         `(batch, length, 2m)`; packed, `(1, packed, ...)`.
 
     Raises:
-        ValueError: for an unknown scale, or ids that are not integers of rank 2.
+        ValueError: for an unknown scale, parts of another kind or size, or ids that are
+            not integers of rank 2.
 
     >>> import keras, reprt
     >>> embedding = reprt.layers.TokenAndPositionEmbedding(
@@ -95,7 +97,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
         self.positional = held(positional)
-        self.token_norm = held(token_norm)
+        self.token_norm = held(token_norm, EmbeddingNorm)
         self.scale = scale
         self.dropout = dropout
         self.token_dropout = token_dropout
@@ -103,7 +105,13 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         self.embedding = embedding or keras.layers.Embedding(
             vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
         )
-        held(self.embedding)
+        held(self.embedding, keras.layers.Embedding)
+        sizes = self.embedding.input_dim, self.embedding.output_dim
+        if sizes != (vocab_size, embedding_dim):
+            raise ValueError(
+                "Expected `embedding` to be one of the same `vocab_size` and "
+                f"`embedding_dim`. Received: {sizes}."
+            )
         self.dropout_layer = self._dropout(dropout)
         self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
 

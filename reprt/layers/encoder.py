@@ -7,6 +7,7 @@ import keras
 
 from reprt.layers.attention import PMHA
 from reprt.layers.feed_forward import FeedForward
+from reprt.layers.positions.base import Positional
 from reprt.layers.sharing import ConfiguredLayer, held
 from reprt.settings import BlockSettings
 
@@ -33,7 +34,7 @@ class SizedLayer(ConfiguredLayer):
         settings = {name: kwargs.pop(name) for name in names}
         super().__init__(**kwargs)
         self.settings = BlockSettings.read(settings, type(self).__name__)
-        self.position = held(position)
+        self.position = held(position, Positional)
 
     def _layer_norm(self, name):
         return keras.layers.LayerNormalization(

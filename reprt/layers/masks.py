@@ -69,7 +69,8 @@ def check_mask(layer, name, mask, shape):
     if mask is None:
         return
     dtype = keras.backend.standardize_dtype(mask.dtype)
-    if len(mask.shape) != len(shape.split()) or dtype != "bool":
+    boolean = dtype == "bool" or in_symbolic_scope()  # as in check_ids
+    if len(mask.shape) != len(shape.split()) or not boolean:
         raise ValueError(
             f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
             f"broadcasts to ({shape}), True on what counts, such as "

@@ -3,6 +3,7 @@
 import inspect
 
 import keras
+from keras.src.utils.python_utils import default
 
 
 class ConfiguredLayer(keras.layers.Layer):
@@ -51,6 +52,10 @@ class ConfiguredLayer(keras.layers.Layer):
         own = {name: known[name] for name in cls.arguments() if name in known}
         return cls(**own, **kwargs)
 
+    @default  # which symbolic calls do not ask
+    def compute_output_shape(self, input_shape, *others, **by_name):
+        return tuple(input_shape)
+
     def compute_mask(self, x, mask=None):
         # What Keras attached to the input stays; what is given as an argument does not.
         return getattr(x, "_keras_mask", None)
@@ -67,9 +72,14 @@ class ConfiguredLayer(keras.layers.Layer):
         return cls(**{**config, **{name: made(config.get(name)) for name in cls.parts}})
 
 
-def held(layer):
-    """Returns a layer after one more has taken it."""
+def held(layer, kind=keras.layers.Layer):
+    """Returns a layer after one more has taken it; it has to be of a kind, or None."""
     if layer is not None:
+        if not isinstance(layer, kind):
+            raise ValueError(
+                f"Expected a {kind.__name__}, an object and no name, or None. Received:"
+                f" {layer!r}."
+            )
         layer.holders = getattr(layer, "holders", 0) + 1
     return layer
 
@@ -77,7 +87,8 @@ def held(layer):
 def serialized(layer):
     """Returns what `keras.saving.deserialize_keras_object` makes the layer of."""
     config = keras.saving.serialize_keras_object(layer)
-    if layer is not None and layer.holders > 1:
+    embeds = isinstance(layer, keras.layers.Embedding)  # perhaps the output as well
+    if layer is not None and (embeds or layer.holders > 1):
         # As Keras itself marks what is shared; it marks the first of them too late.
         config["shared_object_id"] = id(layer)
     return config

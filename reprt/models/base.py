@@ -9,7 +9,7 @@ from keras.src.losses.loss import scale_loss_for_distribution
 from reprt.layers import padding_mask
 from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
-from reprt.losses import MaskedCrossentropy, token_weights
+from reprt.losses import MaskedCrossentropy, check_labels, token_weights
 from reprt.metrics import TokenAccuracy
 from reprt.settings import Settings
 
@@ -205,6 +205,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
         if not in_chunks:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
+        check_labels(y, y_pred)
         states, weights = y_pred.of_states, token_weights(y, sample_weight)
         kernel, bias = self.projection()
         states = ops.reshape(states, (-1, states.shape[-1]))
@@ -237,8 +238,10 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Prepares loss and metrics, for which Keras would take means of ids."""
-        ids = ops.ones((1, 2), "int32")
-        super()._maybe_symbolic_build(data_batch=((ids, ids), ids))
+        if type(self.loss) is MaskedCrossentropy:
+            ids = ops.ones((1, 2), "int32")
+            iterator, data_batch = None, ((ids, ids), ids)
+        super()._maybe_symbolic_build(iterator, data_batch)
 
     @abc.abstractmethod
     def encode(self, source_ids, *, training=None):

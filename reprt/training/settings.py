@@ -144,6 +144,11 @@ class CosineSettings(Settings):
                 f"Expected 'steps' to be more than 'warmup_steps', {self.warmup_steps}."
                 f" Received: {self.steps}."
             )
+        if self.floor > self.peak:
+            raise ValueError(
+                f"Expected 'floor' to be at most 'peak', {self.peak}. Received: "
+                f"{self.floor}."
+            )
         return self
 
 

@@ -238,7 +238,8 @@ def test_attention_of_the_longest_translation_that_does_not_end(repe):
     ends = np.arange(model.target_vocab_size) == END
     short.output_dense.bias.assign(np.where(ends, -1e9, 0.0))
     tokenizers = run.source_tokenizer, run.target_tokenizer
-    translator = Translator(short, *tokenizers, max_tokens=6)
+    translator = Translator(short, *tokenizers)
+    assert "the first 6 of" in translator("a casa " * 4).notes[0]
     maps = translator.attention("a casa")
     found = translator("a casa").tokens
     assert len(found) == 6 and maps.target == ("[START]", *found[:5])

@@ -58,6 +58,11 @@ def test_what_keras_quantises_computes_nearly_the_same():
             lambda: PMHA(2, 3)(QUERY, KEY, VALUE, key_mask=KEY_MASK[:, None]),
             r"`key_mask`.*\(batch, sources\).*shape=\(2, 1, 6\)",
         ),
+        (
+            lambda: layer_of(PMHA, QUERY, KEY, VALUE)(QUERY[..., :4], KEY, VALUE),
+            r"query was built .*\(8,\). Received: \(2, 4, 4\)",
+        ),
+        (lambda: PMHA(2, 3, position="rotary"), "Positional.*Received: 'rotary'"),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),
         (lambda: padding_mask(np.array([3, 0])), r"\(batch, length\).*shape=\(2,\)"),
     ],

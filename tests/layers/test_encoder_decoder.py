@@ -34,6 +34,14 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
         assert np.abs(run(*places) - expected).max() > 0.01
 
 
+def test_a_memory_is_given_where_it_was_before():
+    across, alone = DecoderBlock(**SIZES), DecoderBlock(**SIZES)
+    across(STATES, MEMORY), alone(STATES)
+    for call in (lambda: across(STATES), lambda: alone(STATES, MEMORY)):
+        with pytest.raises(ValueError, match="a `memory` where the block was built"):
+            call()
+
+
 def test_a_step_needs_no_mask_of_the_beginning():
     decoder = Decoder(1, **{**SIZES, "key_dim": 4}, position=RotaryPositional())
     expected, memory = decoder(STATES), decoder.begin(STATES[:, :4])

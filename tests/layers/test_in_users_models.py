@@ -71,3 +71,34 @@ def test_embeddings_come_back_with_what_they_were_given(positional, norm, tmp_pa
     own = 1 + learned + gains
     check_file(functional(positional, norm, shared=True), [IDS] * 3, path, own)
     check_file(functional(positional, norm, shared=False), [IDS] * 3, path, 3 * own)
+
+
+def test_a_table_that_makes_the_logits_as_well_comes_back(tmp_path):
+    table = keras.layers.ReversibleEmbedding(9, 4)
+    embedding = layers.TokenAndPositionEmbedding(9, 4, None, embedding=table)
+    ids = keras.Input((None,), dtype="int32")
+    model = keras.Model(ids, table(embedding(ids)[1], reverse=True))
+    check_file(model, IDS, tmp_path / "model.keras", 1)
+    with pytest.raises(ValueError, match=r"`embedding_dim`. Received: \(9, 4\)"):
+        layers.TokenAndPositionEmbedding(9, 8, None, embedding=table)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Masked(keras.Model):
+    """A user's own model that is called on states and their mask."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.block = layers.EncoderBlock(num_heads=2, key_dim=3, feed_forward_dim=8)
+
+    def call(self, inputs):
+        states, mask = inputs
+        return self.block(states, padding_mask=mask)
+
+
+def test_a_model_that_takes_a_mask_comes_back(tmp_path):
+    states = np.random.default_rng(0).normal(size=(2, 5, 4)).astype("float32")
+    (model := Masked())((states, IDS != 0))
+    check_file(model, (states, IDS != 0), tmp_path / "model.keras", 16)
+    distributed = keras.layers.TimeDistributed(model.block)
+    assert distributed(keras.Input((3, 5, 4))).shape == (None, 3, 5, 4)

@@ -131,6 +131,8 @@ def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids)
     for weight in (0.5, None):  # the last in chunks
         model = tiny("repe-causal", dropout=0.0)
         model.compile("sgd", MaskedCrossentropy(), loss_weights=weight)
+        with pytest.raises(ValueError, match="its inputs moved by one"):
+            model.evaluate((source, target[:, :-1]), target, verbose=0)
         losses.append(model.evaluate(ids, target, verbose=0))
     assert losses[0] == pytest.approx(0.5 * losses[1])
     pairs = tf.data.Dataset.from_tensors(((source, target[:, :-1]), target))

@@ -52,6 +52,8 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
     longer = " ".join("a" * model.longest_target)
     with pytest.raises(ValueError, match="prompts of at most"):
         sample(model, LETTERS, [longer])
+    with pytest.raises(ValueError, match="the 11 pieces of the model. Received: 10"):
+        sample(model, WordPiece(LETTERS.vocabulary[:10]))
 
 
 RECIPE = f"""

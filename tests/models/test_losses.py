@@ -80,6 +80,8 @@ def test_padding_alone_has_loss_zero():
 def test_shapes_that_do_not_match_are_named():
     with pytest.raises(ValueError, match=r"\(2, 4\) and \(2, 6\)"):
         MaskedCrossentropy()(LABELS, LOGITS[:, 0])
+    with pytest.raises(ValueError, match="its inputs moved by one"):
+        MaskedCrossentropy()(LABELS[:, :1], LOGITS)
 
 
 def test_accuracy_counts_real_tokens_over_all_batches():

@@ -149,6 +149,8 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         tiny("decoder-only")(inputs)
     with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
         pack((SOURCE, TARGET), LABELS, layout="x")
+    with pytest.raises(ValueError, match="batches of the pair .* Received the shapes"):
+        pack((SOURCE[0], TARGET[0]), LABELS[0])
 
 
 def test_groups_may_be_wider_than_a_table_of_positions(tiny):
@@ -156,6 +158,9 @@ def test_groups_may_be_wider_than_a_table_of_positions(tiny):
     inputs, _ = pack((ids, ids), ids)
     expected = np.asarray(model((ids, ids))).reshape(16, -1)
     np.testing.assert_allclose(np.asarray(model(inputs))[0, :16], expected, atol=2e-5)
+    ids = np.full((2, 9), 5)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="8 is not in"):
+        model(pack((ids, ids), ids)[0])
 
 
 def test_pytorch_is_refused(monkeypatch):

@@ -61,8 +61,6 @@ class UntiedPositional(PositionTable):
         return scores * (2 * self.key_dim) ** -0.5
 
     def _heads(self, places, kernel):
-        # Slots of padding in packed groups may lie beyond the table.
-        places = ops.minimum(places, self.max_length - 1)
         table = ops.cast(ops.convert_to_tensor(self.encoding), "float32")
         rows = ops.take(table, places, axis=0)
         heads = ops.matmul(rows, kernel)
