@@ -145,6 +145,8 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """
     if plan and ray:
         raise click.UsageError("Expected --plan or --ray. Received both.")
+    if text and files["train"]:
+        raise click.UsageError("Expected --text or --train. Received both.")
     if cpus and not ray:
         raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
     _do("termination:listen")

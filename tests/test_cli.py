@@ -76,7 +76,9 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
         assert manifest["looks_ahead"] == (model == "repe")
 
 
-def test_what_has_finished_is_not_done_again_and_its_page_is(finished, capsys):
+def test_what_has_finished_is_not_done_again_and_its_page_is(
+    finished, capsys, monkeypatch
+):
     before, page = contents(finished / "out"), finished / "out" / "report.md"
     page.unlink()
     assert main(["train", *arguments(finished)]) == 0
@@ -89,6 +91,11 @@ def test_what_has_finished_is_not_done_again_and_its_page_is(finished, capsys):
     tries = [shlex.split(line) for line in told[4:]]
     assert [each[1] for each in tries] == ["translate", "audit", "attention"]
     assert all(RunFolder(pathlib.Path(each[2])).metrics() for each in tries)
+    early = RunFolder(pathlib.Path(tries[0][2])).metrics().changed(out_of_time=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "metrics", lambda folder: early)
+        assert main(["train", *arguments(finished)]) == 0
+    assert "finished before, out of time: another --out" in capsys.readouterr().err
     page.unlink()
     assert main(["page", str(page.parent)]) == 0
     assert contents(finished / "out") == before
@@ -133,6 +140,7 @@ def told(capsys):
         ("train TINY --cpus 2", "Expected --ray with --cpus."),
         ("train --ray TINY", "the recipe before --ray. Received: "),
         ("train TINY --plan --ray", "Expected --plan or --ray. Received both."),
+        ("train TINY --text ted --train a b", "--text or --train. Received both."),
         ("train absent.toml", "one of the package's recipes: ablation"),
         ("page .", "Expected a folder with run folders in it."),
         (f"translate RUN a --file {__file__}", "sentences or --file. Received both."),
@@ -287,6 +295,12 @@ def test_an_evaluation_names_search_scores_and_text(runs, capsys):
         assert f"| {label}, beam search, {how} | {score['value']:.2f} |" in page
         assert f"- {label}: `{score['signature']}`" in page
     assert "pt_to_en from text (not the official" in page.splitlines()[0]
+    (run / "evaluation-test.json").unlink()
+    (run / "evaluation-test.json").mkdir()  # what cannot be kept is printed
+    assert main(["evaluate", str(run), *SEARCH]) == 0
+    assert "evaluation-test.json" in (output := capsys.readouterr()).err
+    assert labels[0] in output.out
+    (run / "evaluation-test.json").rmdir()
     assert result["provenance"]["versions"]["reprt"] == reprt.__version__
 
 

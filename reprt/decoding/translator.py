@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reprt.constants import END, UNKNOWN_ID
-from reprt.data.corpora.corpus import has_a_word
+from reprt.data.corpora.corpus import check_aligned, has_a_word
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
@@ -181,6 +181,7 @@ class Translator:
         for kind, side, more in (("source", sources, 0), ("target", targets, 1)):
             ids = getattr(self, f"{kind}_tokenizer").encode(list(_strings(side)))
             kept.append([row[: self.max_tokens + more] for row in ids])
+        check_aligned(*kept, "sources and targets")
         return EncodedSplit(*kept)
 
     def attention(self, sentence: str) -> AttentionMaps:
@@ -257,6 +258,8 @@ class Translator:
 
 def _strings(sentences: Iterable) -> Iterator[str]:
     """Yields sentences as strings, and refuses what is none by its row."""
+    if isinstance(sentences, str):
+        raise ValueError(f"Expected several sentences. Received one: {sentences!r}.")
     for row, sentence in enumerate(sentences):
         if hasattr(sentence, "numpy"):  # TensorFlow's
             sentence = sentence.numpy()

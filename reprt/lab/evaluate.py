@@ -50,7 +50,10 @@ def evaluate_run(
         "provenance": provenance().as_table(),
     }
     table = _table(result)
-    folder.write_evaluation(split, result, table)
+    try:
+        folder.write_evaluation(split, result, table)
+    except OSError as error:  # such as another user's folder
+        print(f"reprt: {error}", file=sys.stderr)
     return table
 
 

@@ -111,7 +111,8 @@ class Look(Settings):
     label: Annotated[str, Field(min_length=1)] | None = None
     """What it calls the model; by default its name in the recipe."""
     colour: Annotated[str, Field(pattern="^#[0-9a-f]{6}$")] | None = None
-    """The model's in pictures, such as `"#0072b2"`."""
+    """The model's in pictures, such as `"#0072b2"`; those without one are left out,
+    unless none has one."""
 
 
 class PageSettings(Settings):
@@ -254,9 +255,11 @@ def load_recipe(
     for override in overrides:
         (table, *_), _ = keys = _key_and_value(override)
         _set(by_hand if table in OWN_TABLES else tables, *keys)
-    for key, value in {"source": source, **files}.items():
-        if value:
-            _set(tables, ["text", key], value)
+    given = {key: v for key, v in {"source": source, **files}.items() if v}
+    if source:  # in the place of files that the recipe names
+        given = dict.fromkeys(FILES, ()) | given
+    for key, value in given.items():
+        _set(tables, ["text", key], value)
     if pairs:
         _set(tables, ["trials", "pairs"], list(pairs))
     said = RecipeFile.read(tables, str(path))

@@ -76,11 +76,14 @@ def find_runs(
     text and the pair that the fallback names. Once it has runs, TED is not looked for
     in the network again.
     """
-    instead = None
-    if recipe.fallback and recipe.text.source == "auto":
+    instead = unfit = None
+    if recipe.fallback and recipe.text.source == "auto" and not recipe.text.train:
         kept = [each for each in recipe.overrides if not each.startswith(WHICH_TEXT)]
-        instead = load_recipe(Path(recipe.fallback), kept)
-        instead = instead.changed(name=recipe.name)  # of the results' folder
+        try:
+            instead = load_recipe(Path(recipe.fallback), kept)
+            instead = instead.changed(name=recipe.name)  # of the results' folder
+        except ValueError as error:  # overrides that only the recipe itself takes
+            unfit = error
     begun = instead and _begun(instead, out)
     missing: list[TextUnavailable] = []
     work: list[CorpusRuns] = []
@@ -108,8 +111,9 @@ def find_runs(
     if work:
         return work
     # A text that the user has named, by REPRT_TED too, is not replaced by another.
-    if not (instead and isinstance(missing[0], NothingFound)):
-        raise missing[0]
+    nothing = isinstance(missing[0], NothingFound)
+    if not (instead and nothing):
+        raise unfit if unfit and nothing else missing[0]
     if begun:
         progress.say(
             f"The runs in {begun}, of the recipe {recipe.fallback!r}, go on. "

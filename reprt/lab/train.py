@@ -83,8 +83,10 @@ def _train(runs, text, progress, after_epoch):
         folder.open(run, text)
     trainers = []
     for folder, run in runs.items():
-        if folder.metrics() is not None:
-            progress.say(f"{run.name}: finished before, in {folder.path}")
+        if (finished := folder.metrics()) is not None:
+            early = ", out of time: another --out trains longer"
+            early = early if finished.out_of_time else ""
+            progress.say(f"{run.name}: finished before{early}, in {folder.path}")
             continue
         trainer = Trainer(run, text, folder, progress, _bleu_of_samples(run, text))
         if not trainer.finished:

@@ -64,6 +64,9 @@ def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
     assert own.load("de_to_en", *[[str(jsonl)]] * 3).train.source == ["1984"] * 2
     with pytest.raises(ValueError, match="two 'columns', .* Received: de"):
         own.load("de_to_en", [str(jsonl)], columns=["de"])
+    jsonl.write_text('\ufeff{"de": ["ein", "Haus"], "en": "a house"}\n')
+    with pytest.raises(ValueError, match="sentences in .*b.jsonl. Received: .'ein',"):
+        own.load("de_to_en", [str(jsonl)])
     jsonl.write_text('{"de": "ein Haus", "en":\n')
     with pytest.raises(ValueError, match="b.jsonl cannot be read as a table: "):
         own.load("de_to_en", [str(jsonl)])

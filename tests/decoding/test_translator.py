@@ -101,6 +101,13 @@ def test_sentences_in_arrays_tensors_and_columns(translator, translations, make)
         assert {type(each.source) for each in found} <= {str, np.str_}
 
 
+def test_pairs_have_two_sides_of_one_length(translator):
+    with pytest.raises(ValueError, match="2 and 1 in sources and targets"):
+        translator.encode(SENTENCES[:2], ["the house"])
+    with pytest.raises(ValueError, match="several sentences. Received one: 'a casa'"):
+        translator.encode("a casa", "the house")
+
+
 NO_SENTENCES = {
     "NaN": (pandas.Series([*SENTENCES, math.nan]), "nan of type float in row 5"),
     "None": (["a casa", None], "None of type NoneType in row 1"),

@@ -110,7 +110,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert page.count("not run") >= 13 * 2
 
 
-def found(monkeypatch, tmp_path, error, missing):
+def found(monkeypatch, tmp_path, error, missing, more=()):
     """What is run of a recipe on two pairs, if the text of some is missing."""
     text = embedded.load()
 
@@ -120,7 +120,7 @@ def found(monkeypatch, tmp_path, error, missing):
         return text
 
     monkeypatch.setattr(texts, "find", find)
-    asked = ["text.pair=az_to_en", "training.epochs=4"]
+    asked = ["text.pair=az_to_en", "training.epochs=4", *more]
     recipe = load_recipe(Path("pt_to_en"), asked, pairs=["az_to_en", "gl_to_en"])
     return find_runs(recipe, [], tmp_path, Progress())
 
@@ -170,6 +170,12 @@ def test_a_text_that_was_named_or_that_all_pairs_share_is_not_replaced(
         found(monkeypatch, tmp_path, TextUnavailable, pairs)
     with pytest.raises(ValueError, match="Expected one pair.*: az_to_en, gl_to_en"):
         found(monkeypatch, tmp_path, NothingFound, [])
+    # The fallback's schedule has no `dim`, which matters only where it is run.
+    own = {"more": ["schedule.dim=64"]}
+    (work,) = found(monkeypatch, tmp_path, NothingFound, pairs[:1], **own)
+    assert {run.schedule.dim for run in work.runs} == {64}
+    with pytest.raises(ValueError, match="of pt_to_en_embedded: Unknown key 'dim'"):
+        found(monkeypatch, tmp_path, NothingFound, pairs, **own)
 
 
 BY_TOKENS = ["training.steps=50", "batching.name='tokens'", "batching.size=40"]

@@ -116,6 +116,13 @@ def test_the_last_of_several_values_counts(write):
         assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (0, 9, 1)
 
 
+def test_a_text_that_is_named_stands_for_the_recipes_files(write):
+    recipe = write(RECIPE + '[text]\ntrain = ["a.tsv"]\n')
+    assert load_recipe(recipe).text.train == ("a.tsv",)
+    text = load_recipe(recipe, source="b.tsv", files={"dev": ("c", "d")}).text
+    assert (text.source, text.train, text.dev) == ("b.tsv", (), ("c", "d"))
+
+
 def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
     recipe = load_recipe(write(TRIALS))
     names = [run.name for run in recipe.runs()]

@@ -1,11 +1,14 @@
 """A text of the user's own: two files with a sentence a line, or a table of pairs."""
 
+import io
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.lines import read_lines
 from reprt.data.corpora.ted import find_pair
+from reprt.files import read_text
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -78,7 +81,8 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             case ".csv":
                 table = pandas.read_csv(path, **as_text)
             case ".jsonl":
-                table = pandas.read_json(path, lines=True, dtype=False)
+                lines = io.StringIO(read_text(path).removeprefix("\ufeff"))
+                table = pandas.read_json(lines, lines=True, dtype=False)
             case ".parquet":
                 table = pandas.read_parquet(path)
     except ValueError as error:  # of pandas or pyarrow, which name no file
@@ -93,8 +97,13 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
         raise ValueError(
             f"Expected {path} to have the columns {' and '.join(columns)}. Received: "
             f"{', '.join(map(str, table.columns))}, without {missing[0]}. Name them by "
-            '--set text.columns=["SOURCE","TARGET"], or the languages by --pair.'
+            '--set \'text.columns=["SOURCE","TARGET"]\', or the languages by --pair.'
         )
+    for cell in (cell for each in columns for cell in table[each]):
+        if isinstance(cell, bytes) or pandas.api.types.is_list_like(cell):
+            raise ValueError(
+                f"Expected sentences in {path}. Received: {reprlib.repr(cell)}."
+            )
     source, target = (
         table[each].astype(object).fillna("").map(str).tolist() for each in columns
     )
