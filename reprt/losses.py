@@ -84,7 +84,11 @@ class MaskedCrossentropy(keras.losses.Loss):
 
 
 def check_labels(y_true, y_pred):
-    """Raises a `ValueError` unless labels and logits are those of the same tokens."""
+    """Raises a `ValueError` unless labels and logits are those of the same tokens.
+
+    >>> import keras, reprt
+    >>> reprt.losses.check_labels(keras.ops.ones((2, 3)), keras.ops.ones((2, 3, 5)))
+    """
     axes = list(zip(y_true.shape, y_pred.shape))
     alike = all(None in axis or axis[0] == axis[1] for axis in axes)
     if len(y_pred.shape) != 3 or len(y_true.shape) != 2 or not alike:

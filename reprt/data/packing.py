@@ -213,13 +213,13 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
             "attention, so give padded batches. Received: KERAS_BACKEND=torch."
         )
-    if len(inputs) != 2 or any(len(each.shape) != 2 for each in (*inputs, labels)):
+    given = [*inputs, labels]
+    if len(inputs) != 2 or any(np.ndim(each) != 2 for each in given):
         raise ValueError(
             "Expected batches of the pair (source_ids, target_ids) and labels, each "
-            "(batch, length). Received the shapes "
-            f"{[tuple(each.shape) for each in (*inputs, labels)]}."
+            f"(batch, length). Received the shapes {[*map(np.shape, given)]}."
         )
-    given = [*inputs, labels, *([] if sample_weight is None else [sample_weight])]
+    given += [] if sample_weight is None else [sample_weight]
     if hasattr(labels, "graph"):  # a tensor of TensorFlow that has no value yet
         return _in_graph(given, layout, shapes)
     return lay_out(*map(np.asarray, given), layout=layout, shapes=shapes)

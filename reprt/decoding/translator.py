@@ -181,8 +181,9 @@ class Translator:
         for kind, side, more in (("source", sources, 0), ("target", targets, 1)):
             ids = getattr(self, f"{kind}_tokenizer").encode(list(_strings(side)))
             kept.append([row[: self.max_tokens + more] for row in ids])
-        check_aligned(*kept, "sources and targets")
-        return EncodedSplit(*kept)
+        source, target = kept
+        check_aligned(source, target, "sources and targets")
+        return EncodedSplit(source, target)
 
     def attention(self, sentence: str) -> AttentionMaps:
         """Translates a sentence and returns what every head attended to.
