@@ -261,15 +261,17 @@ def test_what_is_said_of_positions_is_so():
     page = " ".join(POSITIONS.read_text("utf-8").split())
     methods = ("concat", "rotary", "untied", "add", "relative", "alibi", "none")
     either = {f"{m}-{v}" for m in methods[3:] for v in ("tokens", "states")}
-    beaten, gains, nearest_ones, deviations = [], [], [], []
-    for text in ("az_to_en", "embedded"):
+    beaten, gains, deviations, leads_of_rotary = [], [], [], []
+    for text in ("az_to_en", "embedded", "gl_to_en"):
         found = by_model("positions", text)
         ours = found["concat-tokens"]
         others = {m: g for m, g in found.items() if g is not ours}
         assert not any(wins(ahead(group, ours)) for group in others.values())
+        loss, bleu = ahead(found["rotary-tokens"], ours)
+        leads_of_rotary.append((spread(loss, 3), spread(bleu, 1, "+")))
+        if text == "gl_to_en":  # where no others have run
+            continue
         beaten.append({m for m, g in others.items() if wins(ahead(ours, g))})
-        lead = ahead(found["rotary-tokens"], ours)
-        nearest_ones.append((spread(lead[0], 3), spread(lead[1], 1, "+")))
         widths = [mean(found[f"concat-{p}"], LOSS) for p in ("tokens", 32, 16, 8)]
         assert widths == sorted(widths)
         pairs = [(found[f"{m}-tokens"], found[f"{m}-states"]) for m in methods]
@@ -277,9 +279,10 @@ def test_what_is_said_of_positions_is_so():
         for name, digits in ((LOSS, 3), (BLEU, 1)):
             largest = max(group.table[name].std() for group in found.values())
             deviations.append(f"{largest:.{digits}f}")
-    (one, other), (bleu, other_bleu) = zip(*nearest_ones)
-    assert f"lower by {one} on az_to_en and by {other} on the embedded" in page
-    assert f"BLEU differs by {bleu} and {other_bleu}." in page
+    losses, bleus = zip(*leads_of_rotary)
+    said = "by {} on az_to_en, {} on the embedded corpus and {} on gl_to_en"
+    assert said.format(*losses) in page
+    assert "BLEU differs by {}, {} and {}.".format(*bleus) in page
     assert "at most {} and {}, and {} and {} (".format(*deviations) in page
     both = either - {"add-tokens", "relative-tokens"} | {"rival", "concat-8"}
     assert beaten[0] & beaten[1] == both
