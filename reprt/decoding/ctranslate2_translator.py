@@ -40,6 +40,7 @@ class CTranslate2Model:
     target_ids: dict[str, int]  # of each piece
     longest_target: int
     padding_matters = False
+    longest_source = math.inf  # its files do not say
 
     source_vocab_size = property(lambda self: len(self.source_pieces))
     target_vocab_size = property(lambda self: len(self.target_ids))

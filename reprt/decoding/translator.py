@@ -118,8 +118,7 @@ class Translator:
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
-        # CTranslate2's models have no longest source of their own.
-        self.max_tokens = min(max_tokens, getattr(model, "longest_source", max_tokens))
+        self.max_tokens = min(max_tokens, model.longest_source)
         edges = target_tokenizer.start_id, target_tokenizer.end_id
         self.search = self.search_class(model, *edges, **search)
 
