@@ -1,6 +1,6 @@
 # Everything is installed into .venv, which these targets make themselves.
 #
-#   make reproduce-pt-en   train RePE and the baseline side by side, and report
+#   make reproduce-pt-en   train the baseline, RePE and causal RePE, and report
 #   make reproduce-table1  train both on every pair: the paper's Table 1
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests, without the long ones
@@ -14,12 +14,12 @@
 #   make bench-decoding    compare speed in translating with other packages
 #   make bench-gpu         speed on a GPU, by JAX without TensorFlow, and ten epochs
 #
-# PAIR=az_to_en       another of the 14 pairs, or one with the same layout
+# PAIR=az_to_en       another of the 14 pairs, or one with the same layout (reproduce-pt-en)
 # PAIRS="A B"         only these pairs of Table 1, in this order
 # TEXT=embedded       auto (default), ted, embedded, or a folder or archive
 # REPRT_TED=FOLDER    the place of the official text, searched first
 # PYTHON=python3.12   the interpreter to make the environment with
-# ARGUMENTS="..."     more for `reprt train`, e.g. "--only repe", or pytest
+# ARGUMENTS="..."     more for `reprt train`, e.g. "--only repe", for test-all or the benchmarks
 
 PYTHON ?= python3
 PAIR ?= pt_to_en

@@ -76,7 +76,7 @@ def search(function):
         type=click.FloatRange(0, 10),
         default=0.6,
         show_default=True,
-        help="Of several hypotheses; 0 ranks by probability only.",
+        help="Alpha of a beam search; 0 ranks by probability only.",
     )
     longest = click.option(
         "--max-tokens",
@@ -124,7 +124,7 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
     metavar="MODEL",
     help="Train these models only: repe,baseline.",
 )
-@click.option("--out", type=FOLDER, help="Of the results; default runs/RECIPE/TEXT.")
+@click.option("--out", type=FOLDER, help="Results folder; default runs/RECIPE/TEXT.")
 @click.option("--plan", is_flag=True, help="Only say what is left to do and its cost.")
 @click.option(
     "--ray",
@@ -174,7 +174,7 @@ def page(folder, name):
 
 @command.command()
 @click.argument("runs", type=click.Path(path_type=Path, exists=True))
-@click.option("--out", type=FOLDER, help="Default RUNS-frozen.")
+@click.option("--out", type=FOLDER, help="Results folder; default RUNS-frozen.")
 def freeze(runs, out):
     """Put the runs in a folder into one file, with their notes and page.
 
@@ -238,7 +238,7 @@ def evaluate(run, split, text, **search):
 def score(run, source, target):
     """Print the log-probability of each line of TARGET, a translation of SOURCE's.
 
-    It is natural, and that of search: each token is predicted from those before it.
+    Logarithms are natural. Each token is predicted from those before it.
     """
     click.echo(_do("lab.evaluate:score_files", run, source, target))
 
@@ -300,8 +300,8 @@ def audit(model, modules, **options):
     """Does position t of a decoder depend on tokens after t?
 
     MODEL_OR_RUN is a run folder, or a .keras file of a model called on the pair of
-    source and target ids. Exit status: 0 if it does not depend, 1 if it does, 2 if it
-    could not be found out.
+    source and target ids, or on ids. Exit status: 0 if not, 1 if so, 2 if the audit
+    failed.
     """
     found = _do("lab.audit:audit_file", model, modules, **options)
     click.echo(found)

@@ -85,8 +85,8 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     if corpus.digest() != manifest.text_sha256:
         raise ValueError(
             f"Expected the text of the run, {manifest.text} with sha256 "
-            f"{manifest.text_sha256[:16]}. Received: {corpus.name} from "
-            f"{corpus.origin}, with {corpus.digest()[:16]}. Say where it is by --text, "
+            f"{manifest.text_sha256[:16]}. Received: {corpus.name} "
+            f"({corpus.origin}) with {corpus.digest()[:16]}. Say where it is by --text, "
             f"or in [text] of {folder.path}/config.toml."
         )
     return corpus

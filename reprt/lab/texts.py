@@ -99,7 +99,7 @@ def find_runs(
             continue
         progress.say(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
-            f"{len(corpus.test):,} pairs, from {corpus.origin}"
+            f"{len(corpus.test):,} pairs ({corpus.origin})"
         )
         folder = _folder(recipe, corpus, out)
         if folder in [each.folder for each in work]:

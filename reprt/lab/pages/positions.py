@@ -95,12 +95,14 @@ def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
     losses = table.pivot_table("loss", "tokens", "model", sort=False)  # means of seeds
     if usual := {run.model: run.label for run in runs}.get(reference or ""):
         losses, title = losses.sub(losses[reference], axis=0), f"{title} − {usual}'s"
-    figure, axes = pictures.new_figure(title, 1, 2, (10, 5), sharey=True)
+    figure, axes = pictures.new_figure(title, 1, 2, (10, 6), sharey=True)
     for run in {run.model: run for run in runs if run.model in shown}.values():
         look = {"color": shown[run.model], "label": run.label}
         axes[int(_of_states(run))].plot(losses[run.model], "o-", **look)
     for axis, value in zip(axes, ("tokens", "states")):
         pictures.finish_axis(axis, f"Values: {value}", "tokens of a test sentence")
         if axis.lines:
-            axis.legend(fontsize=8)
+            axis.legend(
+                loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize=8, ncols=2
+            )
     pictures.save_figure(figure, path)
