@@ -86,8 +86,8 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
         raise ValueError(
             f"Expected the text of the run, {manifest.text} with sha256 "
             f"{manifest.text_sha256[:16]}. Received: {corpus.name} "
-            f"({corpus.origin}) with {corpus.digest()[:16]}. Say where it is by --text, "
-            f"or in [text] of {folder.path}/config.toml."
+            f"({corpus.origin}) with {corpus.digest()[:16]}. Say where it is by "
+            f"--text, or in [text] of {folder.path}/config.toml."
         )
     return corpus
 
