@@ -11,6 +11,7 @@ from reprt.files import cache
 
 SHORTEST = 16
 IDS = ((None, None), "int32")  # the signature of ids
+_ours: set[str] = set()  # the functions that `compiled` was given, by their names
 
 
 def compiled(
@@ -34,6 +35,7 @@ def compiled(
             import tensorflow as tf
 
             logging.getLogger("tensorflow").addFilter(_is_news)
+            _ours.add(function.__qualname__)
             if jit_compile:
                 return tf.function(function, autograph=False, jit_compile=True)
             if signature is not None:
@@ -70,7 +72,7 @@ def compiled(
 def _is_news(record) -> bool:
     """False for TensorFlow's warning at a graph's fifth shape, which serves all."""
     text = record.getMessage()
-    return not ("tf.function retracing" in text and "reprt." in text)
+    return not ("tf.function retracing" in text and any(map(text.__contains__, _ours)))
 
 
 def keep_compiled():

@@ -94,6 +94,7 @@ def prefix_loss(
     split: EncodedSplit,
     batch_size: int = 64,
     progress: Callable[[str], None] = lambda text: None,
+    batches: Rows | None = None,
 ) -> Loss:
     """Returns the loss when the decoder is given only the tokens before each position.
 
@@ -103,15 +104,16 @@ def prefix_loss(
     teacher-forced loss; the difference between the two is what looking ahead is worth.
 
     Args:
-        model, split: as in `teacher_forced_loss`.
-        batch_size: the most sentences of a batch. Only `mean_of_batches` depends on it.
+        model, split, batches: as in `teacher_forced_loss`. Only `mean_of_batches`
+            depends on the batches.
+        batch_size: the most sentences of a batch.
         progress: called with how far the work is.
     """
     losses, counts = _of_sentences(model, split, batch_size, progress)
-    parts = np.arange(0, len(split), batch_size)
-    sizes = np.diff([*parts, len(split)])
-    means = np.add.reduceat(losses, parts) / np.add.reduceat(counts, parts)
-    mean = float(np.average(means, weights=sizes))
+    if batches is None:
+        batches = BatchPlan(split.lengths, batch_size).batches()
+    means = [losses[each].sum() / counts[each].sum() for each in batches]
+    mean = float(np.average(means, weights=batches.lengths))
     return Loss(float(losses.sum()), int(counts.sum()), mean)
 
 
@@ -230,7 +232,7 @@ def evaluate(
     translator: Translator,
     split: EncodedSplit,
     references: Sequence[str] | None,
-    batch_size: int = 64,
+    batches: Rows | None = None,
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
 ) -> Evaluation:
@@ -241,18 +243,20 @@ def evaluate(
         split: the sentences' ids.
         references: the target sentences; None for a language model, which translates
             nothing.
-        batch_size: of the teacher-forced loss.
+        batches: as in `teacher_forced_loss`.
     """
     model, seconds = translator.model, {}
 
-    def timed(part, measure, *arguments):
+    def timed(part, measure, *arguments, **options):
         begun = time.monotonic()
-        found = measure(*arguments)
+        found = measure(*arguments, **options)
         seconds[part] = round(time.monotonic() - begun, 3)
         return found
 
-    teacher = timed("teacher_forced", teacher_forced_loss, model, split, batch_size)
-    prefix = timed("prefix", prefix_loss, model, split, batch_size, progress)
+    given = {"batches": batches}
+    teacher = timed("teacher_forced", teacher_forced_loss, model, split, **given)
+    given["progress"] = progress
+    prefix = timed("prefix", prefix_loss, model, split, **given)
     found: Sequence[Score] = []
     if references is not None:
         asked = translator, split.source, references, progress, language

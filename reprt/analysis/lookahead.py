@@ -208,7 +208,7 @@ def audit(
     sizes = np.abs(logits[0])
     # A median of zero has no multiples.
     bound = MASK * np.median(sizes) or np.inf
-    largest = float(sizes[sizes <= bound].max())
+    largest = float(sizes[sizes <= bound].max(initial=0))
     change = _change(logits, again, bound).max()
     if not change <= CHANGE * largest < np.inf:  # so that NaN fails, too
         raise ValueError(

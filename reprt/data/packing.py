@@ -179,7 +179,8 @@ def _of_any(text, sizes, layout):
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     """Adds to a batch what a model needs to leave out its padding.
 
-    Losses, metrics and gradients are those of the padded batch.
+    Losses, metrics and gradients are those of the padded batch. An exception are labels
+    whose input is padding: they are scored, and positions within attention count it.
 
     Args:
         inputs: the pair `(source_ids, target_ids)`, 0 for padding.

@@ -10,8 +10,6 @@ from reprt.constants import PAD_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import padded
 from reprt.data.tokenizers.base import Tokenizer
 
-NEVER = [PAD_ID, UNKNOWN_ID, START_ID]
-
 
 def sample(
     model,
@@ -71,13 +69,14 @@ def sample(
         )
     most = max(min(max_tokens, model.longest_target), longest)
     ids = padded(given, most)
+    never = [PAD_ID, UNKNOWN_ID, START_ID, tokenizer.start_id]
     nothing = np.zeros((len(given), 0), "int32")
     prefixes = model.start(model.encode(nothing, training=False), 1, most)
     for position in range(most - 1):
         here = ops.convert_to_tensor(position, "int32")
         logits, prefixes = step(ids[:, position], here, prefixes)
         scores = ops.convert_to_numpy(logits).astype("float64") / temperature
-        scores[:, NEVER] = -np.inf
+        scores[:, never] = -np.inf
         if top_k is not None and top_k < scores.shape[1]:
             least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]
             scores[scores < least] = -np.inf
@@ -85,4 +84,5 @@ def sample(
         drawn = np.argmax(scores + random.gumbel(size=scores.shape), axis=1)
         free = ids[:, position + 1] == PAD_ID
         ids[free, position + 1] = drawn[free]
-    return [tokenizer.as_written(words) for words in tokenizer.decode(ids)]
+    kept = [row[: max(max_tokens, len(own))] for row, own in zip(ids, given)]
+    return [tokenizer.as_written(words) for words in tokenizer.decode(kept)]

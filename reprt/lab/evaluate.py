@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reprt.analysis.evaluation import evaluate, log_probabilities
+from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, check_aligned
 from reprt.data.corpora.lines import read_lines
@@ -37,7 +38,7 @@ def evaluate_run(
         translator,
         ids,
         None if language_model else references,
-        run.evaluation_size,
+        BatchPlan(ids.lengths, **dict(run.batching)).batches(),
         Progress().show,
         corpus.target_language,
     )

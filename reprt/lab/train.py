@@ -127,7 +127,7 @@ def _train(runs, text, progress, after_epoch):
 
 def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
     """Returns a function of a model: its BLEU on the first sentences of two splits."""
-    most = run.training.bleu_sentences
+    most = run.training.bleu_sentences * (run.text.side == "both")
     tokenizers = text.source_tokenizer, text.target_tokenizer
     translator = functools.cache(lambda model: Translator(model, *tokenizers))
 
@@ -169,14 +169,14 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     model = load_model(trainer.folder.model)
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     begun = time.monotonic()
-    how = run.evaluation_size, show
-    prefix = evaluation.prefix_loss(model, text.dev, *how)
+    how = {"progress": show, "batches": trainer.validation_batches}
+    prefix = evaluation.prefix_loss(model, text.dev, **how)
     metrics |= {
         "val_prefix_loss": prefix.mean_of_batches,
         "val_prefix_loss_per_token": prefix.per_token,
         "val_prefix_seconds": time.monotonic() - begun,
     }
-    unseen = -evaluation.log_probabilities(translator, text.test, *how)
+    unseen = -evaluation.log_probabilities(translator, text.test, progress=show)
     metrics["test_prefix_loss_per_token"] = unseen.sum() / text.test.tokens[1].sum()
     said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
     if run.text.side == "target":

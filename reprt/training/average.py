@@ -8,11 +8,16 @@ from reprt.files import whole_file
 from reprt.models.saving import load_model
 
 
-def keep_model(folder: Path, model, step: int, most: int):
-    """Saves a step's model; drops all but the newest, and any of later steps."""
+def keep_model(folder: Path, model, step: int, most: int, of_epochs: int):
+    """Saves a step's model; drops all but the newest, and any of later steps.
+
+    Those up to the end of the last epoch, `of_epochs`, stay too: the present one may
+    not count.
+    """
     with whole_file(_kept(folder, step)) as file:
         model.save(file.name)
-    for path in set(folder.glob("step-*.keras")) - set(_newest(folder, step, most)):
+    kept = {*_newest(folder, step, most), *_newest(folder, of_epochs, most)}
+    for path in {*folder.glob("step-*.keras")} - kept:
         path.unlink()
 
 

@@ -310,12 +310,6 @@ class RunSettings(Settings):
         return self.schedule.dim or self.model.embedding_dim
 
     @property
-    def evaluation_size(self) -> int:
-        """Sentences a batch of what is measured once the model is trained."""
-        tokens = isinstance(self.batching, TokensSettings)
-        return SentencesSettings().size if tokens else self.batching.size
-
-    @property
     def identity(self) -> "RunSettings":
         """The settings that change a step's numbers; names and places do not."""
         schedule = self.schedule

@@ -289,6 +289,12 @@ def zeros():
     return model
 
 
+def infinite():
+    model = zeros()
+    model.output_dense.bias.assign(np.full(VOCAB, np.nan))
+    return model
+
+
 @pytest.mark.parametrize(
     "make, options, message",
     [
@@ -296,6 +302,7 @@ def zeros():
         (dictionary, {}, "Received 'd', which for shapes"),
         (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
         (Random, {}, "same finite logits.*random"),
+        (infinite, {}, "same finite logits.*differ by inf"),
         (zeros, {}, "depend on the target.*weights of zero"),
         (Custom, {"source_vocab_size": None}, "`source_vocab_size`.*argument"),
         (Custom, {"length": 2}, "at least 3 tokens.* Received: length=2"),

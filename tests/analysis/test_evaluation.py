@@ -101,6 +101,9 @@ def test_the_teacher_forced_loss_is_keras_own(variant):
     expected = model.evaluate(planned_batches(SPLIT, plan), verbose=0)
     loss = teacher_forced_loss(model, SPLIT, batches=plan)
     assert loss.mean_of_batches == pytest.approx(expected, rel=1e-5)
+    if not model.looks_ahead:
+        found = prefix_loss(model, SPLIT, batches=plan).mean_of_batches
+        assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_translation_is_compared_with_its_reference_word_by_word():

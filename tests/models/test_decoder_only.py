@@ -57,7 +57,8 @@ def numbers(model):
 
 @pytest.mark.parametrize("positions", ["continue", "restart"])
 def test_equals_the_equations_of_each_pair_alone(build, positions):
-    model = build(num_blocks=1, target_positions=positions)
+    # Sides of 6 and 5 tokens.
+    model = build(num_blocks=1, target_positions=positions, max_length=6)
     logits = np.asarray(model((SOURCE, TARGET)))
     of_source, of_target = both_logits(model, SOURCE, TARGET)
     np.testing.assert_array_equal(of_target, logits)

@@ -44,6 +44,7 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
     drawn = [sample(model, LETTERS, prompts, seed=seed) for seed in (0, 0, 1)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert [each.startswith(p) for each, p in zip(drawn[0], prompts)] == [True] * 3
+    assert len(sample(model, LETTERS, ["a b c d e", ""], max_tokens=3)[1].split()) < 3
     likeliest = [sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)]
     assert likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
     assert sample(model, LETTERS, "a b", seed=0) == sample(model, LETTERS, ["a b"])

@@ -23,7 +23,7 @@ def random_model(seed):
 def kept(tmp_path):
     """The folder of three models of random weights."""
     for step in STEPS:
-        keep_model(tmp_path, random_model(step), step, most=3)
+        keep_model(tmp_path, random_model(step), step, most=3, of_epochs=0)
     return tmp_path
 
 
@@ -51,8 +51,13 @@ def test_models_of_an_epoch_that_does_not_count_are_left_out(kept):
 
 
 def test_models_of_later_steps_go_where_a_training_begins_again_before_them(kept):
-    keep_model(kept, random_model(3), 3, most=2)
+    keep_model(kept, random_model(3), 3, most=2, of_epochs=0)
     assert sorted(path.name for path in kept.iterdir()) == names((2, 3))
+
+
+def test_an_epoch_that_may_not_count_drives_none_out_of_the_last_that_does(kept):
+    keep_model(kept, random_model(8), 8, most=2, of_epochs=4)
+    assert average_last(kept, random_model(9), step=4, most=2) == names((2, 4))
 
 
 @pytest.mark.long
@@ -71,8 +76,8 @@ def test_the_trained_model_is_the_mean_of_the_last_through_kills(
         run = tiny_run.trained(base)
         return main(["train", *tiny_run.arguments(run, *asked, *out)])
 
-    def killed_in_the_second_epoch(folder, model, step, most):
-        keep_model(folder, model, step, most)
+    def killed_in_the_second_epoch(folder, model, step, *others):
+        keep_model(folder, model, step, *others)
         if step == 4:
             raise KeyboardInterrupt
 

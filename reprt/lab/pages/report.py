@@ -47,7 +47,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
         "epochs": _epochs(runs),
         "tokens": "; ".join(
             f"{plain(run.label)} {run.log[-1]['train_loss_per_token']:.3f} / "
-            f"{run.log[-1]['val_loss_per_token']:.3f} / "
+            f"{run.cell('val_loss_per_token', 3)} / "
             f"{run.cell('val_prefix_loss_per_token', 3)}"
             for run in runs
             if run.log

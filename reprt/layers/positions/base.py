@@ -70,9 +70,6 @@ class Positional(ConfiguredLayer):
     def check_length(self, tokens):
         """Refuses a sequence that is longer than a table; None is not known yet."""
 
-    def compute_output_shape(self, input_shape):
-        return tuple(input_shape)
-
 
 def counted(mask, start=0):
     """Returns the place of every token: how many real ones stand before it.

@@ -82,8 +82,9 @@ class PositionTable(Positional):
 
     def rows(self, x, start, mask):
         """Returns the vectors of tokens `x`, by the arguments of the call."""
-        # A search counts its steps in a tensor, and has room for all of them.
-        self.check_length(x.shape[1], start if isinstance(start, int) else 0)
+        if isinstance(start, int) and x.shape[1] is not None:
+            # Elsewhere a search has room for its steps, or two sides a start each.
+            self.check_length(start + x.shape[1])
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
@@ -92,10 +93,10 @@ class PositionTable(Positional):
         rows = ops.take(encoding, places, axis=0)
         return ops.broadcast_to(rows, (*ops.shape(x)[:2], encoding.shape[1]))
 
-    def check_length(self, tokens, before=0):
-        if isinstance(tokens, int) and before + tokens > self.max_length:
+    def check_length(self, tokens):
+        if isinstance(tokens, int) and tokens > self.max_length:
             raise ValueError(
                 f"{type(self).__name__} was built for at most {self.max_length} "
-                f"tokens (`max_length`). Received a sequence of {before + tokens}: "
-                "cut it, or build with a larger one."
+                f"tokens (`max_length`). Received a sequence of {tokens}: cut it, or "
+                "build with a larger one."
             )
