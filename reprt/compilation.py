@@ -21,7 +21,7 @@ def compiled(
 
     TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
     PyTorch runs the function as it stands, without a gradient. Each call uses the
-    weights that the model has at that time.
+    values that the model's weights have at that time.
 
     Args:
         signature: shape and dtype of each argument, such as `[IDS]`, if no more is

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from reprt.losses import token_weights
+from reprt.losses import check_labels, token_weights
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -33,6 +33,8 @@ class TokenAccuracy(keras.metrics.Metric):
         self.count = self.add_variable((), "zeros", dtype="float32", name="count")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
+        if len(y_pred.shape) > 2:
+            check_labels(y_true, y_pred)
         weight = token_weights(y_true, sample_weight)
         self.correct.assign_add(ops.sum(correct_tokens(y_true, y_pred) * weight))
         self.count.assign_add(ops.sum(weight))

@@ -121,6 +121,12 @@ class PMHA(ConfiguredLayer):
                     f"{type(self).__name__} has {self.num_heads} heads. Received: a "
                     f"{type(self.position).__name__} with num_heads={heads}."
                 )
+            if type(self.position).call is not Positional.call:
+                raise ValueError(
+                    f"Expected a position that acts within attention. Received: a "
+                    f"{type(self.position).__name__}, which acts on tokens, as the "
+                    "`positional` of a TokenAndPositionEmbedding."
+                )
             if not self.position.built:
                 self.position.build(query_shape)
         if self.query_key_norm:
@@ -225,7 +231,8 @@ class PMHA(ConfiguredLayer):
             self.position.check_length(places.shape[1])
             place = ops.broadcast_to(first + position, (hypotheses, 1))
             bias = self._bias(place, places)
-            scores = scores if bias is None else scores + bias
+            if bias is not None:
+                scores = scores + ops.cast(bias, scores.dtype)
         weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
         attended, start = [], 0
         if memory is not None:
@@ -273,7 +280,8 @@ class PMHA(ConfiguredLayer):
         else:
             scores = scores * self.key_dim**-0.5
         if bias is not None:
-            scores = widened(scores) + bias
+            scores = widened(scores)
+            scores = scores + ops.cast(bias, scores.dtype)
         return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
     def _attend(self, query, key, value, mask, bias, training):
@@ -344,14 +352,16 @@ def _places_of(hypotheses, parts, memory, first):
 
 def _together(x, sentences):
     """From hypotheses `(…, heads, 1, width)` to sentences `(…, heads, each, width)`."""
-    x = ops.reshape(x, (sentences, -1, x.shape[1], ops.shape(x)[3]))
+    each = ops.shape(x)[0] // sentences  # and no -1, because a source may be empty
+    x = ops.reshape(x, (sentences, each, x.shape[1], ops.shape(x)[3]))
     return ops.transpose(x, HEADS_FIRST)
 
 
 def _apart(x):
     """The inverse of `_together`."""
+    sentences, heads, each, width = ops.shape(x)
     x = ops.transpose(x, HEADS_FIRST)
-    return ops.reshape(x, (-1, x.shape[2], 1, ops.shape(x)[3]))
+    return ops.reshape(x, (sentences * each, heads, 1, width))
 
 
 @keras.saving.register_keras_serializable(package="reprt")

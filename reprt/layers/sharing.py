@@ -3,6 +3,7 @@
 import inspect
 
 import keras
+from keras.src.backend.common.masking import get_keras_mask
 from keras.src.utils.python_utils import default
 
 
@@ -53,16 +54,19 @@ class ConfiguredLayer(keras.layers.Layer):
         return cls(**own, **kwargs)
 
     @default  # which symbolic calls do not ask
-    def compute_output_shape(self, input_shape, *others, **by_name):
-        return tuple(input_shape)
+    def compute_output_shape(self, *shapes, **by_name):
+        return tuple([*shapes, *by_name.values()][0])
 
     def compute_mask(self, x, mask=None):
         # What Keras attached to the input stays; what is given as an argument does not.
-        return getattr(x, "_keras_mask", None)
+        return get_keras_mask(x)
 
     def get_config(self):
         names = self.arguments()
-        own = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        # Keras notes plain arguments; one's own layer may keep them under other names.
+        noted = self._auto_config.config if self._auto_config else {}
+        own = {name: noted[name] for name in names if name in noted}
+        own |= {name: getattr(self, name) for name in names if hasattr(self, name)}
         parts = {name: serialized(own[name]) for name in self.parts if name in own}
         return {**super().get_config(), **own, **parts}
 

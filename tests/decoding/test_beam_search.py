@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 
+import keras
 import naive
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from keras import ops
 from naive import END, PAD, SIZES, START, VARIANTS
 from variants import POSITIONED
 
-from reprt import models
+from reprt import layers, models
 from reprt.constants import RESERVED
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import beam_search
 from reprt.decoding.beam_search import EXTRA_TOKENS, MORE_ROOM, BeamSearch
+from reprt.decoding.sampling import sample
 from reprt.decoding.translator import Translator
 
 PADDED = ("repe", {"padding_in_statistics": True})
@@ -238,8 +240,9 @@ def test_a_model_whose_weights_are_not_finite_is_told():
 ELSEWHERE = """
 import json, pickle, sys
 sys.path[:0] = sys.argv[2:]
-from test_beam_search import searched
+from test_beam_search import check_masks_and_prompts, searched
 
+check_masks_and_prompts()
 with open(sys.argv[1], "rb") as file:
     print(json.dumps(searched(pickle.load(file))))
 """
@@ -272,6 +275,19 @@ def searched(weights):
                 for hypotheses in found
             ]
     return results
+
+
+def check_masks_and_prompts():
+    """Attached masks last in a step's graph, and a language model has no source."""
+    ids = keras.Input((None,), dtype="int32")
+    x = layers.TokenNorm()(keras.layers.Embedding(11, 8, mask_zero=True)(ids))
+    x = layers.EncoderBlock(num_heads=2, key_dim=4, feed_forward_dim=8)(x)
+    model = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(x))
+    found = [model.predict(SOURCES[1:2, :width], verbose=0) for width in (3, 7)]
+    np.testing.assert_allclose(*found, atol=1e-5)
+    model = models.build("decoder-only-tiny", 11, 11)
+    letters = WordPiece([*RESERVED, *"abcdefg"])
+    assert sample(model, letters, ["a b"], max_tokens=5)[0].startswith("a b")
 
 
 @pytest.mark.long

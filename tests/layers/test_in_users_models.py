@@ -17,14 +17,21 @@ NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm
 
 
 class Fading(layers.Positional):
-    def __init__(self, *, rate=0.1, **kwargs):
+    def __init__(self, *, rate=0.1, steep=2, **kwargs):
         super().__init__(**kwargs)
-        self.rate, self.kwargs = rate, kwargs
+        self.rate, self._steep, self.kwargs = rate, steep, kwargs
 
 
-def test_arguments_that_have_only_names_are_kept():
-    config = Fading(rate=0.7).get_config()
-    assert Fading.from_config(config).rate == 0.7 and "kwargs" not in config
+def test_arguments_that_have_only_names_or_are_kept_under_others_come_back():
+    config = Fading(rate=0.7, steep=3).get_config()
+    again = Fading.from_config(config)
+    assert (again.rate, again._steep) == (0.7, 3) and "kwargs" not in config
+
+
+def test_positions_on_entry_are_refused_within_attention():
+    attention = layers.PMHA(2, 4, position=layers.ConcatPositional())
+    with pytest.raises(ValueError, match="ConcatPositional, which acts on tokens"):
+        attention.build((1, 3, 8), (1, 3, 8))
 
 
 def functional(positional, norm, shared):

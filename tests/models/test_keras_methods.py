@@ -9,6 +9,7 @@ import pytest
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
+from reprt.models import Transformer
 from reprt.presets import PRESETS
 
 # Others differ from these in sizes alone.
@@ -40,6 +41,7 @@ class Users(keras.Model):
 @pytest.mark.parametrize("name", KINDS)
 def test_dropout_acts_in_training_only(name, tiny, ids):
     model = tiny(name, dropout=0.5)
+    model.summary(expand_nested=True, print_fn=lambda *_, **__: None)
     usual, dropped = model.states(ids), model.states(ids, training=True)
     np.testing.assert_array_equal(model.states(ids), usual)
     assert np.abs(dropped - usual).max() > 0.01
@@ -96,6 +98,19 @@ def test_exports_serve_any_batch_without_the_package(tiny, ids, tmp_path):
         text=True,
     )
     assert finished.returncode == 0, finished.stderr
+
+
+class Capped(Transformer):
+    def logits(self, states):
+        return keras.ops.tanh(super().logits(states))
+
+
+def test_the_loss_is_of_the_logits_that_a_subclass_makes(tiny, ids):
+    model = tiny("repe-causal", dropout=0.0)
+    model = Capped(model.source_vocab_size, model.target_vocab_size, model.config)
+    model.compile("sgd", MaskedCrossentropy())
+    expected = MaskedCrossentropy()(ids[1], model(ids))
+    assert model.evaluate(ids, ids[1], verbose=0) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize("weights", [None, "tokens", "sentences"])
