@@ -253,10 +253,9 @@ def evaluate(
         seconds[part] = round(time.monotonic() - begun, 3)
         return found
 
-    given = {"batches": batches}
-    teacher = timed("teacher_forced", teacher_forced_loss, model, split, **given)
-    given["progress"] = progress
-    prefix = timed("prefix", prefix_loss, model, split, **given)
+    of, given = (model, split), {"batches": batches}
+    teacher = timed("teacher_forced", teacher_forced_loss, *of, **given)
+    prefix = timed("prefix", prefix_loss, *of, progress=progress, **given)
     found: Sequence[Score] = []
     if references is not None:
         asked = translator, split.source, references, progress, language

@@ -246,8 +246,8 @@ class Trainer:
                 self._measure()
             if kept and self.folder.writable:
                 self._backend.store()
-                steps = state.step, training.average, self.steps_of_epochs
-                keep_model(self._kept, self.model, *steps)
+                which = state.step, training.average, self.steps_of_epochs
+                keep_model(self._kept, self.model, *which)
             if done:
                 break  # an epoch that is done counts, whatever time is left
             # Where there are several workers, all of them have met here.
