@@ -42,7 +42,7 @@ def test_a_picture_is_drawn_again_and_the_same(tmp_path):
 def test_every_run_is_still_there():
     runs = [run for p in FROZEN for text in read_texts(p.parent) for run in text]
     found = {(run.name, run.manifest.hashes, str(run.manifest.starts)) for run in runs}
-    assert len(found) == 826
+    assert len(found) == 832
     assert not [path for path in RESULTS.glob("**/config.toml")]
 
 
