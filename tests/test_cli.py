@@ -324,7 +324,7 @@ def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, ca
     theirs = json.loads(manifest.read_text("utf-8"))["text_sha256"]
     assert f"with sha256 {theirs[:16]}. Received: " in message
     hint = r"\. Say where it is by --text, or in \[text\] of .*/config\.toml\.$"
-    assert re.search(", with [0-9a-f]{16}" + hint, message)
+    assert re.search(r"\) with [0-9a-f]{16}" + hint, message)
     assert message.count(theirs[:16]) == 1 and str(tmp_path / "text") in message
     assert contents(runs / "repe") == before
 
