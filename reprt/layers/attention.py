@@ -123,7 +123,7 @@ class PMHA(ConfiguredLayer):
                 )
             if type(self.position).call is not Positional.call:
                 raise ValueError(
-                    f"Expected a position that acts within attention. Received: a "
+                    "Expected a position that acts within attention. Received: a "
                     f"{type(self.position).__name__}, which acts on tokens, as the "
                     "`positional` of a TokenAndPositionEmbedding."
                 )
@@ -231,8 +231,7 @@ class PMHA(ConfiguredLayer):
             self.position.check_length(places.shape[1])
             place = ops.broadcast_to(first + position, (hypotheses, 1))
             bias = self._bias(place, places)
-            if bias is not None:
-                scores = scores + ops.cast(bias, scores.dtype)
+            scores = scores if bias is None else scores + bias
         weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
         attended, start = [], 0
         if memory is not None:
@@ -269,7 +268,10 @@ class PMHA(ConfiguredLayer):
         return ops.arange(ops.shape(x)[1])[None] if mask is None else counted(mask)
 
     def _bias(self, queries, keys):
-        return None if self.position is None else self.position.bias(queries, keys)
+        bias = None if self.position is None else self.position.bias(queries, keys)
+        # In the dtype of widened scores, whatever one's own method computes in.
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        return None if bias is None else ops.cast(bias, dtype)
 
     def _scores(self, query, key, mask, bias=None):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
@@ -280,8 +282,7 @@ class PMHA(ConfiguredLayer):
         else:
             scores = scores * self.key_dim**-0.5
         if bias is not None:
-            scores = widened(scores)
-            scores = scores + ops.cast(bias, scores.dtype)
+            scores = widened(scores) + bias
         return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
 
     def _attend(self, query, key, value, mask, bias, training):

@@ -246,8 +246,8 @@ class Trainer:
                 self._measure()
             if kept and self.folder.writable:
                 self._backend.store()
-                counted = state.step if done else self.steps_of_epochs
-                which = state.step, training.average, counted
+                of_epochs = state.step if done else self.steps_of_epochs
+                which = state.step, training.average, of_epochs
                 keep_model(self._kept, self.model, *which)
             if done:
                 break  # an epoch that is done counts, whatever time is left

@@ -28,6 +28,18 @@ def test_arguments_that_have_only_names_or_are_kept_under_others_come_back():
     assert (again.rate, again._steep) == (0.7, 3) and "kwargs" not in config
 
 
+class Half(layers.Positional):
+    def bias(self, queries, keys):
+        apart = abs(queries[:, None, :, None] - keys[:, None, None])
+        return keras.ops.cast(apart, self.compute_dtype)
+
+
+def test_a_bias_in_half_precision_joins_the_scores():
+    half = {"dtype": "mixed_bfloat16"}
+    attention = layers.PMHA(2, 4, position=Half(**half), **half)
+    assert attention(*[np.ones((1, 3, 8), "float32")] * 3).dtype == "bfloat16"
+
+
 def test_positions_on_entry_are_refused_within_attention():
     attention = layers.PMHA(2, 4, position=layers.ConcatPositional())
     with pytest.raises(ValueError, match="ConcatPositional, which acts on tokens"):
