@@ -22,12 +22,9 @@ FIRST_LOSS, LOSSES = 1e-5, 1e-4
 class Training(Benchmark):
     """Trains, for the command's options."""
 
-    # The models of each peer. Ours are presets.
+    # The models of each peer; of ours any preset, and any model of a recipe.
     everyone = {
-        OURS: (
-            *("baseline", "repe", "repe-causal"),
-            *("transformer-modern-tiny", "transformer-modern-small"),
-        ),
+        OURS: ("baseline", "repe", "repe-causal"),
         "plain_keras": ("baseline", "repe"),
         "plain_jax": ("baseline", "repe"),
         "keras_hub": ("baseline",),
@@ -37,8 +34,8 @@ class Training(Benchmark):
 
     @classmethod
     def add_arguments(cls, add):
-        both, all_models = ["baseline", "repe"], cls.everyone[OURS]
-        add("--models", nargs="+", default=both, choices=all_models)
+        both, which = ["baseline", "repe"], "presets, or RECIPE:MODEL, such as a.toml:b"
+        add("--models", nargs="+", default=both, help=which)
         add("--inexact", nargs="+", default=[], help="peers whose losses may differ")
         add("--steps", type=int, default=3, help="training steps a round")
         add("--pairs", type=int, default=640, help="of an epoch")
@@ -50,11 +47,11 @@ class Training(Benchmark):
 
     def run(self):
         for model in self.options.models:
-            name_of = {peer: peer.partition(":")[0] for peer in self.peers}
-            peers = [p for p in self.peers if model in self.everyone[name_of[p]]]
+            names = {peer: peer.partition(":")[0] for peer in self.peers[1:]}
+            others = [p for p, name in names.items() if model in self.everyone[name]]
             if self.options.agreement_steps:
-                self._show_agreement(model, peers)
-            for peer in peers[1:]:
+                self._show_agreement(model, [OURS, *others])
+            for peer in others:
                 self._measure(model, peer)
         if self.options.models[1:]:
             self._compare_models()

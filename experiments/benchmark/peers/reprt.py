@@ -4,6 +4,8 @@ Variants: `jax`, `cpu` (of a machine that has more), `bfloat16`, and `bucketed` 
 of batches of like length).
 """
 
+from pathlib import Path
+
 import keras
 import numpy as np
 from peers.keras_model import KerasModel
@@ -11,6 +13,7 @@ from peers.settings import BATCH_SIZE, SEED
 
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
+from reprt.lab.recipe import load_recipe
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.presets import preset
@@ -19,8 +22,20 @@ from reprt.training.settings import AdamSettings, InverseSqrtSettings
 from reprt.training.trainer import backend
 
 
+def configuration(settings):
+    """That of a preset, or of a model of a recipe: RECIPE:MODEL."""
+    recipe, _, model = settings.model.rpartition(":")
+    if not recipe:
+        return preset(model, dropout=settings.dropout)
+    return (
+        load_recipe(Path(recipe))
+        .runs([model])[0]
+        .model.changed(dropout=settings.dropout)
+    )
+
+
 def build(settings):
-    config = preset(settings.model, dropout=settings.dropout)
+    config = configuration(settings)
     precision = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
     return make(config, *settings.vocab_sizes, dtype=precision)
 
@@ -39,7 +54,7 @@ class Peer(KerasModel):
         self.square = 8192 if self.backend.accelerators else 2048
         with self.backend.scope():
             self.model = build(settings)
-            width = preset(settings.model).embedding_dim
+            width = self.model.config.embedding_dim
             adam = make_optimizer(AdamSettings(), InverseSqrtSettings(), width)
             adam.build(self.model.trainable_variables)
         ids = [np.ones(2, "int32")]
