@@ -333,6 +333,24 @@ def test_what_is_said_of_lengths_is_so():
     assert best == ["relative-states", "alibi-states"]
 
 
+def test_what_is_said_of_the_cost_of_positions_is_so():
+    page = " ".join(POSITIONS.read_text("utf-8").split())
+    rows = benchmark("positions")["side_by_side"]
+    ours = rows["positions:concat-tokens"]["seconds"]
+    share = {
+        name.partition(":")[2]: f"{np.median(np.divide(row['seconds'], ours)):.2f}"
+        for name, row in rows.items()
+    }
+    assert share["alibi-tokens"] == share["relative-tokens"]
+    assert share["add-tokens"] == share["none-tokens"]
+    said = (
+        "takes {rotary-tokens} times causal RePE's, with untied ones {untied-tokens}, "
+        "ALiBi and relative ones {alibi-tokens}, added and no positions {add-tokens}; "
+        "with states as values {concat-states}; the rival's takes {rival} ("
+    )
+    assert said.format(**share) in page
+
+
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
 def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
     small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
