@@ -49,10 +49,10 @@ reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
 
 test: $(VENV)/test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile -m "not long"
+	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long"
 
 test-all: $(VENV)/test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile $(ARGUMENTS)
+	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGUMENTS)
 
 check: $(VENV)/test
 	$(VENV)/bin/flake8

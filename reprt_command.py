@@ -33,16 +33,6 @@ def _do(work: str, *arguments: Any, **options: Any):
     return pkgutil.resolve_name(f"reprt.{work}")(*arguments, **options)
 
 
-def _address(context, parameter, value):
-    """The value of `--ray`, behind which a recipe would be taken for it."""
-    if value in (None, "here", "auto", "local") or ":" in value:
-        return value
-    raise click.BadParameter(
-        "Expected an address such as host:6379 or auto, and the recipe before --ray. "
-        f"Received: {value}."
-    )
-
-
 def _split(context, parameter, values):
     """Values of an option that may be given more than once, or joined by commas."""
     return [each for value in values for each in value.split(",")]
@@ -129,12 +119,9 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
 @click.option(
     "--ray",
     metavar="ADDRESS",
-    is_flag=False,
-    flag_value="here",
-    callback=_address,
     help=(
-        "Several runs at once, one a device, handed out by Ray: on this machine, or on "
-        "the cluster with this address, whose machines share --out."
+        "Several runs at once, one a device, handed out by Ray: on this machine if "
+        "ADDRESS is local, or on the cluster there, whose machines share --out."
     ),
 )
 @click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")

@@ -88,11 +88,6 @@ def shapes_are_dear() -> bool:
     return keras.backend.backend() == "jax"
 
 
-def streams() -> int:
-    """Returns how many searches to run side by side, for one leaves cores idle."""
-    return 2 if keras.backend.backend() == "tensorflow" else 1
-
-
 def length_with_room(length: int, most: int) -> int:
     """Returns the next of a few lengths, 2^n or 3 · 2^n, at most the longest known."""
     power = SHORTEST

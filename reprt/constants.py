@@ -1,4 +1,4 @@
-"""Special ids, the names that settings choose among, the bounds of search and audit."""
+"""Special ids, and the names that settings choose among."""
 
 from typing import Any, Literal, get_args
 
@@ -8,14 +8,9 @@ PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 
 Scale = Literal["sqrt", "inverse_sqrt", "none"]
 Statistics = Literal["sequence", "prefix"]
-Sinusoids = Literal["tutorial", "paper"]
 Table = Literal["tutorial", "paper", "learned"]  # of positions
 EmbeddingNorm = Literal["none", "token_norm", "rms"]
 Position = Literal["concat", "add", "none", "rotary", "relative", "alibi", "untied"]
-NormPlace = Literal["after", "before"]
-Activation = Literal["relu", "gelu"]
-Layout = Literal["sides", "sequence"]  # of packed sentences
-Quantization = Literal["float32", "int8"]  # of exports to CTranslate2
 DropoutPlace = Literal[
     "embeddings",
     "attention_weights",
@@ -29,16 +24,10 @@ WITH_WIDTH = ("concat", "untied")
 IN_ATTENTION = ("rotary", "relative", "alibi", "untied")
 TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
 
-LENGTH_PENALTY = 0.6  # as in the original Transformer
-STEEPEST_PENALTY = 10  # beyond it, long translations' scores leave float32
-MOST_BEAMS = 1000
-
-AUDITED_TOKENS = 12  # of the target
-
 
 def check_choice(choices: Any, **values: Any):
-    """Raises a `ValueError` unless all values, by name, are members of a `Literal`."""
-    known = get_args(choices)
+    """Raises a `ValueError` unless all values, by name, are of a `Literal` or names."""
+    known = get_args(choices) or tuple(choices)
     for name, value in values.items():
         if value not in known:
             raise ValueError(

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from reprt.constants import check_choice
 from reprt.files import read_toml
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
@@ -22,10 +23,7 @@ def preset(name: str, /, **overrides):
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """
-    if name not in PRESETS:
-        raise ValueError(
-            f"Expected a model named one of {tuple(PRESETS)}. Received: {name!r}."
-        )
+    check_choice(PRESETS, name=name)
     usual = PRESETS[name]
     return usual.read({**dict(usual), **overrides}, f"model {name!r}")
 

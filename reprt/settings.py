@@ -13,14 +13,13 @@ from reprt.constants import (
     TUTORIAL_DROPOUT,
     WIDENING,
     WITH_WIDTH,
-    Activation,
     DropoutPlace,
     EmbeddingNorm,
-    NormPlace,
     Position,
     Scale,
     Statistics,
     Table,
+    check_choice,
 )
 
 Size = Annotated[int, Field(ge=1)]
@@ -102,10 +101,7 @@ def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
         if not isinstance(values, dict):
             return values
         name = values.get("name", next(iter(known)))
-        if name not in tuple(known):  # any object may stand there
-            raise ValueError(
-                f"Expected 'name' to be one of {tuple(known)}. Received: {name!r}."
-            )
+        check_choice(known, name=name)
         return known[name].model_validate(values)
 
     return pydantic.BeforeValidator(choose)
@@ -134,7 +130,7 @@ class BlockSettings(Settings):
     `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and `"values"`
     (tokens that attention weighs; states as values have no other). The first three by
     default, as in TensorFlow's tutorial. A block has the middle three."""
-    norm_place: NormPlace = "after"
+    norm_place: Literal["after", "before"] = "after"
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""
     layer_norm_epsilon: Positive = 1e-3
     """LayerNormalization's epsilon."""
@@ -143,7 +139,7 @@ class BlockSettings(Settings):
     query_key_norm: bool = False
     """Whether each head's queries and keys have length 1, with a learnt scale instead
     of 1 / sqrt(key_dim)."""
-    activation: Activation = "relu"
+    activation: Literal["relu", "gelu"] = "relu"
     """The feed-forward network's."""
 
     def rate(self, place: str) -> float:

@@ -11,6 +11,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # Two files run at once, and threads that wait for work take time from the other.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# What XLA compiles is used once, and need not be fast.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # What a shell starts in the background is deaf to Ctrl-C, and so are its children.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,7 +26,9 @@ from reprt.data.encoding import encode  # noqa: E402
 # Files of a few long tests; begun last, they would keep one process busy alone.
 FIRST = (
     "test_benchmark test_ray_executor test_workers test_resume test_packing "
-    "test_distribution test_jax_backend test_plan test_trials test_saving"
+    "test_distribution test_jax_backend test_plan test_trials test_saving test_cli "
+    "test_processes test_cached_decoding test_beam_search test_harness test_trainer "
+    "test_documentation test_new_family test_language_model test_optimizers"
 ).split()
 
 

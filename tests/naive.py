@@ -29,13 +29,8 @@ def lively(model, seed=0, end=0.0, sharpness=2.0):
     """Gives a model random weights with which its translations are not all alike.
 
     The output layer is set so that every word is as likely as any other on the mean of
-    random sentences; weights that are merely random say the same word for ever.
-
-    Args:
-        model: a small `Transformer`.
-        seed: of the weights.
-        end: the likelier the end, the larger.
-        sharpness: standard deviation of a word's logits.
+    random sentences; weights that are merely random say the same word for ever. The end
+    is the likelier, the larger `end`; `sharpness` is the deviation of a word's logits.
     """
     random = np.random.default_rng(seed)
     for weight in model.weights:

@@ -7,10 +7,10 @@ import pkgutil
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
+from elsewhere import python
 
 import reprt
 
@@ -23,12 +23,10 @@ def modules():
 
 
 @pytest.mark.parametrize("name", modules())
+# Keras wonders at attention over a single token.
+@pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over axis")
 def test_docstring_examples(name):
-    with warnings.catch_warnings():
-        # Keras wonders at attention over a single token.
-        warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
-        results = doctest.testmod(importlib.import_module(name))
-    assert results.failed == 0
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -79,7 +77,4 @@ from reprt import layers, losses, metrics, models, schedules
 models.build("repe", 9, 9)
 assert "reprt.lab" not in sys.modules
 """
-    finished = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True
-    )
-    assert finished.returncode == 0, finished.stderr
+    python(script)

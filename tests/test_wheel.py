@@ -2,11 +2,10 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import zipfile
 
 import pytest
+from elsewhere import python
 from tiny_run import REPOSITORY
 
 NAMES = sorted(path.stem for path in (REPOSITORY / "experiments").glob("*.toml"))
@@ -23,9 +22,7 @@ def installed(tmp_path):
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, source)
     build = "from setuptools import build_meta; build_meta.build_wheel('..')"
-    subprocess.run(
-        [sys.executable, "-c", build], cwd=source, check=True, capture_output=True
-    )
+    python(build, cwd=source)
     [wheel] = tmp_path.glob("reprt-*.whl")
     with zipfile.ZipFile(wheel) as files:
         files.extractall(tmp_path / "installed")
@@ -39,11 +36,8 @@ from pathlib import Path
 from reprt.lab import recipe
 print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.argv[1:]))
 """
-    command = [sys.executable, "-c", script, *NAMES]
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
-    told = subprocess.check_output(
-        command, cwd=installed.parent, env=environment, text=True
-    )
+    environment = {**os.environ, "PYTHONPATH": str(installed), "KERAS_BACKEND": "jax"}
+    told = python(script, *NAMES, cwd=installed.parent, env=environment)
     where, *found = told.split()
     assert where.startswith(str(installed))
     assert found == NAMES and "pt_to_en" in NAMES

@@ -69,10 +69,7 @@ def write_corpus(folder, **counts):
 def trained(base):
     """The folder of a recipe, of its text, and of what the command made of them.
 
-    A test that uses it must not change it.
-
-    Args:
-        base: the folder of all temporary folders, `tmp_path_factory.getbasetemp()`.
+    No test changes it. The base is `tmp_path_factory.getbasetemp()`.
     """
     folder = place(base)
     folder.mkdir(exist_ok=True)

@@ -30,7 +30,6 @@ class Cost:
         train_target_tokens: the same for target inputs.
         train_flops: floating-point operations of the matrix products, those of the
             forward pass three times.
-        train_seconds: time spent on training only; None if it was not measured.
     """
 
     parameters: float
@@ -38,25 +37,15 @@ class Cost:
     train_source_tokens: float
     train_target_tokens: float
     train_flops: float
-    train_seconds: float | None = None
-
-    @property
-    def train_tokens(self) -> float:
-        """Tokens of both sides."""
-        return self.train_source_tokens + self.train_target_tokens
 
     @property
     def flops_by_parameters(self) -> float:
         """6·N·D: N parameters without tables, D tokens of both sides."""
-        return FLOPS * PASSES * self.parameters_without_tables * self.train_tokens
-
-    @property
-    def results(self) -> dict[str, float]:
-        """What stands in the results of a run, whose log has the time."""
-        return {name: getattr(self, name) for name in COUNTED}
+        tokens = self.train_source_tokens + self.train_target_tokens
+        return FLOPS * PASSES * self.parameters_without_tables * tokens
 
 
-COUNTED = tuple(each.name for each in dataclasses.fields(Cost))[:-1]
+COUNTED = [each.name for each in dataclasses.fields(Cost)]
 
 
 def training_cost(model, split, epochs: float) -> Cost:

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.constants import AUDITED_TOKENS, RESERVED
+from reprt.constants import RESERVED
 
 METHODS = {
     "perturbation": "one later token replaced",
@@ -27,6 +27,7 @@ CUT_FLOAT32 = 1e-4
 # This many times the median of all |logits| is a mask's constant.
 MASK = 1e3
 RESERVED_IDS = len(RESERVED)  # other vocabularies have as many
+TOKENS = 12  # of the target
 REPLACEMENTS = 3
 SHOWN = 3
 
@@ -249,9 +250,9 @@ def _lengths(model, length):
     # Different from each other, so that inputs in the wrong order are noticed.
     if length is not None:
         return length + 2, length
-    sources = min(AUDITED_TOKENS + 2, getattr(model, "longest_source", math.inf))
+    sources = min(TOKENS + 2, getattr(model, "longest_source", math.inf))
     longest = getattr(model, "longest_target", math.inf)
-    lengths = sources, min(AUDITED_TOKENS, sources - 1, longest)
+    lengths = sources, min(TOKENS, sources - 1, longest)
     fixed = getattr(model, "inputs", ())  # a functional model's
     if len(fixed) != 2:
         return lengths

@@ -117,10 +117,6 @@ class BatchPlan:
         """The number of batches of an epoch."""
         return len(self._counts)
 
-    def most(self, length: int) -> int:
-        """Returns the most sentences of a batch whose longest has that length."""
-        return self.size if self.name == "sentences" else self.size // length
-
     @functools.cached_property
     def _counts(self) -> np.ndarray:
         """The number of sentences of each batch, before batches are mixed."""
@@ -128,7 +124,7 @@ class BatchPlan:
             return _sizes(len(self.lengths), self.size)
         lengths, counts, start = np.sort(self.lengths), [], 0
         while start < len(lengths):
-            few = lengths[start : start + self.most(lengths[start])]
+            few = lengths[start : start + self.size // lengths[start]]
             fits = few * np.arange(1, len(few) + 1) <= self.size
             counts.append(int(np.count_nonzero(fits)))  # those are the first
             start += counts[-1]

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from reprt.compilation import shapes_are_dear
-from reprt.constants import PAD_ID, Layout, check_choice
+from reprt.constants import PAD_ID, check_choice
 from reprt.data.batching import of_replicas
 from reprt.layers.packing import Packing, Sides
 
@@ -208,7 +208,7 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     >>> packed[0, :3].tolist()
     [7, 3, 0]
     """
-    check_choice(Layout, layout=layout)
+    check_choice(("sides", "sequence"), layout=layout)
     if keras.backend.backend() == "torch":
         raise ValueError(
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
@@ -293,10 +293,7 @@ def _lengths(source, target, labels):
 def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
     lengths = _lengths(source, target, labels)
-    if shapes is None:
-        shape = lengths.shape(layout)
-    else:
-        shape = fitting([lengths], shapes, layout)
+    shape = fitting([lengths], shapes, layout) if shapes else lengths.shape(layout)
     of_source, of_target = ((sum(shape.sizes), each) for each in shape.columns)
     if weights is not None:
         weights = weights[:, None] if weights.ndim == 1 else weights

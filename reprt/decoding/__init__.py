@@ -1,6 +1,6 @@
 """From a trained model to translations."""
 
-from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
+from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.loading import lazily
 
 # These load vocabularies, and CTranslate2 where it is asked for.
@@ -14,5 +14,5 @@ _HOMES = {
     "draw_positions": "reprt.decoding.attention_maps",
     "write_page": "reprt.decoding.attention_maps",
 }
-__all__ = ["BeamSearch", "Hypothesis", "as_array", *_HOMES]
+__all__ = ["BeamSearch", "Hypothesis", *_HOMES]
 __getattr__ = lazily(__name__, _HOMES)

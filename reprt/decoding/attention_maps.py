@@ -17,13 +17,6 @@ from keras import ops
 from reprt.constants import END
 from reprt.files import whole_file, write_text
 
-# Whose tokens are the queries, and whose the keys.
-SIDES = {
-    "encoder": ("source", "source"),
-    "decoder": ("target", "target"),
-    "cross": ("steps", "source"),
-    "sequence": ("both", "both"),
-}
 TITLES = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
@@ -37,8 +30,8 @@ TITLES = {
 class AttentionMaps:
     """The attention weights with which a model made one translation.
 
-    With N layers, H heads, S source and T target tokens; weights are kept as float32.
-    A model has some of the kinds of attention; the others are None.
+    With N layers, H heads, S source and T target tokens. A model has some of the kinds
+    of attention; the others are None.
 
     Args:
         source: the source's tokens.
@@ -65,20 +58,10 @@ class AttentionMaps:
     written: Sequence[str] = ()
     search: str = ""
 
-    def __post_init__(self):
-        for kind in self.kinds:
-            weights = np.asarray(getattr(self, kind), "float32")
-            object.__setattr__(self, kind, weights)
-
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of attention that the model has."""
-        return tuple(kind for kind in SIDES if getattr(self, kind) is not None)
-
-    @property
-    def both(self) -> Sequence[str]:
-        """The tokens of source and target, one after the other."""
-        return (*self.source, *self.target)
+        return tuple(kind for kind in TITLES if getattr(self, kind) is not None)
 
     @property
     def steps(self) -> Sequence[str]:
@@ -93,8 +76,13 @@ class AttentionMaps:
 
     def tokens(self, kind: str) -> tuple[Sequence[str], Sequence[str]]:
         """The queries and the keys of one of the kinds."""
-        queries, keys = SIDES[kind]
-        return getattr(self, queries), getattr(self, keys)
+        both = (*self.source, *self.target)
+        return {
+            "encoder": (self.source, self.source),
+            "decoder": (self.target, self.target),
+            "cross": (self.steps, self.source),
+            "sequence": (both, both),
+        }[kind]
 
     def shares(self) -> list[dict[str, Any]]:
         """Returns what each head does, as the mean share of its queries' weight.

@@ -11,8 +11,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.compilation import IDS, compiled, shapes_are_dear, streams, with_room
-from reprt.constants import LENGTH_PENALTY, MOST_BEAMS, PAD_ID, STEEPEST_PENALTY
+from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
+from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.layers.masks import check_ids
 from reprt.losses import softmax_and_normalizer
@@ -105,7 +105,7 @@ class BeamSearch:
         start_id,
         end_id,
         beam_size=1,
-        length_penalty=LENGTH_PENALTY,
+        length_penalty=0.6,
         max_tokens=None,
         jit_compile=False,
     ):
@@ -113,8 +113,9 @@ class BeamSearch:
         for name, number, least, most in (
             ("start_id", start_id, *ids),
             ("end_id", end_id, *ids),
-            ("beam_size", beam_size, 1, MOST_BEAMS),
-            ("length_penalty", length_penalty, 0, STEEPEST_PENALTY),
+            ("beam_size", beam_size, 1, 1000),
+            # Beyond 10, long translations' scores leave float32.
+            ("length_penalty", length_penalty, 0, 10),
             ("max_tokens", 1 if max_tokens is None else max_tokens, 1, math.inf),
         ):
             if not least <= number <= most:  # so that NaN fails, too
@@ -185,7 +186,9 @@ class BeamSearch:
         equal = self.model.padding_matters
         batches = list(by_length([len(ids) for ids in source], batch_size, equal))
         rows = (padded([source[index] for index in chosen]) for chosen in batches)
-        with ThreadPoolExecutor(streams()) as pool:
+        # One search leaves cores idle on TensorFlow.
+        streams = 2 if keras.backend.backend() == "tensorflow" else 1
+        with ThreadPoolExecutor(streams) as pool:
             yield from zip(batches, pool.map(self, rows))
 
     def most_tokens(self, source_tokens):
@@ -383,17 +386,3 @@ def _columns(x, chosen):
 
 def _where(live, new, old):
     return ops.where(ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old)
-
-
-def as_array(hypotheses: Sequence[Hypothesis], start_id, end_id) -> np.ndarray:
-    """Returns hypotheses as the decoder's input, padded: `(hypotheses, targets)`.
-
-    >>> found = Hypothesis((7, 8), True, -1.0, -1.0), Hypothesis((7,), True, -2.0, -2.0)
-    >>> as_array(found, 2, 3).tolist()
-    [[2, 7, 8, 3], [2, 7, 3, 0]]
-    """
-    rows = [
-        [start_id, *found.ids, *([end_id] if found.ended else [])]
-        for found in hypotheses
-    ]
-    return padded(rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
-from reprt.constants import PAD, PAD_ID, UNKNOWN, Quantization, check_choice
+from reprt.constants import PAD, PAD_ID, UNKNOWN, check_choice
 from reprt.decoding.ctranslate2_translator import NOTES, ctranslate2
 from reprt.decoding.translator import Translator, check_free
 from reprt.files import whole_folder, write_text
@@ -14,6 +14,18 @@ from reprt.layers import RelativePositional, RotaryPositional
 from reprt.layers.masks import FORBIDDEN
 from reprt.layers.positions.relative import FARTHEST
 from reprt.models import Transformer
+
+# It knows only these values of the settings.
+KNOWN: dict[str, tuple] = {
+    "position": ("add", "none", "rotary", "relative"),
+    "embedding_norm": ("none",),
+    "value": ("states",),
+    "query_key_norm": (False,),
+}
+ELSEWHERE = (
+    "CTranslate2 cannot run it: `reprt export` without --to writes a SavedModel of any "
+    "model."
+)
 
 
 def export_ctranslate2(
@@ -32,22 +44,27 @@ def export_ctranslate2(
         ValueError: for a model that CTranslate2 cannot run, naming the settings, for an
             unknown quantization, or if the folder has such a model already.
     """
-    check_choice(Quantization, quantization=quantization)
+    check_choice(("float32", "int8"), quantization=quantization)
     place = folder / "ctranslate2"
     check_free(place)
-    try:
-        parts = translator.model.encoder_decoder()
-    except ValueError as error:
+    model = translator.model
+    if not isinstance(model, Transformer):
         raise ValueError(
-            f"{error} CTranslate2 cannot run it: `reprt export` without --to writes a "
-            "SavedModel of any model."
-        ) from error
+            f"Expected an encoder-decoder Transformer. Received {model.name!r}, a "
+            f"{type(model).__name__}. {ELSEWHERE}"
+        )
+    for name, known in KNOWN.items():
+        if (own := getattr(model.config, name)) not in known:
+            raise ValueError(
+                f"Expected a Transformer with {name!r} one of {known}. Received "
+                f"{model.name!r}, which has {own!r}. {ELSEWHERE}"
+            )
     source, target = translator.source_tokenizer, translator.target_tokenizer
-    never, longest = [PAD_ID, target.start_id], translator.model.config.max_length
-    spec = _transformer(parts, never, longest)
+    never, longest = [PAD_ID, target.start_id], model.config.max_length
+    spec = _transformer(model, never, longest)
     spec.register_source_vocabulary(source.vocabulary)
     spec.register_target_vocabulary(target.vocabulary)
-    spec.config.layer_norm_epsilon = parts.encoder.settings.layer_norm_epsilon
+    spec.config.layer_norm_epsilon = model.encoder.settings.layer_norm_epsilon
     spec.config.unk_token = UNKNOWN
     # CTranslate2 leaves out what has nothing between these two, and we do not.
     spec.config.bos_token = PAD
@@ -62,7 +79,7 @@ def export_ctranslate2(
         options = "beam_size", "length_penalty", "max_tokens"
         notes = {
             "max_tokens": translator.max_tokens,
-            "longest_target": translator.model.longest_target,
+            "longest_target": model.longest_target,
             "search": {name: getattr(translator.search, name) for name in options},
         }
         write_text(unfinished / NOTES, json.dumps(notes, indent=2) + "\n")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,7 +131,7 @@ class CTranslate2Translator(Translator):
     def load(  # type: ignore[override]  # its options are the engine's
         cls,
         run: Path | str,
-        engine: Mapping[str, Any] = types.MappingProxyType({}),
+        engine: Mapping[str, Any] | None = None,
         **search,
     ) -> "CTranslate2Translator":
         """Reads what `reprt export --to ctranslate2` wrote.
@@ -150,7 +149,7 @@ class CTranslate2Translator(Translator):
                 f"Expected {folder} to hold {NOTES} and a model of CTranslate2, as "
                 f"`reprt export --to ctranslate2` writes them. Received: {error}."
             ) from error
-        loaded = ctranslate2().Translator(str(folder), **engine)
+        loaded = ctranslate2().Translator(str(folder), **(engine or {}))
         source, target = (_tokenizer(folder, side) for side in ("source", "target"))
         pieces, longest = source.vocabulary, notes["longest_target"]
         ids = {piece: index for index, piece in enumerate(target.vocabulary)}

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import reprlib
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from reprt.data.corpora.corpus import check_aligned, has_a_word
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
-from reprt.decoding.beam_search import BeamSearch, Hypothesis, as_array
+from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.models.saving import load_model
 from reprt.training.settings import settings_of
 
@@ -27,23 +26,17 @@ AHEAD = 1024  # sentences that are read before the first of them is translated
 
 
 @dataclasses.dataclass(frozen=True)
-class Alternative:
-    """One translation of a sentence.
+class Alternative(Hypothesis):
+    """One translation of a sentence: a hypothesis and its words.
 
     Attributes:
         text: as people write it, though without capitals and accents where the
             vocabulary has none.
         tokens: the pieces that the model wrote.
-        score: what alternatives are ranked by, see `reprt.decoding.BeamSearch`.
-        log_probability: the sum over the tokens, the end included.
-        ended: False where the limit cut it short.
     """
 
     text: str
     tokens: tuple[str, ...]
-    score: float
-    log_probability: float
-    ended: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +99,7 @@ class Translator:
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         max_tokens: int = 128,
-        search: Mapping[str, Any] = types.MappingProxyType({}),
+        search: Mapping[str, Any] | None = None,
     ):
         for side, tokenizer in zip(SIDES, (source_tokenizer, target_tokenizer)):
             pieces = getattr(model, f"{side}_vocab_size")
@@ -120,14 +113,11 @@ class Translator:
         self.target_tokenizer = target_tokenizer
         self.max_tokens = min(max_tokens, model.longest_source)
         edges = target_tokenizer.start_id, target_tokenizer.end_id
-        self.search = self.search_class(model, *edges, **search)
+        self.search = self.search_class(model, *edges, **(search or {}))
 
     @classmethod
     def load(cls, run: Path | str, **search) -> "Translator":
-        """Reads the model of a run folder, as `reprt train` leaves it.
-
-        The `search` are arguments of `reprt.decoding.BeamSearch`.
-        """
+        """Reads a run folder of `reprt train`; `search` is that of the class."""
         run = Path(run)
         settings = settings_of(run)
         kind = settings.vocabulary.tokenizer
@@ -196,16 +186,16 @@ class Translator:
         ids = self.source_tokenizer.encode([sentence])[0][: self.max_tokens]
         best = self.search(ids[None])[0][0]
         tokenizer = self.target_tokenizer
-        target = as_array([best], tokenizer.start_id, tokenizer.end_id)
         # The last token of the longest translation is not read again.
-        target = target[:, : min(1 + len(best.ids), self.model.longest_target)]
+        read = [tokenizer.start_id, *best.ids][: self.model.longest_target]
+        target = np.array([read], "int32")
         beams = self.search.beam_size
         written = [*tokenizer.pieces(best.ids), END if best.ended else "…"]
         weights = self.model.attention_weights(ids[None], target)
         return AttentionMaps(
             source=self.source_tokenizer.pieces(ids),
             target=tokenizer.pieces(target[0]),
-            **{name: np.asarray(each)[:, 0] for name, each in weights.items()},
+            **{n: np.asarray(each, "float32")[:, 0] for n, each in weights.items()},
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
@@ -250,8 +240,8 @@ class Translator:
         texts = map(tokenizer.as_written, tokenizer.decode(ids))
 
         def alternative(each):
-            own = each.score, each.log_probability, each.ended
-            return Alternative(next(texts), tokenizer.pieces(each.ids), *own)
+            pieces = tokenizer.pieces(each.ids)
+            return Alternative(**vars(each), text=next(texts), tokens=pieces)
 
         return [tuple(map(alternative, hypotheses)) for hypotheses in found]
 

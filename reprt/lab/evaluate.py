@@ -8,7 +8,6 @@ from typing import Any
 
 from reprt.analysis.evaluation import evaluate, log_probabilities
 from reprt.data.batching import BatchPlan
-from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, check_aligned
 from reprt.data.corpora.lines import read_lines
 from reprt.decoding.translator import Translator
@@ -80,8 +79,6 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     settings, manifest = folder.settings().text, folder.manifest()
     if source:
         settings = settings.changed(source=source, train=(), dev=(), test=())
-    elif manifest.text == embedded.NAME:  # which may have stood in for TED
-        settings = settings.changed(source="embedded")
     corpus = find_text(settings)
     if corpus.digest() != manifest.text_sha256:
         raise ValueError(

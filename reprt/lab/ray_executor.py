@@ -22,7 +22,6 @@ from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
-HERE = "here"
 RETRIES = 10  # of a run whose process was lost; each goes on from its last checkpoint
 PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
 
@@ -33,7 +32,7 @@ def run_on_ray(
     """Trains a recipe's runs as `run_job` does, but several at once.
 
     The address is that of a running Ray cluster, `"auto"` for this machine's, or
-    `"here"` to start one for this job. A run has `cpus` cores, and a GPU if there are
+    `"local"` to start one for this job. A run has `cpus` cores, and a GPU if there are
     any.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
@@ -54,9 +53,9 @@ def run_on_ray(
     environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
     usual = signal.getsignal(signal.SIGTERM)
     ray.init(
-        address="local" if address == HERE else address,
+        address=address,
         runtime_env={"env_vars": environment},
-        include_dashboard=False if address == HERE else None,
+        include_dashboard=False if address == "local" else None,
         logging_level=logging.WARNING,
     )
     signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself

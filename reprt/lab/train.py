@@ -150,7 +150,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     """What is reported of a trained model, beyond its log."""
     state, text, run = trainer.state, trainer.text, trainer.settings
     metrics: dict[str, Any] = {
-        **training_cost(trainer.model, text.train, trainer.epochs_done).results,
+        **vars(training_cost(trainer.model, text.train, trainer.epochs_done)),
         "epochs": state.epoch,
         "out_of_time": state.out_of_time,
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
@@ -169,7 +169,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     model = load_model(trainer.folder.model)
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     begun = time.monotonic()
-    how = {"progress": show, "batches": trainer.validation_batches}
+    how = {"progress": show, "batches": trainer.validation.batches()}
     prefix = evaluation.prefix_loss(model, text.dev, **how)
     metrics |= {
         "val_prefix_loss": prefix.mean_of_batches,
@@ -238,7 +238,7 @@ def _averaged(trainer, progress: Progress):
     if names := trainer.average():
         folder.save_model(trainer.model)
     # In the batches of the log's validation losses, which pages put it in place of.
-    batches = trainer.validation_batches
+    batches = trainer.validation.batches()
     model = load_model(folder.model)
     loss = evaluation.teacher_forced_loss(model, trainer.text.dev, batches=batches)
     progress.say(

@@ -112,6 +112,10 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
                 "Expected `embedding` to be one of the same `vocab_size` and "
                 f"`embedding_dim`. Received: {sizes}."
             )
+        powers = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
+        self.factor = embedding_dim ** powers[scale]
+        # Whether no position depends on a later token.
+        self.causal = token_norm is None or token_norm.causal
         self.dropout_layer = self._dropout(dropout)
         self.token_dropout_layer = self._dropout(token_dropout, "token_dropout")
 
@@ -136,17 +140,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
             tokens, states = packing.pack(tokens), packing.pack(states)
         tokens = self.token_dropout_layer(tokens, training=training)
         return tokens, self.dropout_layer(states, training=training)
-
-    @property
-    def factor(self) -> float:
-        """What the embeddings are multiplied by."""
-        powers = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
-        return self.embedding_dim ** powers[self.scale]
-
-    @property
-    def causal(self) -> bool:
-        """Whether no position depends on a later token."""
-        return self.token_norm is None or self.token_norm.causal
 
     def start(self, batch):
         """Returns what `step` needs to know before the first token of each sequence."""

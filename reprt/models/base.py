@@ -6,11 +6,9 @@ import keras
 from keras import ops
 from keras.src.losses.loss import scale_loss_for_distribution
 
-from reprt.layers import padding_mask
 from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, check_labels, token_weights
-from reprt.metrics import TokenAccuracy
 from reprt.settings import Settings
 
 
@@ -27,9 +25,8 @@ class TranslationModel(keras.Model, abc.ABC):
     | validation | `states`, `logits` |
     | search, prefix loss | `encode`, `start`, `step`, `extended`, `padding_matters` |
     | audit | the call, `source_vocab_size`, `target_vocab_size` |
-    | `"translation_and_source"` | `both_states`, `source_labels` |
+    | `"translation_and_source"` | `both_states`, `source_labels` of `DecoderOnly` |
     | attention maps | `attention_weights` |
-    | export to other engines | `encoder_decoder` |
     | cost | `multiply_adds` |
     | run folders | `config`, `count_params()`, `looks_ahead` |
 
@@ -73,6 +70,10 @@ class TranslationModel(keras.Model, abc.ABC):
     config_class: type[Settings]
     packed_layout: str | None = None
     """The `layout` of `reprt.data.pack` that `states` takes, or None."""
+    looks_ahead: bool = False
+    """Whether an output depends on later target tokens, unseen in search."""
+    padding_matters: bool = False
+    """Whether results depend on padding: if so, equal lengths go together."""
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         if not isinstance(config, self.config_class):
@@ -88,6 +89,8 @@ class TranslationModel(keras.Model, abc.ABC):
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
         self.config = config
+        # The most tokens of either side that the model can read or write.
+        self.longest_source = self.longest_target = config.max_length
 
     def quantize(self, mode=None, config=None, **kwargs):
         """Refuses: logits and packed attention take the weights themselves."""
@@ -112,26 +115,6 @@ class TranslationModel(keras.Model, abc.ABC):
             ]
         super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether an output depends on later target tokens, unseen in search."""
-        return False
-
-    @property
-    def padding_matters(self) -> bool:
-        """Whether results depend on padding: if so, equal lengths go together."""
-        return False
-
-    @property
-    def longest_source(self) -> int:
-        """The most source tokens that the model can read."""
-        return self.config.max_length
-
-    @property
-    def longest_target(self) -> int:
-        """The most target tokens that the model can read or write."""
-        return self.config.max_length
-
     @abc.abstractmethod
     def states(self, inputs, training=None):
         """Returns what the logits are made of, given the right target.
@@ -142,28 +125,6 @@ class TranslationModel(keras.Model, abc.ABC):
         Returns:
             Tensor `(batch, targets, width)`; packed, `(1, packed, width)`.
         """
-
-    def both_states(self, inputs, training=None):
-        """Returns the states of the source beside those of the target.
-
-        A model has them if its settings have `scores_source`: it scores each token of
-        the source given those before it, by the logits of the state before.
-
-        Returns:
-            The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
-        """
-        raise ValueError(f"{type(self).__name__} scores the target and no source.")
-
-    def source_labels(self, inputs):
-        """Returns the token that follows each token of the source.
-
-        Returns:
-            Integers `(batch, sources)`, or packed as the source's states are; 0 behind
-            the last token, before padding and on padding.
-        """
-        ids = self._parts(inputs)[0]
-        following = ops.pad(ids[:, 1:], ((0, 0), (0, 1)))
-        return ops.where(padding_mask(ids), following, 0)
 
     @abc.abstractmethod
     def projection(self):
@@ -218,16 +179,6 @@ class TranslationModel(keras.Model, abc.ABC):
         y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
         mean = ops.divide_no_nan(loss, ops.sum(weights))
         return scale_loss_for_distribution(mean)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Updates the metrics, as Keras does; `TokenAccuracy` needs no logits."""
-        compiled = self._compile_metrics
-        if compiled is not None and hasattr(y_pred, "likeliest"):
-            asked = compiled._user_metrics, compiled._user_weighted_metrics
-            kinds = {type(each) for each in keras.tree.flatten(asked)}
-            if kinds <= {TokenAccuracy, type(None)}:
-                y_pred = y_pred.likeliest
-        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def make_train_function(self, force=False):
         """Makes all variables, so that TensorFlow traces a step of `fit` only once."""
@@ -309,13 +260,6 @@ class TranslationModel(keras.Model, abc.ABC):
         raise ValueError(
             f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
             f"{type(self).__name__}, has no weights to show."
-        )
-
-    def encoder_decoder(self):
-        """Returns the `Transformer` that other engines know, or what has its parts."""
-        raise ValueError(
-            "Expected an encoder-decoder Transformer as other engines know it. "
-            f"Received {self.name!r}, a {type(self).__name__}."
         )
 
     def get_config(self):

@@ -13,6 +13,9 @@ from reprt.settings import BlockSettings
 class BlockModel(TranslationModel):
     """A model of embeddings and stacks of blocks, by its `TransformerSettings`."""
 
+    _recomputes: bool
+    """Whether a token changes all before it: each step then decodes all again."""
+
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         # Not of the class, where PyTorch would go on finding them.
@@ -52,11 +55,6 @@ class BlockModel(TranslationModel):
     def _value(self, tokens):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
-
-    @property
-    def _recomputes(self) -> bool:
-        """Whether a token changes all before it: each step then decodes all again."""
-        return self.looks_ahead
 
     def extended(self, prefixes, tokens):
         kept, of_sequence = prefixes.own

@@ -60,6 +60,10 @@ class DecoderOnly(BlockModel):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         final_norm, m = self.config.norm_place == "before", self.config.embedding_dim
         self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
+        self.looks_ahead = not self.embedding.causal
+        # A norm over the prefix would have to know the source's statistics.
+        norm = self.embedding.token_norm
+        self._recomputes = self.looks_ahead or (norm is not None and norm.looks_back)
         self.decoder = self._stack(Decoder, self.embedding, final_norm)
         _, states = self.embedding.compute_output_shape((1, 1))
         if states[-1] != m:
@@ -83,6 +87,13 @@ class DecoderOnly(BlockModel):
         return self.both_states(inputs, training)[1]
 
     def both_states(self, inputs, training=None):
+        """Returns the states of the source beside those of the target.
+
+        Each token of the source is scored by the logits of the state before.
+
+        Returns:
+            The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
+        """
         source_ids, target_ids, *packed = self._parts(inputs)
         if packed:
             packing, sides = packed
@@ -93,8 +104,15 @@ class DecoderOnly(BlockModel):
         return states[:, :sources], states[:, sources:]
 
     def source_labels(self, inputs):
-        labels = super().source_labels(inputs)
-        _, target_ids, *packed = self._parts(inputs)
+        """Returns the token that follows each token of the source.
+
+        Returns:
+            Integers `(batch, sources)`, or packed as the source's states are; 0 behind
+            the last token, before padding and on padding.
+        """
+        ids, target_ids, *packed = self._parts(inputs)
+        following = ops.pad(ids[:, 1:], ((0, 0), (0, 1)))
+        labels = ops.where(padding_mask(ids), following, 0)
         if not packed:
             return labels
         packing, sides = packed
@@ -104,16 +122,6 @@ class DecoderOnly(BlockModel):
     def attention_weights(self, source_ids, target_ids):
         _, pairs = self._decoded(source_ids, target_ids)
         return {"sequence": ops.stack([own for own, _ in pairs])}
-
-    @property
-    def looks_ahead(self) -> bool:
-        return not self.embedding.causal
-
-    @property
-    def _recomputes(self) -> bool:
-        # A norm over the prefix would have to know the source's statistics.
-        norm = self.embedding.token_norm
-        return self.looks_ahead or (norm is not None and norm.looks_back)
 
     def encode(self, source_ids, *, training=None):
         if self._recomputes:

@@ -28,15 +28,6 @@ class Memory(NamedTuple):
     packing: PackedHeads | None = None
 
 
-# Other engines know only these values of the settings.
-KNOWN: dict[str, tuple] = {
-    "position": ("add", "none", "rotary", "relative"),
-    "embedding_norm": ("none",),
-    "value": ("states",),
-    "query_key_norm": (False,),
-}
-
-
 @keras.saving.register_keras_serializable(package="reprt")
 class Transformer(BlockModel):
     """Encoder and decoder with teacher forcing: ids of both sides to logits.
@@ -74,6 +65,8 @@ class Transformer(BlockModel):
         self.target_embedding = self._embedding(
             "decoder", target_vocab_size, "target_embedding", shared
         )
+        self.looks_ahead = self._recomputes = not self.target_embedding.causal
+        self.padding_matters = config.padding_in_statistics
         final, m = config.final_norm, config.embedding_dim
         self.encoder = self._stack(Encoder, self.source_embedding, final == "both")
         self.decoder = self._stack(Decoder, self.target_embedding, final != "none")
@@ -111,26 +104,8 @@ class Transformer(BlockModel):
         kinds = {"encoder": encoder, "decoder": decoder, "cross": cross}
         return {kind: ops.stack(weights) for kind, weights in kinds.items()}
 
-    def encoder_decoder(self) -> "Transformer":
-        for name, known in KNOWN.items():
-            if (own := getattr(self.config, name)) not in known:
-                raise ValueError(
-                    "Expected an encoder-decoder Transformer as other engines know it, "
-                    f"with {name!r} one of {known}. Received {self.name!r}, which has "
-                    f"{own!r}."
-                )
-        return self
-
     def encode(self, source_ids, *, training=None):
         return self._encoded(source_ids, training=training)[0]
-
-    @property
-    def looks_ahead(self) -> bool:
-        return not self.target_embedding.causal
-
-    @property
-    def padding_matters(self) -> bool:
-        return self.config.padding_in_statistics
 
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams

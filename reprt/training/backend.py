@@ -16,13 +16,10 @@ class Backend(Protocol):
     Methods with a body are those of one worker whose variables are always up to date.
     """
 
-    @property
-    def devices(self) -> list[str]:
-        """One for each replica."""
-
-    @property
-    def accelerators(self) -> list[str]:
-        """The names of the GPUs or TPUs among them."""
+    devices: list[str]
+    """One for each replica."""
+    accelerators: list[str]
+    """The names of the GPUs or TPUs among them."""
 
     def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which model and optimizer are to be made."""

@@ -12,10 +12,6 @@ from reprt.files import whole_file
 _STATE = "state"
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used; the message says which and why."""
-
-
 def by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training, by names that any process gives them."""
     named = [(each.path, each) for each in (*model.weights, *optimizer.variables)]
@@ -62,7 +58,7 @@ def restore_checkpoint(folder: Path, variables: Mapping[str, Any]) -> dict | Non
         state = json.loads(str(arrays.pop(_STATE)))
     except Exception as error:  # NumPy, zip and zlib have no common base of errors.
         older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
-        raise CheckpointError(
+        raise ValueError(
             f"The checkpoint {newest} is damaged ({type(error).__name__}: {error}). "
             f"Delete it to go on without it{older}."
         ) from error
@@ -70,7 +66,7 @@ def restore_checkpoint(folder: Path, variables: Mapping[str, Any]) -> dict | Non
     received = {name: _kind(array) for name, array in arrays.items()}
     if expected != received:
         name = min(name for name, _ in expected.items() ^ received.items())
-        raise CheckpointError(
+        raise ValueError(
             f"The checkpoint {newest} is of another model, or of an earlier version. "
             f"Expected {name!r} of shape {expected.get(name, 'none')}. Received: "
             f"{received.get(name, 'none')}."

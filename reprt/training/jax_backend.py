@@ -31,6 +31,9 @@ class OnJax(Backend):
     """
 
     def __init__(self):
+        found = jax.devices()
+        self.devices = list(map(str, found))
+        self.accelerators = [e.device_kind for e in found if e.platform != "cpu"]
         distribution = keras.distribution.DataParallel()
         if jax.device_count() > 1:
             keras.distribution.set_distribution(distribution)
@@ -38,14 +41,6 @@ class OnJax(Backend):
         mesh = distribution.device_mesh.backend_mesh
         self._everywhere = NamedSharding(mesh, PartitionSpec())
         self._apart = NamedSharding(mesh, PartitionSpec(DEVICES))
-
-    @property
-    def devices(self) -> list[str]:
-        return [str(device) for device in jax.devices()]
-
-    @property
-    def accelerators(self) -> list[str]:
-        return [each.device_kind for each in jax.devices() if each.platform != "cpu"]
 
     def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer

@@ -12,6 +12,7 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_toml
 from reprt.presets import PRESETS, preset
+from reprt.schedules import CosineSchedule
 from reprt.settings import Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]
@@ -139,16 +140,8 @@ class CosineSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _falls(self):
-        if self.steps is not None and self.steps <= self.warmup_steps:
-            raise ValueError(
-                f"Expected 'steps' to be more than 'warmup_steps', {self.warmup_steps}."
-                f" Received: {self.steps}."
-            )
-        if self.floor > self.peak:
-            raise ValueError(
-                f"Expected 'floor' to be at most 'peak', {self.peak}. Received: "
-                f"{self.floor}."
-            )
+        steps = self.steps or self.warmup_steps + 1  # any that will do
+        CosineSchedule(steps, self.warmup_steps, self.peak, self.floor)
         return self
 
 

@@ -13,10 +13,6 @@ from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
 
-class WorkerLost(ConnectionError):
-    """Another of the processes that share a training has gone."""
-
-
 @functools.cache
 def mirrored_strategy() -> tf.distribute.Strategy:
     """Returns the strategy over all GPUs, or all logical CPUs where there is no GPU.
@@ -32,11 +28,11 @@ def mirrored_strategy() -> tf.distribute.Strategy:
 
 @contextlib.contextmanager
 def together():
-    """Makes the loss of another worker a `WorkerLost`, while it lasts."""
+    """Makes the loss of another worker a `ConnectionError`, while it lasts."""
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        raise WorkerLost(
+        raise ConnectionError(
             "Another worker was lost. Start all workers again: the same commands go on "
             "from the last checkpoint."
         ) from error
@@ -52,12 +48,12 @@ class OnTensorFlow(Backend):
             options = {"arithmetic_optimization": False}
             tf.config.optimizer.set_experimental_options(options)
         self._strategy = mirrored_strategy()
-
-    @property
-    def devices(self) -> list[str]:
         devices = list(self._strategy.extended.worker_devices)
         workers = self._strategy.num_replicas_in_sync // len(devices)
-        return devices * workers
+        self.devices = devices * workers
+        details = tf.config.experimental.get_device_details
+        gpus = tf.config.list_physical_devices("GPU")
+        self.accelerators = [details(gpu).get("device_name", "GPU") for gpu in gpus]
 
     def agreed(self, number: float) -> float:
         if not several_workers():
@@ -68,12 +64,6 @@ class OnTensorFlow(Backend):
     def _mean(self, number):
         each = self._strategy.run(lambda: number)
         return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
-
-    @property
-    def accelerators(self) -> list[str]:
-        details = tf.config.experimental.get_device_details
-        gpus = tf.config.list_physical_devices("GPU")
-        return [details(gpu).get("device_name", "GPU") for gpu in gpus]
 
     def scope(self) -> contextlib.AbstractContextManager:
         return self._strategy.scope()

@@ -15,7 +15,6 @@ import keras
 from reprt import termination
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedCorpus
-from reprt.data.rows import Rows
 from reprt.loading import quietly
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
@@ -107,13 +106,16 @@ class Trainer:
     ):
         self.settings, self.text, self.folder = settings, text, folder
         self._progress, self._more = progress, more
-        training = settings.training
+        self.name, training = settings.name, settings.training
         tokenizers = text.source_tokenizer, text.target_tokenizer
         self._backend = backend(training.deterministic)
-        self._plan, self._validation = (
+        self._plan, self.validation = (
             BatchPlan(split.lengths, seed=training.seed, **dict(settings.batching))
             for split in (text.train, text.dev)
         )
+        # Of the whole run, if its time allows.
+        self.steps = training.steps or training.epochs * self._plan.steps
+        self._of_epochs = "" if training.steps else f"/{training.epochs}"
         # Every model starts from its own seed, whatever was built before it.
         with quietly():  # Keras loads TensorFlow for it, whatever the backend
             keras.utils.set_random_seed(training.seed)
@@ -154,10 +156,6 @@ class Trainer:
         self._kept = folder.path / "models"  # those of a mean
 
     @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
     def finished(self) -> bool:
         return self.state.out_of_time or not self.steps_left
 
@@ -170,12 +168,6 @@ class Trainer:
     @property
     def steps_left(self) -> int:
         return max(0, self.steps - self.state.step)
-
-    @property
-    def steps(self) -> int:
-        """Returns how many steps the whole run has, if its time allows."""
-        training = self.settings.training
-        return training.steps or training.epochs * self._plan.steps
 
     @property
     def epochs_done(self) -> float:
@@ -193,15 +185,10 @@ class Trainer:
         return average_last(self._kept, self.model, self.steps_of_epochs, most)
 
     @property
-    def validation_batches(self) -> Rows:
-        """Returns the indices of each batch of the validation split."""
-        return self._validation.batches()
-
-    @property
     def seconds_left(self) -> float:
         """Returns the expected time to the end of the training."""
         epochs = -(-self.steps_left // self._plan.steps)
-        steps = self.steps_left + epochs * EVALUATION_COST * self._validation.steps
+        steps = self.steps_left + epochs * EVALUATION_COST * self.validation.steps
         expected = steps * self._seconds_per_step
         return 0.0 if self.finished else min(expected, self._seconds_of_budget_left())
 
@@ -321,7 +308,7 @@ class Trainer:
     def evaluate(self) -> Tally:
         """Returns the sums of the teacher-forced loss over the validation split."""
         tally = Tally()
-        batches = self._backend.batches(self.text.dev, self._validation)
+        batches = self._backend.batches(self.text.dev, self.validation)
         sums = [self._backend.evaluate(batch) for batch in batches]
         for numbers in self._backend.read(sums):
             tally.add(*numbers)
@@ -373,21 +360,14 @@ class Trainer:
             import tensorflow as tf
 
             place = str(self.folder.path / "tensorboard")
-            events = tf.summary.create_file_writer(place)
-            with events.as_default(step=state.epoch):
+            with tf.summary.create_file_writer(place).as_default(state.epoch):
                 for name, value in row.items():
                     tf.summary.scalar(name, value)
-            events.close()
         self._progress.say(
             f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
-
-    @property
-    def _of_epochs(self):
-        training = self.settings.training
-        return f"/{training.epochs}" if training.steps is None else ""
 
     def _seconds_of_budget_left(self):
         logged = sum(row["train_seconds"] for row in self.state.rows)

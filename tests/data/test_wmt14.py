@@ -173,20 +173,6 @@ def test_what_was_killed_is_done_again_without_another_download(
     assert len(server.asked) == 7  # each archive once
 
 
-def test_files_that_do_not_align_are_named(server, monkeypatch):
-    first = wmt14.TRAIN[0]
-    files = dict.fromkeys(first.members("fr"), b"one\n")
-    files[first.members("fr")[1]] += b"two\n"
-    content = packed("x.tgz", files)
-    server.files["/" + first.url.split("/", 3)[3]] = content
-    sha256 = hashlib.sha256(content).hexdigest()
-    changed = dataclasses.replace(first, sha256=sha256)
-    monkeypatch.setattr(wmt14, "TRAIN", (changed,))
-
-    with pytest.raises(TextUnavailable, match="Both files of europarl-v7 .*fr-en.fr"):
-        find("wmt14", "en_to_fr")
-
-
 TINY = """
 text.max_tokens=24 vocabulary.size=300 batching.size=400 schedule.warmup_steps=4
 training.steps=3 training.keep_every=2 training.bleu=false models.base.num_blocks=1

@@ -4,13 +4,12 @@ import json
 import math
 import pathlib
 import pickle
-import subprocess
-import sys
 
 import keras
 import naive
 import numpy as np
 import pytest
+from elsewhere import python
 from keras import ops
 from naive import END, PAD, SIZES, START, VARIANTS
 from variants import POSITIONED
@@ -302,14 +301,8 @@ def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatc
     (tmp_path / "weights").write_bytes(pickle.dumps(weights))
     here = pathlib.Path(__file__).parent
     monkeypatch.setenv("KERAS_BACKEND", backend)
-    # What is used once need not be fast.
-    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
-    places = [str(tmp_path / "weights"), str(here), str(here.parent)]
-    finished = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, *places], capture_output=True, text=True
-    )
-    assert finished.returncode == 0, finished.stderr
-    results, expected = json.loads(finished.stdout.splitlines()[-1]), searched(weights)
+    told = python(ELSEWHERE, tmp_path / "weights", here, here.parent)
+    results, expected = json.loads(told), searched(weights)
     assert results.keys() == expected.keys()
     for name, translations in expected.items():
         for found, hypotheses in zip(results[name], translations, strict=True):

@@ -68,12 +68,12 @@ def lively(name, settings, tokenizer=LETTERS, seed=2):
         kind, values = weight.path.split("/")[-1], random.normal(size=weight.shape)
         scale = 1.2 if "kernel" in kind else 0.5 if "bed" in kind else 0.2
         weight.assign((kind == "gamma") + scale * values)
-    parts, against = model.encoder_decoder(), 0
-    if parts.output_dense is not None:
-        bias = parts.output_dense.bias
+    against = 0
+    if model.output_dense is not None:
+        bias = model.output_dense.bias
         bias.assign(np.where(np.isin(np.arange(size), NEVER), -30, 0))
     else:
-        table = parts.target_embedding.embedding.embeddings
+        table = model.target_embedding.embedding.embeddings
         rows = np.array(table.value)
         never = rows[START] / np.linalg.norm(rows[START])
         rows = 2 * (rows - np.outer(rows @ never, never))
@@ -82,9 +82,9 @@ def lively(name, settings, tokenizer=LETTERS, seed=2):
         against = 30 * never
     words = random.integers(4, size, (2, 20, 30))
     away = against + np.array(model.states(tuple(words))).mean((0, 1))
-    if parts.output_projection is not None:
-        away = np.linalg.solve(np.array(parts.output_projection.kernel).T, away)
-    stack = parts.decoder
+    if model.output_projection is not None:
+        away = np.linalg.solve(np.array(model.output_projection.kernel).T, away)
+    stack = model.decoder
     last = stack.final_norm or stack.blocks[-1].feed_forward_norm
     last.beta.assign(last.beta - away)
     return model

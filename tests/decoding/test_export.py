@@ -1,13 +1,12 @@
 """What is exported translates as the package does, without the package."""
 
 import json
-import subprocess
-import sys
 
 import keras
 import pytest
 import tensorflow as tf
 import tiny_run
+from elsewhere import python
 
 from reprt.data.corpora.corpus import has_a_word, word_pattern
 from reprt.decoding.export import ExportedTranslator, export
@@ -28,28 +27,6 @@ SENTENCES = [
     "a " * 200,  # longer than the model was trained for
     "a\x00casa\u200b",
 ]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    base = tmp_path_factory.getbasetemp()
-    return {name: tiny_run.lively(base, name) for name in ("baseline", "repe")}
-
-
-@pytest.fixture(scope="module")
-def exported(runs, tmp_path_factory):
-    """Where each run's exports are, and what the package translates."""
-    folder, expected = tmp_path_factory.mktemp("exported"), {}
-    for name, search in SEARCHES.items():
-        translator, place = Translator.load(runs[name], **search), folder / name
-        paths = export(translator, place)
-        assert paths == (place / "saved_model", place / "model.keras")
-        assert keras.saving.load_model(paths[1]).config == translator.model.config
-        found = translator(SENTENCES)
-        expected[name] = [one.text for one in found]
-        assert len(set(expected[name])) > 5  # else little would be shown
-        assert any("the first 128 of" in str(one) for one in found)
-    return folder, expected
 
 
 WITHOUT_THE_PACKAGE = """
@@ -76,41 +53,34 @@ print(json.dumps(found))
 
 
 @pytest.mark.long
-def test_a_saved_model_needs_tensorflow_and_its_text_alone(exported):
-    folder, expected = exported
-    finished = subprocess.run(
-        [sys.executable, "-c", WITHOUT_THE_PACKAGE, str(folder)],
-        input=json.dumps(SENTENCES),
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stderr
-    found = json.loads(finished.stdout.splitlines()[-1])
-    assert found.keys() == expected.keys()
-    for name, texts in expected.items():
-        assert found[name] == texts
+def test_a_saved_model_needs_tensorflow_and_its_text_alone(tmp_path, tmp_path_factory):
+    base, expected = tmp_path_factory.getbasetemp(), {}
+    for name, search in SEARCHES.items():
+        translator = Translator.load(tiny_run.lively(base, name), **search)
+        paths = export(translator, place := tmp_path / name)
+        assert paths == (place / "saved_model", place / "model.keras")
+        assert {*place.iterdir()} == {*paths}  # and nothing unfinished
+        assert keras.saving.load_model(paths[1]).config == translator.model.config
+        found = translator(SENTENCES)
+        expected[name] = [one.text for one in found]
+        assert len(set(expected[name])) > 5  # else little would be shown
+        assert any("the first 128 of" in str(one) for one in found)
+    told = python(WITHOUT_THE_PACKAGE, tmp_path, input=json.dumps(SENTENCES))
+    assert json.loads(told) == expected
 
 
-def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def test_nothing_is_exported_over_another_export(tmp_path):
+    (kept := tmp_path / "saved_model").mkdir()
+    with pytest.raises(ValueError, match="without saved_model. .*, which has one"):
+        export(None, tmp_path)
+    assert [*tmp_path.rglob("*")] == [kept]
 
 
-def test_nothing_is_exported_over_another_export(runs, exported):
-    folder = exported[0] / "repe"
-    names = {path.name for path in folder.iterdir()}
-    assert names == {"saved_model", "model.keras"}  # and nothing unfinished
-    before, translator = contents(folder), Translator.load(runs["repe"])
-    with pytest.raises(ValueError, match="without saved_model. .*repe, which has one"):
-        export(translator, folder)
-    assert contents(folder) == before
-
-
-def test_what_no_graph_can_hold_is_refused(runs, tmp_path, monkeypatch):
-    translator = Translator.load(runs["repe"])
+def test_what_no_graph_can_hold_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ValueError, match="Received: KERAS_BACKEND=jax"):
-        export(translator, tmp_path)
-    assert not contents(tmp_path)
+        export(None, tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_graphs_find_words_where_the_package_does():
@@ -120,7 +90,8 @@ def test_graphs_find_words_where_the_package_does():
     assert 1000 < found.count(False) < 3000
 
 
-def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(runs):
-    translator = Translator.load(runs["baseline"], max_tokens=4)
+def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(tmp_path_factory):
+    run = tiny_run.lively(tmp_path_factory.getbasetemp(), "baseline")
+    translator = Translator.load(run, max_tokens=4)
     [found] = ExportedTranslator(translator)(tf.constant([b"a \xff casa"])).numpy()
     assert found.decode() == translator("a \ufffd casa").text != ""

@@ -18,11 +18,6 @@ from reprt.decoding.translator import Translation, Translator
 SENTENCES = ["o homem sabe", "", "a casa", "ele não sabe que a casa é grande.", "e"]
 
 
-@pytest.fixture(scope="module", params=["baseline", "repe"])
-def run(request, tmp_path_factory):
-    return tiny_run.lively(tmp_path_factory.getbasetemp(), request.param)
-
-
 @pytest.fixture(scope="module")
 def repe(tmp_path_factory):
     return tiny_run.lively(tmp_path_factory.getbasetemp(), "repe")
@@ -38,10 +33,9 @@ def translations(translator):
     return translator(SENTENCES)
 
 
-def test_a_translation_is_what_a_naive_search_says(run):
-    translator = Translator.load(run, beam_size=2, max_tokens=20)
+def test_a_translation_is_what_a_naive_search_says(translator, translations):
     read = naive.Reader(translator.model)
-    for sentence, found in zip(SENTENCES, translator(SENTENCES), strict=True):
+    for sentence, found in zip(SENTENCES, translations, strict=True):
         assert found.source == sentence
         if not sentence:
             assert found == Translation("", (), ()) and found.text == ""
@@ -207,8 +201,8 @@ def test_a_translation_that_does_not_end_is_said_to_be_cut(repe):
     assert len(found.tokens) == 3 and not found.alternatives[0].ended
 
 
-def test_attention_is_that_of_every_head(run):
-    translator = Translator.load(run, max_tokens=20)
+def test_attention_is_that_of_every_head(repe):
+    translator = Translator.load(repe, max_tokens=20)
     maps, found = translator.attention("a casa é"), translator("a casa é")
     (ids,) = translator.source_tokenizer.encode(["a casa é"])
     assert maps.source == tuple(
@@ -219,7 +213,7 @@ def test_attention_is_that_of_every_head(run):
     first, *_, last = maps.tokens("cross")[0]
     assert first == f"[START] ⇒ {found.tokens[0]}"
     assert last.endswith("[END]" if found.alternatives[0].ended else "…")
-    assert maps.translation == found.text and maps.model == run.name
+    assert maps.translation == found.text and maps.model == repe.name
     sources, targets = len(maps.source), len(maps.target)
     for name, queries, keys in (
         ("encoder", sources, sources),

@@ -29,8 +29,9 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def command(monkeypatch):
-    """As from the console, where no process loads Keras without need."""
+    """As from the console; processes load a backend that is quickly there."""
     monkeypatch.setattr(sys, "argv", ["reprt", "train", "a.toml"])
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
 
 
 def test_what_a_call_returns_or_raises_comes_back_and_nothing_else():

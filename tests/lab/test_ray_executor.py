@@ -57,7 +57,7 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     monkeypatch.setenv("RAY_worker_niceness", "0")  # else other tests come first
     path = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
-    command = [sys.executable, "-m", "reprt", "train", str(recipe), "--ray"]
+    command = [sys.executable, "-m", "reprt", "train", str(recipe), "--ray", "local"]
     command += ["--text", str(text), "--out", str(out), "--only", "repe"]
     command += ["--set", f"training.epochs={EPOCHS}"]
     with open(log, "w") as file:
@@ -101,7 +101,7 @@ def test_what_ray_cannot_do_is_told(monkeypatch, tmp_path):
     workers = {"cluster": {"worker": ["a:1", "b:2"]}, "task": task}
     monkeypatch.setenv("TF_CONFIG", json.dumps(workers))
     with pytest.raises(ValueError, match="Expected no TF_CONFIG with --ray"):
-        run_on_ray(recipe, [], tmp_path, "here", 1)
+        run_on_ray(recipe, [], tmp_path, "local", 1)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install '\.\[train,cluster\]'"):
-        run_on_ray(recipe, [], tmp_path, "here", 1)
+        run_on_ray(recipe, [], tmp_path, "local", 1)

@@ -1,8 +1,8 @@
 """Every layer through one harness."""
 
-import functools
 import inspect
 import tempfile
+from functools import partial
 
 import keras
 import numpy as np
@@ -70,7 +70,7 @@ def case(make, *inputs, weights, shapes=((2, 5, 8),), **call):
     return make, inputs, list(shapes), weights, call
 
 
-ATTENDING = functools.partial(layers.PMHA, **ATTENTION)
+ATTENDING = partial(layers.PMHA, **ATTENTION)
 WITHIN, ACROSS = (STATES, STATES, TOKENS), (STATES, MEMORY, MEMORY_TOKENS)
 CASES = {
     **dict(
@@ -78,11 +78,9 @@ CASES = {
         for settings in NORMS.values()
         if settings["embedding_norm"] != "none"
     ),
-    "AddPositional": case(
-        functools.partial(layers.AddPositional, "paper", 50), STATES, weights=0
-    ),
+    "AddPositional": case(partial(layers.AddPositional, "paper"), STATES, weights=0),
     "ConcatPositional": case(
-        functools.partial(layers.ConcatPositional, "paper", 50),
+        partial(layers.ConcatPositional, "paper", 50),
         STATES,
         weights=0,
         shapes=[(2, 5, 16)],
@@ -90,7 +88,7 @@ CASES = {
     "Positional": case(layers.Positional, STATES, weights=0),
     **{
         f"{POSITIONS[name].__name__}, in PMHA": case(
-            functools.partial(attention_with, name),
+            partial(attention_with, name),
             *WITHIN,
             weights=8 + NUMBERS.get(name, 0),
             key_mask=MASK,
@@ -99,45 +97,37 @@ CASES = {
     },
     "PMHA": case(ATTENDING, *WITHIN, weights=8),
     "PMHA, queries and keys normed": case(
-        functools.partial(ATTENDING, query_key_norm=True), *WITHIN, weights=9
+        partial(ATTENDING, query_key_norm=True), *WITHIN, weights=9
     ),
     "PMMHA": case(
-        functools.partial(layers.PMMHA, **ATTENTION),
+        partial(layers.PMMHA, **ATTENTION),
         *WITHIN,
         weights=8,
         attention_mask=np.ones((1, 5, 5), dtype=bool),
     ),
     "PMHCA": case(
-        functools.partial(layers.PMHCA, **ATTENTION),
-        *ACROSS,
-        weights=8,
-        key_mask=MEMORY_MASK,
+        partial(layers.PMHCA, **ATTENTION), *ACROSS, weights=8, key_mask=MEMORY_MASK
     ),
-    "FeedForward": case(
-        functools.partial(layers.FeedForward, 16, dropout=0.1), STATES, weights=4
-    ),
+    "FeedForward": case(partial(layers.FeedForward, 9, dropout=0.1), STATES, weights=4),
     "TokenAndPositionEmbedding": case(
         embedding, IDS, weights=1, shapes=[(2, 5, 4), (2, 5, 8)]
     ),
     "EncoderBlock": case(
-        functools.partial(layers.EncoderBlock, **SIZES, dropout=0.1),
-        STATES,
-        TOKENS,
-        weights=16,
+        partial(layers.EncoderBlock, **SIZES, dropout=0.1), STATES, TOKENS, weights=16
     ),
     "Encoder": case(
-        functools.partial(layers.Encoder, 2, **SIZES, **BEFORE, final_norm=True),
+        partial(layers.Encoder, 2, **SIZES, **BEFORE, final_norm=True),
         STATES,
         weights=34,
         padding_mask=MASK,
     ),
     "DecoderBlock": case(
-        functools.partial(layers.DecoderBlock, **SIZES),
+        partial(layers.DecoderBlock, **SIZES),
         *(STATES, MEMORY, TOKENS, MEMORY_TOKENS),
         weights=26,
     ),
     "Decoder": case(
-        functools.partial(layers.Decoder, 2, **SIZES),
+        partial(layers.Decoder, 2, **SIZES),
         STATES,
         MEMORY,
         weights=52,
@@ -145,7 +135,7 @@ CASES = {
         memory_padding_mask=MEMORY_MASK,
     ),
     "Decoder, without a memory": case(
-        functools.partial(
+        partial(
             layers.Decoder, 1, **SIZES, dropout=0.1, dropout_places=["attention_output"]
         ),
         STATES,
@@ -155,15 +145,7 @@ CASES = {
 
 
 def check_layer(make, inputs, output_shapes, weights, call):
-    """Holds one layer against what every layer owes its users.
-
-    Args:
-        make: from keyword arguments of `keras.layers.Layer` to the layer.
-        inputs: NumPy arrays, the layer's positional call arguments.
-        output_shapes: of the layer's flattened outputs.
-        weights: the number of weight tensors.
-        call: call arguments by name.
-    """
+    """Holds one layer, which `make` makes, against what every layer owes its users."""
     _check_by_keras(make, inputs, output_shapes, weights, call)
     _check_compiled_step(make, inputs, call)
     _check_saving(make, inputs, call)

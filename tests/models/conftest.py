@@ -10,9 +10,9 @@ from reprt.presets import preset
 def tiny():
     """Makes a small model, with weights by formula."""
 
-    def make(name, **overrides):
-        blocks = {**TINY, "num_blocks": 2, "value_dim": 3}
-        sizes = {**(RECURRENT if name == "recurrent" else blocks), **overrides}
+    def make(name, blocks=1, **overrides):
+        usual = {**TINY, "num_blocks": blocks, "value_dim": 3}
+        sizes = {**(RECURRENT if name == "recurrent" else usual), **overrides}
         one = preset(name, **sizes).shared_embedding
         words = 11 if one else 10  # one vocabulary, or two
         model = models.build(name, 11, words, **sizes)

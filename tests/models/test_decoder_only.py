@@ -58,7 +58,7 @@ def numbers(model):
 @pytest.mark.parametrize("positions", ["continue", "restart"])
 def test_equals_the_equations_of_each_pair_alone(build, positions):
     # Sides of 6 and 5 tokens.
-    model = build(num_blocks=1, target_positions=positions, max_length=6)
+    model = build(target_positions=positions, max_length=6)
     logits = np.asarray(model((SOURCE, TARGET)))
     of_source, of_target = both_logits(model, SOURCE, TARGET)
     np.testing.assert_array_equal(of_target, logits)
@@ -70,7 +70,7 @@ def test_equals_the_equations_of_each_pair_alone(build, positions):
 
 
 def test_attention_is_causal_over_both_sides(build):
-    weights = np.asarray(build().attention_weights(SOURCE, TARGET)["sequence"])
+    weights = np.asarray(build(blocks=2).attention_weights(SOURCE, TARGET)["sequence"])
     assert weights.shape == (2, 2, 2, 11, 11)  # blocks, pairs, heads
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
     np.testing.assert_array_equal(weights[:, 0] > 0, np.tri(11) * np.ones((2, 2, 1, 1)))

@@ -1,11 +1,9 @@
 """What Keras' models can do, ours can: a place in others, an export, `fit`."""
 
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
+from elsewhere import python
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
@@ -49,7 +47,7 @@ def test_dropout_acts_in_training_only(name, tiny, ids):
 
 @pytest.mark.parametrize("name", ["repe", "decoder-only", "recurrent"])
 def test_users_models_around_ours_come_back(name, tiny, ids, tmp_path):
-    inner = tiny(name, **({} if name == "recurrent" else {"num_blocks": 1}))
+    inner = tiny(name)
     arguments = [keras.Input((None,), dtype="int32") for _ in ids]
     for model in (
         Users(inner),
@@ -91,13 +89,7 @@ def test_exports_serve_any_batch_without_the_package(tiny, ids, tmp_path):
         for each, array in enumerate((source, target, model((source, target)))):
             arrays[f"{name} {each}"] = array
     np.savez(tmp_path / "arrays.npz", **arrays)
-    finished = subprocess.run(
-        [sys.executable, "-c", LOAD, *KINDS],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stderr
+    python(LOAD, *KINDS, cwd=tmp_path)
 
 
 class Capped(Transformer):

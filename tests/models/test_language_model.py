@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from formula import shaken
 from tiny import TARGET
-from tiny_run import MODEL
+from tiny_run import MODEL, arguments, write_corpus
 
 from reprt.analysis import audit
 from reprt.analysis.evaluation import prefix_loss, teacher_forced_loss
@@ -60,7 +60,7 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
 RECIPE = f"""
 objective.name = "language_model"
 text.side = "target"
-text.source = "embedded"
+text.train_tokens = 10
 vocabulary.size = 150
 schedule.warmup_steps = 4
 training.steps = 3
@@ -71,10 +71,14 @@ preset = "decoder-only"
 """
 
 
-def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
-    recipe, out = tmp_path / "lm.toml", tmp_path / "out"
+def test_a_recipe_trains_evaluates_and_reports_one(
+    tmp_path, briefly, capsys, monkeypatch
+):
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path, train=400, dev=30, test=100)
+    recipe, out = tmp_path / "tiny.toml", tmp_path / "out"
     recipe.write_text(RECIPE)
-    assert main(["train", str(recipe), "--out", str(out)]) == 0
+    assert main(["train", *arguments(tmp_path)]) == 0
     said = "".join(capsys.readouterr())
     loss = re.search(r"prefix loss (\S+) on the validation split, perplexity", said)[1]
     assert f" {loss} |" in (out / "language_model.md").read_text("utf-8")
@@ -83,25 +87,18 @@ def test_a_recipe_trains_evaluates_and_reports_one(tmp_path, briefly, capsys):
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
     assert "perplexity" in measured and "BLEU" not in measured
+    # Lengths are told apart, and long sentences left out of validation, as in training.
+    metrics = RunFolder(out / "plain").metrics()
+    assert [each.longest for each in metrics.test_by_length] == [10, 20, None]
+    assert sum(each.sentences for each in metrics.test_by_length) == 100
+    found = json.loads((out / "plain" / "evaluation-dev.json").read_text())["prefix"]
+    expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
+    assert found["per_token"] == expected
+    assert main(["page", str(out), "--name", "positions"]) == 0
+    capsys.readouterr()
     for command in (["translate", "a"], ["attention", "a"], ["export"]):
         assert main([command[0], str(out / "plain"), *command[1:]]) == 2
         assert "plain, a language model" in capsys.readouterr().err
     recipe.write_text(RECIPE.replace('text.side = "target"', ""))
-    assert main(["train", str(recipe), "--out", str(out)]) == 2
+    assert main(["train", *arguments(tmp_path)]) == 2
     assert "go together" in capsys.readouterr().err
-
-
-def test_lengths_are_told_apart_where_training_was_short(tmp_path, briefly):
-    recipe = tmp_path / "lm.toml"
-    recipe.write_text(RECIPE)
-    options = ["--out", str(tmp_path), "--set", "text.train_tokens=10"]
-    assert main(["train", str(recipe), *options]) == 0
-    metrics, plain = RunFolder(tmp_path / "plain").metrics(), tmp_path / "plain"
-    lengths = metrics.test_by_length
-    assert [each.longest for each in lengths] == [10, 20, None]
-    assert sum(each.sentences for each in lengths) == 500
-    assert main(["page", str(tmp_path), "--name", "positions"]) == 0
-    assert main(["evaluate", str(plain), "--split", "dev"]) == 0
-    found = json.loads((plain / "evaluation-dev.json").read_text())["prefix"]
-    expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
-    assert found["per_token"] == expected  # without longer sentences, as in training

@@ -11,12 +11,7 @@ from tiny import TINY
 
 from reprt.layers.positions import POSITIONS
 from reprt.models import build
-from reprt.training.checkpoint import (
-    CheckpointError,
-    by_path,
-    restore_checkpoint,
-    save_checkpoint,
-)
+from reprt.training.checkpoint import by_path, restore_checkpoint, save_checkpoint
 
 WEIGHTS = {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "seed": np.int64(7)}
 STATE = {"epoch": 1, "rows": [{"val_loss": 1.5}]}
@@ -128,25 +123,23 @@ def test_what_is_no_checkpoint_of_this_training_is_named(
 ):
     archive(newest, **members)
     present = variables(scale=2)
-    with pytest.raises(CheckpointError) as error:
+    with pytest.raises(ValueError) as error:
         restore_checkpoint(folder, present)
     assert message in str(error.value) and str(newest) in str(error.value)
     assert contents(present) == contents(variables(scale=2))
-
-
-def half(content):
-    return content[: len(content) // 2]
 
 
 def flipped(content):
     return content[:200] + bytes([content[200] ^ 1]) + content[201:]
 
 
-@pytest.mark.parametrize("damage", [half, flipped, lambda content: b""])
+@pytest.mark.parametrize(
+    "damage", [lambda all: all[: len(all) // 2], flipped, lambda all: b""]
+)
 def test_a_damaged_checkpoint_is_named_and_stays(folder, newest, damage):
     newest.write_bytes(damage(newest.read_bytes()))
     damaged = newest.read_bytes()
-    with pytest.raises(CheckpointError, match="damaged.*step-00000001.npz would be u"):
+    with pytest.raises(ValueError, match="damaged.*step-00000001.npz would be u"):
         restore_checkpoint(folder, variables())
     assert newest.read_bytes() == damaged
     newest.unlink()  # as the message advises

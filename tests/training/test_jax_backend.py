@@ -6,12 +6,11 @@ Backends are chosen once in a process, and so are JAX's devices: hence the proce
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import eager
 import numpy as np
 import pytest
+from elsewhere import python
 from tiny import VOCABULARY, losses, make_trainer, settings
 from variants import COMPARED
 
@@ -136,20 +135,10 @@ def on_jax(request, expected, tmp_path_factory, text):
     # A cache that was filled where TensorFlow is serves where it is not.
     encode(text.corpus, VOCABULARY, 24, folder / "cache")
     devices = f"--xla_force_host_platform_device_count={request.param}"
-    places = [str(folder), str(HERE), str(HERE.parent), str(HERE.parents[1])]
-    finished = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *places],
-        capture_output=True,
-        text=True,
-        # What is used once need not be fast.
-        env={
-            **os.environ,
-            "KERAS_BACKEND": "jax",
-            "XLA_FLAGS": f"{devices} --xla_backend_optimization_level=0",
-        },
-    )
-    assert finished.returncode == 0, finished.stderr
-    return request.param, json.loads(finished.stdout.splitlines()[-1])
+    places = folder, HERE, HERE.parent, HERE.parents[1]
+    flags = f"{os.environ['XLA_FLAGS']} {devices}"
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "XLA_FLAGS": flags}
+    return request.param, json.loads(python(SCRIPT, *places, env=environment))
 
 
 def test_the_losses_are_those_of_tensorflow(on_jax, expected):

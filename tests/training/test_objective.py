@@ -9,10 +9,9 @@ from tiny import assert_same, to_the_end, variables
 from reprt.training import trainer as loop
 from reprt.training.trainer import TrainingDiverged
 
-pytestmark = pytest.mark.usefixtures("unpacked")
+pytestmark = pytest.mark.usefixtures("eagerly")
 
 
-@pytest.mark.usefixtures("eagerly")
 def test_the_weight_of_the_source_is_resumed_exactly(trainer):
     objective = {"name": "translation_and_source", "label_smoothing": 0.1}
     whole = trainer("run", "decoder-only", objective=objective)
@@ -24,7 +23,6 @@ def test_the_weight_of_the_source_is_resumed_exactly(trainer):
     assert_same(variables(to_the_end(again)), variables(whole))
 
 
-@pytest.mark.usefixtures("eagerly")
 def test_sums_are_read_once_an_epoch_where_steps_take_no_time(trainer, monkeypatch):
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
     ours, steps = trainer("run"), []
@@ -37,7 +35,6 @@ def test_sums_are_read_once_an_epoch_where_steps_take_no_time(trainer, monkeypat
     assert steps == [3, 1]  # those of the epoch and the validation's
 
 
-@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize(
     "last_good, message",
     [

@@ -65,7 +65,7 @@ def test_the_cosine_rises_falls_and_stays():
     [
         (lambda: CosineSchedule(None), "the length of a cosine schedule"),
         (lambda: CosineSchedule(9, 2, peak=1e-5), "`floor` to be at most `peak`"),
-        (lambda: CosineSettings(peak=1e-5), "'floor' to be at most 'peak'"),
+        (lambda: CosineSettings(peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(8, 0), "a step or more of warm-up.*warmup_steps=0"),
         (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a"),

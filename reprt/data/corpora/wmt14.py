@@ -136,26 +136,20 @@ def _segments(sgml: str) -> list[str]:
 def _clean(part: Part, other: str, archive: Path, files) -> dict[str, str | int]:
     """Adds what is kept of both sides of a part to two files; returns a record."""
     pairs = kept = 0
-    members = part.members(other)
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        opened = [enter(open_member(archive, member)) for member in members]
-        (english, size), (foreign, _) = opened
+        (english, size), (foreign, _) = (
+            enter(open_member(archive, member)) for member in part.members(other)
+        )
         sides: list[Any] = [english, foreign]
         if part.member.endswith(".gz"):
             sides = [enter(gzip.open(side)) for side in sides]
         line = enter(byte_line(f"cleaning {part.name}", size))
-        try:
-            for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
-                if pairs % _LINES_BETWEEN == 0:
-                    line.update(english.tell() - line.n)
-                if clean := cleaned(*pair):
-                    kept += 1
-                    for file, each in zip(files, clean):
-                        file.write(each + b"\n")
-        except ValueError as error:
-            raise ValueError(
-                f"Both files of {part.name} need the same number of lines, "
-                f"{' and '.join(members)} in {archive}. Received: {error}."
-            ) from error
+        for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
+            if pairs % _LINES_BETWEEN == 0:
+                line.update(english.tell() - line.n)
+            if clean := cleaned(*pair):
+                kept += 1
+                for file, each in zip(files, clean):
+                    file.write(each + b"\n")
     return {"name": part.name, "pairs": pairs, "kept": kept}

@@ -6,7 +6,6 @@ until there are enough pieces. Any tool that knows `.spm` files reads them.
 """
 
 import functools
-import hashlib
 import io
 import itertools
 from collections.abc import Iterable, Sequence
@@ -58,9 +57,6 @@ class BPE(base.Tokenizer):
         self.vocabulary = [self._processor.id_to_piece(index) for index in pieces]
         base.check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
-
-    def digest(self) -> str:
-        return hashlib.sha256(self.model).hexdigest()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "BPE":

@@ -1,25 +1,24 @@
 """What trainings cost, as a section of a page."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.analysis.cost import Cost, peak, power
+from reprt.analysis.cost import COUNTED, Cost, peak, power
 from reprt.lab.pages.tables import fill, markdown, plain
 from reprt.lab.records import Run
 
 
 def cost_section(tables: Mapping[str, Any]) -> str:
     """Returns a section on the mean costs of tables of runs, by what it calls them."""
-    fields, rows = [each.name for each in dataclasses.fields(Cost)], []
+    rows = []
     for name, runs in tables.items():
         rows.append({"model": plain(name)})
-        means = runs[fields].mean(skipna=False)
+        means = runs[[*COUNTED, "train_seconds"]].mean(skipna=False)
         if not means.isna().any():
             run: Run = runs["run"].iloc[0]
             start, seconds = run.manifest.starts[-1], means["train_seconds"]
             devices, speed = max(1, len(start.devices)), means["train_flops"] / seconds
-            rows[-1] |= counts(Cost(**means))
+            rows[-1] |= counts(Cost(**means[COUNTED]))
             rows[-1]["device hours"] = f"{devices * seconds / 3600:.3f}"
             rows[-1]["FLOP/s"] = power(speed)
             if most := peak(start.hardware, run.settings.training.precision):

@@ -1,11 +1,9 @@
 """What every normalisation of the embeddings offers."""
 
-import abc
-
 from reprt.layers.sharing import ConfiguredLayer
 
 
-class EmbeddingNorm(ConfiguredLayer, abc.ABC):
+class EmbeddingNorm(ConfiguredLayer):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
     A subclass says in `causal` whether no position depends on later tokens. The models
@@ -44,10 +42,8 @@ class EmbeddingNorm(ConfiguredLayer, abc.ABC):
     [[[0.5, 1.0]]]
     """
 
-    @property
-    @abc.abstractmethod
-    def causal(self) -> bool:
-        """Whether no position depends on a later token."""
+    causal: bool
+    """Whether no position depends on a later token."""
 
     @property
     def looks_back(self) -> bool:

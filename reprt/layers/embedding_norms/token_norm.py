@@ -76,10 +76,7 @@ class TokenNorm(EmbeddingNorm):
         check_choice(Statistics, statistics=statistics)
         self.statistics = statistics
         self.epsilon = epsilon
-
-    @property
-    def causal(self):
-        return self.statistics == "prefix"
+        self.causal = statistics == "prefix"
 
     def call(self, x, mask=None):
         tokens = widened(x)

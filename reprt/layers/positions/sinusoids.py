@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.constants import Sinusoids, Table, check_choice
+from reprt.constants import Table, check_choice
 from reprt.layers.positions.base import Positional, counted
 
 
@@ -43,7 +43,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
             "A sinusoidal table has sine and cosine halves, so it needs an even depth "
             f"of 2 or more. Received: depth={depth}."
         )
-    check_choice(Sinusoids, table=table)
+    check_choice(("tutorial", "paper"), table=table)
     if table == "tutorial":
         position = np.arange(length, dtype="float64")
         exponent = np.tile(np.arange(depth // 2) / (depth / 2), 2)
