@@ -7,6 +7,8 @@ from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX, REPE, sees_ahead
 
 from reprt.layers import FeedForward
 
+# Keras wonders at attention over a single token.
+pytestmark = pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over")
 BLOCKS = 2
 CACHED = {
     "baseline": ("baseline", {}),

@@ -68,9 +68,10 @@ def results(model, inputs, labels):
         logits = model(inputs, training=True)
         loss, _ = MaskedCrossentropy().sum_and_count(labels, logits)
     gradients = tape.gradient(loss, model.trainable_variables)
+    gradients = [np.asarray(tf.convert_to_tensor(each)) for each in gradients]
     labels, logits = np.asarray(labels), np.asarray(logits)
     scored = labels != 0
-    return labels[scored], logits[scored], loss, list(map(np.asarray, gradients))
+    return labels[scored], logits[scored], loss, gradients
 
 
 # Each way of packing with all batches; what else differs, with the most telling two.
