@@ -10,13 +10,16 @@ from pathlib import Path
 import called
 import pytest
 
+import reprt
 from reprt import termination
 from reprt.lab.processes import in_own_process
 
 # As the console script is: a file that may be loaded again, and does nothing then.
 CALLER = """
-import sys
+import sys, types
 sys.path[:0] = {path!r}
+sys.modules["reprt"] = types.ModuleType("reprt")  # the package's import loads Keras
+sys.modules["reprt"].__path__ = {place!r}
 import called
 from reprt import termination
 from reprt.lab.processes import in_own_process
@@ -66,7 +69,8 @@ def call(tmp_path):
 
     def call(work):
         note, script = tmp_path / "process", tmp_path / "reprt"
-        script.write_text(CALLER.format(path=sys.path, work=work, note=str(note)))
+        places = {"path": sys.path, "place": [*reprt.__path__], "note": str(note)}
+        script.write_text(CALLER.format(work=work, **places))
         command = [sys.executable, script]
         caller = subprocess.Popen(
             command, stderr=subprocess.DEVNULL, start_new_session=True
