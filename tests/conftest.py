@@ -59,12 +59,6 @@ def eagerly():
 
 
 @pytest.fixture
-def unpacked(monkeypatch):
-    """Trainers leave batches padded, which takes half the time where they are tiny."""
-    eager.unpack(monkeypatch)
-
-
-@pytest.fixture
 def trainer(text, tmp_path):
     """A function that returns a tiny trainer; the same folder continues a run."""
 
@@ -92,13 +86,14 @@ def in_process(monkeypatch):
 
 
 @pytest.fixture
-def briefly(monkeypatch, unpacked):
-    """Nothing is traced; few steps are measured, and translations end soon."""
+def briefly(monkeypatch):
+    """Nothing is traced or packed; few steps are measured, translations end soon."""
     import tensorflow as tf
 
     from reprt.decoding import beam_search
     from reprt.training import trainer
 
+    eager.unpack(monkeypatch)
     monkeypatch.setattr(trainer, "CALIBRATION_STEPS", 1)
     monkeypatch.setattr(beam_search, "EXTRA_TOKENS", 2)
     tf.config.run_functions_eagerly(True)

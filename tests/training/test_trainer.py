@@ -12,7 +12,8 @@ from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
-from reprt.training.trainer import train_side_by_side
+from reprt.training import trainer as loop
+from reprt.training.trainer import TrainingDiverged, train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
@@ -209,3 +210,46 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
     ours = trainer("run", epochs=2, batching={"size": 64}, hours=1e-9)
     ours.train_epoch()
     assert ours.state.epoch == 1 and not ours.state.out_of_time
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_sums_are_read_once_an_epoch_where_steps_take_no_time(trainer, monkeypatch):
+    monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
+    ours, steps = trainer("run"), []
+    ours.calibrate()
+    read = ours._backend.read
+    monkeypatch.setattr(
+        ours._backend, "read", lambda sums: steps.append(len(sums)) or read(sums)
+    )
+    ours.train_epoch()
+    assert steps == [3, 1]  # those of the epoch and the validation's
+
+
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize(
+    "last_good, message",
+    [
+        (1, "the loss is nan in epoch 1, step 3"),
+        # The epoch's last step: no training loss has its weights.
+        (2, "the validation loss is nan in epoch 1, step 3"),
+    ],
+)
+def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
+    trainer, monkeypatch, last_good, message
+):
+    monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
+    ours = trainer("run")
+    ours.calibrate()
+    train = ours._backend.train
+
+    def diverging(batch):
+        sums = train(batch)
+        if ours.state.step_in_epoch == last_good:
+            for weight in ours.model.trainable_variables:
+                weight.assign(np.full(weight.shape, math.nan))
+        return sums
+
+    monkeypatch.setattr(ours._backend, "train", diverging)
+    with pytest.raises(TrainingDiverged, match=message):
+        ours.train_epoch()
+    assert not ours.folder.checkpoints.exists() and not ours.folder.log()

@@ -20,9 +20,7 @@ EPOCHS = 10
 
 
 def free_ports(count):
-    with_sockets = [socket.socket() for _ in range(count)]
-    for each in with_sockets:
-        each.bind(("localhost", 0))
+    with_sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in with_sockets]
     for each in with_sockets:
         each.close()
