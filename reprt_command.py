@@ -130,6 +130,8 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
 
     RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
     """
+    if ray is not None and (not ray or ray.startswith("-")):
+        raise click.UsageError(f"Expected --ray local or an address. Received: {ray!r}")
     if plan and ray:
         raise click.UsageError("Expected --plan or --ray. Received both.")
     if text and files["train"]:

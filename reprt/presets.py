@@ -23,7 +23,7 @@ def preset(name: str, /, **overrides):
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """
-    check_choice(PRESETS, name=name)
+    check_choice(PRESETS, preset=name)
     usual = PRESETS[name]
     return usual.read({**dict(usual), **overrides}, f"model {name!r}")
 

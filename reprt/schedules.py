@@ -91,8 +91,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
             raise ValueError(
                 "Expected the length of a cosine schedule to be longer than its warm-up"
                 f", of at least one step. Received: warmup_steps={warmup_steps}, steps="
-                f"{steps}. Set fewer warmup_steps, or train longer. Outside of a run, "
-                "give `steps`."
+                f"{steps}. Set fewer warmup_steps or more steps. Outside of a run, give"
+                " `steps`."
             )
         if floor > peak:
             raise ValueError(

@@ -136,6 +136,7 @@ def told(capsys):
         (f"train TINY --pair de-en --train {__file__} {__file__}", "SRC_to_TGT"),
         ("train TINY --text embedded --test a b", "with --dev and --test. Received:"),
         ("train TINY --cpus 2", "Expected --ray with --cpus."),
+        ("train TINY --ray --plan", "--ray local or an address. Received: '--plan'"),
         ("train TINY --plan --ray local", "Expected --plan or --ray. Received both."),
         ("train TINY --text ted --train a b", "--text or --train. Received both."),
         ("train absent.toml", "one of the package's recipes: ablation"),
@@ -248,7 +249,8 @@ def test_several_translations_are_for_people_or_for_programs(
         assert entry["source"] == found.source and entry["translation"] == found.text
         assert entry["notes"] == list(found.notes)
         for one, other in zip(entry["alternatives"], found.alternatives, strict=True):
-            assert one["text"] == other.text and one["tokens"] == list(other.tokens)
+            assert one["text"] == other.text and one["ids"] == list(other.ids)
+            assert one["tokens"] == list(other.tokens)
             assert one["score"] == pytest.approx(other.score, rel=1e-4)
             assert one["ended"] == other.ended
     assert people == expected and "\U0001f600" in output.out

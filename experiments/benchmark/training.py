@@ -22,9 +22,9 @@ FIRST_LOSS, LOSSES = 1e-5, 1e-4
 class Training(Benchmark):
     """Trains, for the command's options."""
 
-    # The models of each peer; of ours any preset, and any model of a recipe.
+    # The models of each peer: of ours any preset, and any model of a recipe.
     everyone = {
-        OURS: ("baseline", "repe", "repe-causal"),
+        OURS: (),
         "plain_keras": ("baseline", "repe"),
         "plain_jax": ("baseline", "repe"),
         "keras_hub": ("baseline",),
@@ -48,7 +48,11 @@ class Training(Benchmark):
     def run(self):
         for model in self.options.models:
             names = {peer: peer.partition(":")[0] for peer in self.peers[1:]}
-            others = [p for p, name in names.items() if model in self.everyone[name]]
+            others = [
+                peer
+                for peer, name in names.items()
+                if name == OURS or model in self.everyone[name]
+            ]
             if self.options.agreement_steps:
                 self._show_agreement(model, [OURS, *others])
             for peer in others:

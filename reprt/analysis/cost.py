@@ -1,4 +1,4 @@
-"""What a training costs: parameters, tokens, operations, time.
+"""What a training costs: parameters, tokens, operations.
 
 `docs/cost.md` states the rules of counting.
 """

@@ -89,7 +89,7 @@ class TranslationModel(keras.Model, abc.ABC):
         self.source_vocab_size = source_vocab_size
         self.target_vocab_size = target_vocab_size
         self.config = config
-        # The most tokens of either side that the model can read or write.
+        # The most tokens of either side; a subclass sets its own afterwards.
         self.longest_source = self.longest_target = config.max_length
 
     def quantize(self, mode=None, config=None, **kwargs):

@@ -30,6 +30,14 @@ class RecurrentMemory(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="reprt")
+class _Orthogonal(keras.initializers.Orthogonal):
+    """Keras' own, by a decomposition that half precision does not have."""
+
+    def __call__(self, shape, dtype=None):
+        return ops.cast(super().__call__(shape, "float32"), dtype or "float32")
+
+
+@keras.saving.register_keras_serializable(package="reprt")
 class Recurrent(TranslationModel):
     """GRU encoder and decoder with one attention: ids of both sides to logits.
 
@@ -117,7 +125,7 @@ class Recurrent(TranslationModel):
         return keras.layers.GRU(
             self.config.hidden_dim,
             return_sequences=True,
-            recurrent_initializer=keras.initializers.Orthogonal(),
+            recurrent_initializer=_Orthogonal(),
             # An export that was made on a GPU runs without one.
             use_cudnn=False,
             dtype=self.dtype_policy,

@@ -27,7 +27,7 @@ CACHED = {
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
     "one sequence, queries and keys normed": ("decoder-only", {"query_key_norm": True}),
 }
-FEWER = {*FAMILY, *POSITIONED, *ONE_SEQUENCE}  # other caches have two blocks
+FEWER = {*FAMILY, *POSITIONED, *ONE_SEQUENCE} - {"position=untied"}  # blocks
 RECURRENT = {
     "recurrent": ("recurrent", {"output_tying": "tied", "shared_embedding": True}),
     "multiplicative": ("recurrent", {"attention": "multiplicative"}),

@@ -117,7 +117,7 @@ def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny,
         model.compile(
             keras.optimizers.SGD(0.1),
             MaskedCrossentropy(),
-            metrics=[TokenAccuracy()],
+            metrics=[TokenAccuracy(), "sparse_categorical_accuracy"],
             weighted_metrics=[TokenAccuracy(name="weighted")],
             run_eagerly=eagerly,
         )

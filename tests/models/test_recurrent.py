@@ -101,3 +101,9 @@ def test_multiply_adds_are_those_of_the_products():
     assert build().multiply_adds(sources, targets) == total
     luong = build(attention="multiplicative")
     assert luong.multiply_adds(sources, targets) == total - targets * n * n
+
+
+def test_its_weights_may_be_of_half_precision():
+    model = models.Recurrent(9, 9, build().config, dtype="bfloat16")
+    model.build()
+    assert {weight.dtype for weight in model.weights} == {"bfloat16"}

@@ -76,7 +76,10 @@ class TokenNorm(EmbeddingNorm):
         check_choice(Statistics, statistics=statistics)
         self.statistics = statistics
         self.epsilon = epsilon
-        self.causal = statistics == "prefix"
+
+    @property
+    def causal(self):
+        return self.statistics == "prefix"
 
     def call(self, x, mask=None):
         tokens = widened(x)
