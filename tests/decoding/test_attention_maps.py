@@ -26,29 +26,23 @@ HOSTILE += ["a\nb", "\u2028", "\u202e", "\ud800"]
 FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", "नमस्ते", "🙂"]
 
 
-@pytest.fixture
-def make():
-    """A function that returns maps of random weights, as a softmax gives them."""
+def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
+    """Maps of random weights, as a softmax gives them."""
+    random = np.random.default_rng(0)
 
-    def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
-        random = np.random.default_rng(0)
+    def weights(queries, keys):
+        scores = random.normal(size=(layers, heads, len(queries), len(keys)))
+        return oracle.softmax(2 * scores)
 
-        def weights(queries, keys):
-            scores = random.normal(size=(layers, heads, len(queries), len(keys)))
-            return oracle.softmax(2 * scores)
-
-        texts = {"translation": "it opens at nine .", "model": "repe", **texts}
-        return AttentionMaps(
-            source,
-            target,
-            "ele abre às nove .",
-            **texts,
-            encoder=weights(source, source),
-            decoder=weights(target, target),
-            cross=weights(target, source),
-        )
-
-    return make
+    usual = {"sentence": "ele abre.", "translation": "it opens.", "model": "repe"}
+    return AttentionMaps(
+        source,
+        target,
+        **{**usual, **texts},
+        encoder=weights(source, source),
+        decoder=weights(target, target),
+        cross=weights(target, source),
+    )
 
 
 class Page(HTMLParser):
@@ -77,7 +71,7 @@ class Page(HTMLParser):
         return json.loads(self.scripts[0])
 
 
-def test_the_page_holds_the_maps(make, tmp_path):
+def test_the_page_holds_the_maps(tmp_path):
     maps = make()
     page = Page(write_page(maps, tmp_path / "page.html"))
     data = page.data
@@ -91,7 +85,7 @@ def test_the_page_holds_the_maps(make, tmp_path):
     assert max(map(len, numbers)) == len("0.1234")
 
 
-def test_no_token_is_taken_for_markup(make, tmp_path):
+def test_no_token_is_taken_for_markup(tmp_path):
     plain = Page(write_page(make(), tmp_path / "plain.html"))
     maps = make(HOSTILE, ["[START]", *HOSTILE], translation="</script>", model="<b>")
     page = Page(write_page(maps, tmp_path / "page.html"))
@@ -103,7 +97,7 @@ def test_no_token_is_taken_for_markup(make, tmp_path):
     assert "innerHTML" not in page.text
 
 
-def test_the_page_needs_nothing_but_itself(make, tmp_path):
+def test_the_page_needs_nothing_but_itself(tmp_path):
     page = Page(write_page(make(), tmp_path / "page.html"))
     names = {name for name, _ in page.attributes}
     assert not names & {"src", "href", "srcset", "action"}
@@ -128,7 +122,7 @@ def pictures(monkeypatch):
 
 
 @pytest.mark.parametrize("choice", [{}, {"kind": "encoder", "layer": 0}])
-def test_the_picture_has_the_heads_of_one_layer(make, tmp_path, pictures, choice):
+def test_the_picture_has_the_heads_of_one_layer(tmp_path, pictures, choice):
     maps = make()
     path = draw(maps, tmp_path / "maps.png", **choice)
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -138,14 +132,14 @@ def test_the_picture_has_the_heads_of_one_layer(make, tmp_path, pictures, choice
 
 
 @pytest.mark.parametrize("tokens", [FOREIGN, ["$\\nope$", "$a$"], ["um"] * 128])
-def test_any_token_can_be_drawn(make, tmp_path, pictures, tokens):
+def test_any_token_can_be_drawn(tmp_path, pictures, tokens):
     """Of a warning pytest makes an error; there are always glyphs that are missing."""
     maps = make(tokens, tokens, 1, 2, translation=" ".join(tokens))
     draw(maps, tmp_path / "maps.png")
     assert max(pictures[0].get_size_inches()) < 30
 
 
-def test_what_heads_do_is_told(make):
+def test_what_heads_do_is_told():
     """Of heads that do one thing each, and of any by a sum over pairs of tokens."""
     source = ["a", "b", "a", "[END]"]
     back, ahead = np.eye(4, k=-1), np.eye(4, k=1)
