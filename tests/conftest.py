@@ -71,11 +71,7 @@ def trainer(text, tmp_path):
 
 @pytest.fixture
 def in_process(monkeypatch):
-    """Jobs' processes are this one; one of its own would load TensorFlow.
-
-    What goes to one, and comes back, is pickled all the same. test_processes.py starts
-    some.
-    """
+    """Jobs run in this process, which has TensorFlow; all is pickled as for others."""
     from reprt.lab import job
 
     def call(*work):
