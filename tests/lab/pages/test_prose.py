@@ -300,7 +300,7 @@ def test_what_is_said_of_positions_is_so():
     losses, bleus = zip(*(zip(*each) for each in gains[1:]))
     said = "embedded corpus, by {:.2f} to {:.2f}, and on gl_to_en, by {:.2f} to {:.2f}."
     assert said.format(*(n(each) for each in losses for n in (min, max))) in page
-    said = "BLEU there by {:.0f} to {:.0f} and by {:.0f} to {:.0f}."
+    said = "BLEU there by {:.0f} to {:.0f} and {:.0f} to {:.0f}."
     assert said.format(*(n(each) for each in bleus for n in (min, max))) in page
     small = dict(zip(methods, gains[0]))
     assert all(0.9 < small[m][1] < 1.4 for m in ("concat", "rotary", "add"))
