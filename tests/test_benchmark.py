@@ -50,12 +50,12 @@ def run(command, out, **environment):
 @pytest.mark.long
 def test_training_shows_agreement_and_measures(tmp_path):
     found = run(
-        "train --peers reprt plain_keras --models repe repe-causal --rounds 1 "
-        "--steps 1 --pairs 64 --agreement-steps 3",
+        "train --peers reprt plain_keras --models repe positions:none-tokens "
+        "--rounds 1 --steps 1 --pairs 64 --agreement-steps 3",
         tmp_path,
     )
     ours, theirs = found["training"]["repe"].values()
-    assert list(found["side_by_side"]) == ["repe", "repe-causal"]
+    assert list(found["side_by_side"]) == ["repe", "positions:none-tokens"]
     assert ours["parameters"] == theirs["parameters"]
     assert theirs["first_loss_difference"] < 1e-5
     assert ours["losses_difference"] < 1e-4 and len(ours["losses"]) == 3

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import warnings
 
 import click
 import pytest
@@ -103,16 +102,15 @@ def test_links_to_files(page):
 
 
 @pytest.mark.parametrize("page", [p for p in DOCS if blocks(p, "python")], ids=name)
+@pytest.mark.filterwarnings("ignore:(?s).*`shuffle=True` was passed")
+@pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over axis")
 def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
     run = lively(tmp_path_factory.getbasetemp(), "baseline")
     if page.stem == "export":
         main(["export", str(run)])
         main(["export", str(run), "--to", "ctranslate2"])
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*`shuffle=True` was passed")
-        warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
-        exec("\n".join(blocks(page, "python")), {"run": str(run)})
+    exec("\n".join(blocks(page, "python")), {"run": str(run)})
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)

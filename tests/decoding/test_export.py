@@ -70,10 +70,13 @@ def test_a_saved_model_needs_tensorflow_and_its_text_alone(tmp_path, tmp_path_fa
 
 
 def test_nothing_is_exported_over_another_export(tmp_path):
-    (kept := tmp_path / "saved_model").mkdir()
-    with pytest.raises(ValueError, match="without saved_model. .*, which has one"):
-        export(None, tmp_path)
-    assert [*tmp_path.rglob("*")] == [kept]
+    kept = tmp_path / "repe" / "saved_model" / "a file"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("another export")
+    with pytest.raises(ValueError, match="without saved_model. .*repe, which has one"):
+        export(None, tmp_path / "repe")
+    assert kept.read_text() == "another export"
+    assert [*(tmp_path / "repe").rglob("*")] == [kept.parent, kept]
 
 
 def test_what_no_graph_can_hold_is_refused(tmp_path, monkeypatch):

@@ -78,7 +78,9 @@ CASES = {
         for settings in NORMS.values()
         if settings["embedding_norm"] != "none"
     ),
-    "AddPositional": case(partial(layers.AddPositional, "paper"), STATES, weights=0),
+    "AddPositional": case(
+        partial(layers.AddPositional, "paper", 50), STATES, weights=0
+    ),
     "ConcatPositional": case(
         partial(layers.ConcatPositional, "paper", 50),
         STATES,
@@ -108,7 +110,9 @@ CASES = {
     "PMHCA": case(
         partial(layers.PMHCA, **ATTENTION), *ACROSS, weights=8, key_mask=MEMORY_MASK
     ),
-    "FeedForward": case(partial(layers.FeedForward, 9, dropout=0.1), STATES, weights=4),
+    "FeedForward": case(
+        partial(layers.FeedForward, 16, dropout=0.1), STATES, weights=4
+    ),
     "TokenAndPositionEmbedding": case(
         embedding, IDS, weights=1, shapes=[(2, 5, 4), (2, 5, 8)]
     ),

@@ -88,7 +88,7 @@ def test_a_recipe_trains_evaluates_and_reports_one(
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
     assert "perplexity" in measured and "BLEU" not in measured
-    # Lengths are told apart, and long sentences left out of validation, as in training.
+    # Test losses are told by length. Validation leaves out long sentences.
     metrics = RunFolder(out / "plain").metrics()
     assert [each.longest for each in metrics.test_by_length] == [10, 20, None]
     assert sum(each.sentences for each in metrics.test_by_length) == 100
@@ -96,7 +96,6 @@ def test_a_recipe_trains_evaluates_and_reports_one(
     expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
     assert found["per_token"] == expected
     assert main(["page", str(out), "--name", "positions"]) == 0
-    capsys.readouterr()
     for command in (["translate", "a"], ["attention", "a"], ["export"]):
         assert main([command[0], str(out / "plain"), *command[1:]]) == 2
         assert "plain, a language model" in capsys.readouterr().err

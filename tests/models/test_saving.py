@@ -31,6 +31,7 @@ for name in names:
     model.run_eagerly = True
     model.fit(inputs, arrays["target"], verbose=0)
     assert type(model.loss).__name__ == "MaskedCrossentropy"
+print(*names)
 """
 
 
@@ -53,7 +54,7 @@ def test_models_come_back_in_a_fresh_process(tiny, ids, tmp_path):
         model.save(tmp_path / f"{name}.keras")
         arrays[name] = np.asarray(model(ids))
     np.savez(tmp_path / "arrays.npz", **arrays)
-    python(LOAD, tmp_path, *variants)
+    assert python(LOAD, tmp_path, *variants).split() == [*variants]
 
 
 @pytest.mark.parametrize("name, overrides", [*FAMILY.values(), *OTHERS])

@@ -13,7 +13,6 @@ from peers.settings import BATCH_SIZE, SEED
 
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
-from reprt.lab.recipe import load_recipe
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.presets import preset
@@ -22,20 +21,17 @@ from reprt.training.settings import AdamSettings, InverseSqrtSettings
 from reprt.training.trainer import backend
 
 
-def configuration(settings):
-    """That of a preset, or of a model of a recipe: RECIPE:MODEL."""
-    recipe, _, model = settings.model.rpartition(":")
-    if not recipe:
-        return preset(model, dropout=settings.dropout)
-    return (
-        load_recipe(Path(recipe))
-        .runs([model])[0]
-        .model.changed(dropout=settings.dropout)
-    )
-
-
 def build(settings):
-    config = configuration(settings)
+    """The model of a preset or, by RECIPE:MODEL, of a recipe."""
+    recipe, _, name = settings.model.rpartition(":")
+    if recipe:
+        # Here, because imports are timed.
+        from reprt.lab.recipe import load_recipe
+
+        config = load_recipe(Path(recipe)).runs([name])[0].model
+    else:
+        config = preset(name)
+    config = config.changed(dropout=settings.dropout)
     precision = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
     return make(config, *settings.vocab_sizes, dtype=precision)
 

@@ -280,8 +280,8 @@ def test_what_is_said_of_positions_is_so():
         names = [f"concat-{p}" for p in ("tokens", 32, 16, 8)][: 3 if missing else 4]
         widths = [mean(found[name], LOSS) for name in names]
         assert widths == sorted(widths)
-        both = [(f"{m}-tokens", f"{m}-states") for m in methods[: 6 if missing else 7]]
-        pairs = [ahead(found[tokens], found[states]) for tokens, states in both]
+        ran = methods[: 6 if missing else 7]
+        pairs = [ahead(found[f"{m}-tokens"], found[f"{m}-states"]) for m in ran]
         gains.append([[lead.mean() for lead in pair] for pair in pairs])
     loss, bleu = ahead(found["untied-tokens"], ours)  # on gl_to_en
     assert f"by {spread(loss, 3)}, and a BLEU lower by {spread(-bleu, 1)}." in page
@@ -298,9 +298,9 @@ def test_what_is_said_of_positions_is_so():
     states = {f"{m}-states" for m in methods[:3]}
     assert beaten[2] == of_all | {"concat-16", "relative-tokens", *states}
     losses, bleus = zip(*(zip(*each) for each in gains[1:]))
-    said = "embedded corpus, by {:.2f} to {:.2f}, and on gl_to_en, by {:.2f} to {:.2f}."
+    said = "{:.2f} to {:.2f} on the embedded corpus and {:.2f} to {:.2f} on gl_to_en,"
     assert said.format(*(n(each) for each in losses for n in (min, max))) in page
-    said = "BLEU there by {:.0f} to {:.0f} and {:.0f} to {:.0f}."
+    said = "and raise BLEU by {:.0f} to {:.0f} and {:.0f} to {:.0f}."
     assert said.format(*(n(each) for each in bleus for n in (min, max))) in page
     small = dict(zip(methods, gains[0]))
     assert all(0.9 < small[m][1] < 1.4 for m in ("concat", "rotary", "add"))
