@@ -1,9 +1,11 @@
 """What every normalisation of the embeddings offers."""
 
+import abc
+
 from reprt.layers.sharing import ConfiguredLayer
 
 
-class EmbeddingNorm(ConfiguredLayer):
+class EmbeddingNorm(ConfiguredLayer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
     A subclass says in `causal` whether no position depends on later tokens. The models
@@ -42,8 +44,10 @@ class EmbeddingNorm(ConfiguredLayer):
     [[[0.5, 1.0]]]
     """
 
-    causal: bool
-    """Whether no position depends on a later token."""
+    @property
+    @abc.abstractmethod
+    def causal(self) -> bool:
+        """Whether no position depends on a later token."""
 
     @property
     def looks_back(self) -> bool:
