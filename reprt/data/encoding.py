@@ -48,6 +48,15 @@ class EncodedSplit:
         return Rows.of(self.source).lengths, Rows.of(self.target).lengths - 1
 
     @property
+    def cut(self) -> float:
+        """Returns the share of pairs of which a side was cut, and lost its end."""
+        sides = (Rows.of(side) for side in (self.source, self.target))
+        lost = [
+            rows.ids[rows.splits[1:] - 1] != END_ID for rows in sides if rows.ids.size
+        ]
+        return float(np.any(lost, axis=0).mean())
+
+    @property
     def lengths(self) -> np.ndarray:
         """Returns the number of tokens of each pair's longer input."""
         return np.maximum(*self.tokens)

@@ -15,6 +15,8 @@ from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
 from reprt.files import cache
 
+NAMES = ("auto", "ted", "embedded", "wmt14")  # of texts, by which no file is meant
+
 
 class TextUnavailable(ValueError):
     """The text that was asked for is missing, or cannot be used."""
@@ -64,7 +66,7 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
             message = f"The text of WMT'14 is not available: {error}"
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
-        setting = "a path (the names are 'auto', 'ted', 'embedded' and 'wmt14')"
+        setting = f"a path (the names are {', '.join(NAMES)})"
         return _given(text, pair, setting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from keras import ops
 
 from reprt.constants import END, UNKNOWN_ID
 from reprt.data.corpora.corpus import check_aligned, has_a_word
@@ -195,7 +196,7 @@ class Translator:
         return AttentionMaps(
             source=self.source_tokenizer.pieces(ids),
             target=tokenizer.pieces(target[0]),
-            **{n: np.asarray(each, "float32")[:, 0] for n, each in weights.items()},
+            **{name: _numbers(each[:, 0]) for name, each in weights.items()},
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
@@ -246,6 +247,10 @@ class Translator:
         return [tuple(map(alternative, hypotheses)) for hypotheses in found]
 
 
+def _numbers(tensor) -> np.ndarray:
+    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+
+
 def _strings(sentences: Iterable) -> Iterator[str]:
     """Yields sentences as strings, and refuses what is none by its row."""
     if isinstance(sentences, str):
@@ -260,7 +265,8 @@ def _strings(sentences: Iterable) -> Iterator[str]:
                 f"Expected sentences, as strings. Received: {reprlib.repr(sentence)} "
                 f"of type {type(sentence).__name__} in row {row}, counted from 0."
             )
-        yield sentence
+        # A terminal that is not UTF-8 leaves bytes of its own.
+        yield sentence.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def check_free(path: Path):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
+from reprt.data.search import NAMES
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_toml
@@ -156,6 +157,11 @@ class Recipe(RecipeFile):
 
     @pydantic.model_validator(mode="after")
     def _about_its_models(self):
+        if dotted := [name for name in self.models if "." in name]:
+            raise ValueError(
+                "Expected models' names without dots, which part MODEL.SCHEDULE.SEED. "
+                f"Received: {', '.join(dotted)}."
+            )
         for each in (*self.page.models, *filter(None, [self.page.reference])):
             check_known(each, self.models)
         if "seed" in self.by_hand.get("training", {}) and self.trials.seeds:
@@ -197,6 +203,9 @@ class Recipe(RecipeFile):
                 table: {k: v for each in layers for k, v in each.get(table, {}).items()}
                 for table in OWN_TABLES
             }
+            if "epochs" in self.by_hand.get("training", {}):
+                # What was set by hand counts, and not the steps of a table.
+                tables["training"]["steps"] = self.by_hand["training"].get("steps")
             parts = filter(None, (name, schedule, *map(str, seed.values())))
             run = RunSettings.read(
                 {
@@ -251,10 +260,6 @@ def load_recipe(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
             f"one of the package's recipes: {', '.join(shipped)}."
         ) from error
-    by_hand: dict[str, Any] = {}
-    for override in overrides:
-        (table, *_), _ = keys = _key_and_value(override)
-        _set(by_hand if table in OWN_TABLES else tables, *keys)
     given = {key: v for key, v in {"source": source, **files}.items() if v}
     if source:  # in the place of files that the recipe names
         given = dict.fromkeys(FILES, ()) | given
@@ -262,6 +267,10 @@ def load_recipe(
         _set(tables, ["text", key], value)
     if pairs:
         _set(tables, ["trials", "pairs"], list(pairs))
+    by_hand: dict[str, Any] = {}
+    for override in overrides:
+        (table, *_), _ = keys = _key_and_value(override)
+        _set(by_hand if table in OWN_TABLES else tables, *keys)
     said = RecipeFile.read(tables, str(path))
     text = said.text.changed(
         source=_from_here(said.text.source),
@@ -276,7 +285,7 @@ def load_recipe(
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
     path = Path(place).expanduser()
-    return str(path.absolute()) if path.exists() else place
+    return str(path.absolute()) if path.exists() and place not in NAMES else place
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:

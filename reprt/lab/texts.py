@@ -101,6 +101,12 @@ def find_runs(
             f"Text: {corpus.name}, {len(corpus.train):,} / {len(corpus.dev):,} / "
             f"{len(corpus.test):,} pairs ({corpus.origin})"
         )
+        test = {*corpus.test.source}
+        if seen := test.intersection(corpus.train.source):
+            progress.say(
+                f"Of {len(test):,} different sources of the test, {len(seen):,} are in "
+                "the training text as well"
+            )
         folder = _folder(recipe, corpus, out)
         if folder in [each.folder for each in work]:
             raise ValueError(
@@ -113,7 +119,9 @@ def find_runs(
     # A text that the user has named, by REPRT_TED too, is not replaced by another.
     nothing = isinstance(missing[0], NothingFound)
     if not (instead and nothing):
-        raise unfit if unfit and nothing else missing[0]
+        if unfit and nothing:
+            raise NothingFound(f"{missing[0]}\n\nNor can the fallback be run: {unfit}")
+        raise missing[0]
     if begun:
         progress.say(
             f"The runs in {begun}, of the recipe {recipe.fallback!r}, go on. "

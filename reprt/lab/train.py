@@ -22,7 +22,7 @@ from reprt.training.trainer import Trainer, forget_models, train_side_by_side
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
-MOST_UNKNOWN = 0.01  # of the pieces of a side, before there is a warning
+MUCH = 0.01  # of the pieces of a side, or of the pairs, before there is a warning
 
 
 def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
@@ -34,7 +34,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
         f"Vocabularies: {len(text.source_tokenizer):,} and "
         f"{len(text.target_tokenizer):,} pieces"
     )
-    _say_what_is_unknown(progress, text, work.runs[0].vocabulary.name)
+    _say_what_is_lost(progress, text, work.runs[0].vocabulary.name)
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
@@ -61,16 +61,21 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
     return errors
 
 
-def _say_what_is_unknown(progress, text, vocabulary: str):
-    """Says how much of the text is `[UNK]`, and warns where it is much."""
+def _say_what_is_lost(progress, text, vocabulary: str):
+    """Says how much of the text is `[UNK]`, and warns where that or a cut is much."""
     source, target = text.unknown["train"].values()
     progress.say(
         f"Unknown: {source:.2%} of the source's pieces, {target:.2%} of the target's"
     )
     advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
     for split, sides in text.unknown.items():
+        if (cut := getattr(text, split).cut) > MUCH:
+            progress.say(
+                f"Warning: {cut:.1%} of the {split} pairs are longer than 'max_tokens' "
+                "in [text]: they are cut, and lose their end"
+            )
         for side, share in sides.items():
-            if share > MOST_UNKNOWN:
+            if share > MUCH:
                 progress.say(
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
                     f"[UNK], signs or words that the model cannot tell apart.{advice}"
@@ -86,6 +91,8 @@ def _train(runs, text, progress, after_epoch):
         if (finished := folder.metrics()) is not None:
             early = ", out of time: another --out trains longer"
             early = early if finished.out_of_time else ""
+            if run.training.bleu and finished.epochs and not finished.val_prefix_loss:
+                early += ", without the losses and BLEU that `reprt evaluate` computes"
             progress.say(f"{run.name}: finished before{early}, in {folder.path}")
             continue
         trainer = Trainer(run, text, folder, progress, _bleu_of_samples(run, text))

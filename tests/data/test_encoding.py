@@ -73,6 +73,7 @@ def test_the_share_of_unknown_pieces_is_that_of_each_side(tmp_path, vocabulary):
         ]
         share = pieces.count(UNKNOWN_ID) / len(pieces)
         assert text.unknown["dev"] == {"source": share, "target": 0} and share > 0.2
+        assert (text.train.cut, text.train.of_target().cut) == (longest == 3,) * 2
 
 
 def test_vocabularies_are_learnt_only_on_the_training_text(corpus, tmp_path):

@@ -37,6 +37,11 @@ def test_where_lines_end(path, text, expected):
         assert WordPiece.from_bytes(data.encode()).vocabulary == [*RESERVED, *expected]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(path):
+    path.write_text("\ufeffum\n\ufeffdois", "utf-8")
+    assert read_lines(path) == ["um", "\ufeffdois"]
+
+
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("at", range(5))
 def test_what_is_not_utf8_is_told_by_its_line(path, at, ending):

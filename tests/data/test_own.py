@@ -42,6 +42,10 @@ def test_every_form_gives_the_same_splits(tmp_path, ending):
 
 def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):
     few = dict([*PAIRS.items()][::2])
+    twins = {f" {source.upper()}": target for source, target in PAIRS.items()}
+    both = own.load("de_to_en", write(tmp_path, ".csv", PAIRS | twins), held_out=0.1)
+    there = [{one.lower().strip() for one in both.dev.source}, {*both.train.source}]
+    assert there[0].isdisjoint(there[1])  # case and spaces tell no pairs apart
     before = own.load("de_to_en", write(tmp_path, ".csv", few), held_out=0.1)
     after = own.load("de_to_en", write(tmp_path, ".csv"), held_out=0.1)
     for split in ("train", "dev", "test"):
@@ -62,6 +66,8 @@ def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
         own.load("de_to_en", [str(tsv)])
     jsonl.write_text('{"de": 1984, "en": "a year"}\n' * 2)
     assert own.load("de_to_en", *[[str(jsonl)]] * 3).train.source == ["1984"] * 2
+    with pytest.raises(ValueError, match="table whose name .* Received: .*b.jsonl and"):
+        own.load("de_to_en", [str(jsonl)] * 2)
     with pytest.raises(ValueError, match="two 'columns', .* Received: de"):
         own.load("de_to_en", [str(jsonl)], columns=["de"])
     jsonl.write_text('\ufeff{"de": ["ein", "Haus"], "en": "a house"}\n')
@@ -70,6 +76,19 @@ def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
     jsonl.write_text('{"de": "ein Haus", "en":\n')
     with pytest.raises(ValueError, match="b.jsonl cannot be read as a table: "):
         own.load("de_to_en", [str(jsonl)])
+
+
+def test_signs_within_cells_stay_and_what_damages_pairs_is_told(tmp_path, capsys):
+    tsv, csv = tmp_path / "a.TSV", tmp_path / "b.csv"
+    tsv.write_bytes('\ufeffde\ten\r\n"ein"\rSatz\ta "b"\r\n'.encode())
+    found = own.load("de_to_en", *[[str(tsv)]] * 3).train
+    assert (found.source, found.target) == (['"ein"\rSatz'], ['a "b"'])
+    tsv.write_text('de\ten\n"ein ""Satz"""\ta\n')
+    with pytest.raises(ValueError, match="no quotes around cells. Received: .*ein"):
+        own.load("de_to_en", [str(tsv)])
+    csv.write_text('de,en\n"eins,one\nzwei"",two\ndrei",three\n')
+    own.load("de_to_en", *[[str(csv)]] * 3)
+    assert "1 cells go over several lines" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ WRITTEN = {
     "5 $ here , 5 $ 3 times , ( $ 7 )": "5 $ here, 5 $ 3 times, ($7)",
     "the % of us": "the % of us",
     "“ yes ” , « oui »": "“yes”, « oui »",
+    "„ ja “ sagte er , “ yes ” he": "„ja“ sagte er, “yes” he",
     "ação … não": "ação… não",
     "我 在 2010 年 ， 说 ： 「 好 。 」 ok": "我在2010年，说：「好。」 ok",
     "東 京 の カメラ を 見 た 。": "東京のカメラを見た。",

@@ -151,6 +151,8 @@ def test_a_share_of_the_training_pairs_may_validate():
     assert 0.07 < len(dev) / len(train + dev) < 0.13
     assert {*corpus.dev.source}.isdisjoint(corpus.train.source)
     assert corpus.test is whole.test and whole.validated_on(0) is whole
+    with pytest.raises(ValueError, match="'held_out' .* Received: 1e-09, of "):
+        whole.validated_on(1e-9)
 
 
 def test_what_was_killed_is_done_again_without_another_download(

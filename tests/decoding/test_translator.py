@@ -100,6 +100,8 @@ def test_pairs_have_two_sides_of_one_length(translator):
         translator.encode(SENTENCES[:2], ["the house"])
     with pytest.raises(ValueError, match="several sentences. Received one: 'a casa'"):
         translator.encode("a casa", "the house")
+    # What Python makes of a Latin-1 terminal's argument.
+    assert translator("a \udce9 casa").source.startswith("a \ufffd")
 
 
 NO_SENTENCES = {

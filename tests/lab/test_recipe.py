@@ -112,15 +112,26 @@ def test_the_last_of_several_values_counts(write):
     baseline, variant, third = load_recipe(write(text)).runs()
     assert [run.model.dropout for run in (baseline, variant, third)] == [0.3, 0.3, 0.2]
     by_hand = ["model.dropout=0.0", "schedule.dim=9", "training.epochs=1"]
+    text = text.replace("epochs = 3", "steps = 3")
     for run in load_recipe(write(text), by_hand).runs():
         assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (0, 9, 1)
+        assert run.training.steps is None
 
 
 def test_a_text_that_is_named_stands_for_the_recipes_files(write):
     recipe = write(RECIPE + '[text]\ntrain = ["a.tsv"]\n')
     assert load_recipe(recipe).text.train == ("a.tsv",)
-    text = load_recipe(recipe, source="b.tsv", files={"dev": ("c", "d")}).text
+    by_hand, files = ['text.test=["e.tsv"]'], {"dev": ("c", "d")}
+    text = load_recipe(recipe, by_hand, source="b.tsv", files=files).text
     assert (text.source, text.train, text.dev) == ("b.tsv", (), ("c", "d"))
+    assert text.test == ("e.tsv",)
+
+
+def test_a_folder_does_not_stand_for_the_name_of_a_text(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, found in (("embedded", "embedded"), ("other", str(tmp_path / "other"))):
+        (tmp_path / name).mkdir()
+        assert load_recipe(write(RECIPE), source=name).text.source == found
 
 
 def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
@@ -167,6 +178,7 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
+        ("[models.'a-0.1']\npreset = 'repe'", "without dots, .* Received: a-0.1"),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
         ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
         ("[training", "mine.toml is not valid TOML"),

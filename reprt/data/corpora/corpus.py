@@ -42,10 +42,12 @@ class Split:
     def dealt(self, share: float, count: int = 1) -> "list[Split]":
         """Returns as many parts, each a share of about that size, and then the rest.
 
-        A hash of its source decides, so that repeated sentences stay together, a pair
-        stays where it is when others are added, and the choice depends on no seed.
+        A hash of its source decides, so that repeated sentences stay together, also if
+        their case or spaces differ, a pair stays where it is when others are added, and
+        the choice depends on no seed.
         """
-        hashes = (hashlib.sha256(one.encode()).digest() for one in self.source)
+        plain = (" ".join(one.casefold().split()) for one in self.source)
+        hashes = (hashlib.sha256(one.encode()).digest() for one in plain)
         places = (int.from_bytes(sha[:8], "big") / 2**64 for sha in hashes)
         parts = (np.fromiter(places, float, len(self)) / share).astype(int)
         parts = np.minimum(parts, count)
@@ -77,6 +79,11 @@ class Corpus:
         if not share:
             return self
         dev, train = self.train.dealt(share)
+        if not (len(dev) and len(train)):
+            raise ValueError(
+                "Expected 'held_out' in [text] to leave pairs to train and to validate "
+                f"on. Received: {share}, of {len(self.train)} pairs."
+            )
         name = f"{self.name}, {share:.2%} held out"
         return dataclasses.replace(
             self, name=name, official=False, train=train, dev=dev

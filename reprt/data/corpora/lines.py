@@ -13,7 +13,8 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
     for number, line in enumerate(file, 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            yield bare.decode()
+            # Some editors put a byte order mark before a text.
+            yield bare.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise not_utf8(name, bare[error.start], number) from None
 

@@ -1,7 +1,9 @@
 """A text of the user's own: two files with a sentence a line, or a table of pairs."""
 
 import io
+import re
 import reprlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,11 +14,13 @@ from reprt.files import read_text
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
+# A cell with quotes as .csv has them, around it and doubled within it.
+_QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')
 
 
 def is_table(path: str) -> bool:
     """Whether it is the name of a table that `load` reads."""
-    return Path(path).suffix in TABLES
+    return Path(path).suffix.lower() in TABLES
 
 
 def load(
@@ -53,7 +57,7 @@ def load(
         if empty := [name for name, split in splits.items() if not len(split)]:
             raise ValueError(
                 f"Expected enough pairs in {' and '.join(train)} for "
-                f"{', '.join(missing)}, {held_out:.0%} each. Received: {len(whole)}, "
+                f"{', '.join(missing)}, {held_out:.2%} each. Received: {len(whole)}, "
                 f"none of which falls to {empty[0]}. Name files of its own by --dev "
                 "and --test."
             )
@@ -64,20 +68,24 @@ def load(
 
 def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
     where = " and ".join(map(str, paths))
-    if len(paths) == 2:
+    tables = [*map(is_table, paths)]
+    if tables == [False, False]:
         first, second = map(read_lines, map(Path, paths))
         return Split.of(first, second, where)
-    if not is_table(paths[0]):
+    if tables != [True]:
         raise ValueError(
             f"Expected two files with a sentence a line, or a table whose name ends "
             f"with {', '.join(TABLES)}. Received: {where}."
         )
     pandas = load_extra("pandas", "Tables need pandas: pip install '.[train]'.")
     path, as_text = Path(paths[0]), {"dtype": str, "keep_default_na": False}
+    kind = path.suffix.lower()
     try:
-        match path.suffix:
-            case ".tsv":  # quotes are signs of the sentences
-                table = pandas.read_csv(path, sep="\t", quoting=3, **as_text)
+        match kind:
+            case ".tsv":  # quotes and lone CRs are signs of the sentences
+                as_text |= {"quoting": 3, "lineterminator": "\n"}
+                table = pandas.read_csv(path, sep="\t", **as_text)
+                table = table.rename(columns=lambda name: name.removesuffix("\r"))
             case ".csv":
                 table = pandas.read_csv(path, **as_text)
             case ".jsonl":
@@ -86,9 +94,10 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             case ".parquet":
                 table = pandas.read_parquet(path)
     except ValueError as error:  # of pandas or pyarrow, which name no file
-        raise ValueError(f"{path} cannot be read as a table: {error}") from error
+        reason = str(error).strip()
+        raise ValueError(f"{path} cannot be read as a table: {reason}") from error
     # Pandas takes the cells before those of the head for an index.
-    if path.suffix in TABLES[:2] and not isinstance(table.index, pandas.RangeIndex):
+    if kind in TABLES[:2] and not isinstance(table.index, pandas.RangeIndex):
         raise ValueError(
             f"Expected rows of {path} with as many cells as its head, "
             f"{len(table.columns)}. Received more. In .csv, quote commas of sentences."
@@ -105,6 +114,16 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
                 f"Expected sentences in {path}. Received: {reprlib.repr(cell)}."
             )
     source, target = (
-        table[each].astype(object).fillna("").map(str).tolist() for each in columns
+        [str(cell).removesuffix("\r") for cell in table[each].astype(object).fillna("")]
+        for each in columns
     )
+    both = [*source, *target]
+    if kind == ".tsv" and (quoted := [*filter(_QUOTED.fullmatch, both)]):
+        raise ValueError(
+            f"Expected {path} to have no quotes around cells. Received: "
+            f"{reprlib.repr(quoted[0])}. Call the file .csv, with commas between cells."
+        )
+    if kind == ".csv" and (broken := sum("\n" in cell for cell in both)):
+        note = f"{broken:,} cells go over several lines. Are their quotes doubled?"
+        print(f"{path}: {note}", file=sys.stderr, flush=True)
     return Split.of(source, target, where)
