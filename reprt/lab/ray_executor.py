@@ -66,12 +66,14 @@ def run_on_ray(
         remote = ray.remote(
             max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
         )
-        texts = [ray.put(each) for each in work]
         progress.say(ray.get(remote(make_plan).remote(work)))
         train, names = remote(_train_one), {}
-        for each, text in zip(work, texts):
+        for each in work:
+            text = ray.put(each)
             for run in each.runs:
-                if RunFolder(each.folder / run.name).metrics() is None:
+                folder = RunFolder(each.folder / run.name)
+                # One with other settings is refused where it would be trained.
+                if not folder.metrics() or folder.settings().identity != run.identity:
                     task = train.remote(sys.argv, text, run)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)

@@ -11,7 +11,7 @@ from reprt.analysis.scores import Score
 from reprt.files import read_text
 from reprt.lab.recipe import Look
 from reprt.settings import Settings, in_one_line
-from reprt.training.settings import RunSettings
+from reprt.training.settings import RunSettings, TrainingSettings
 
 Epoch = dict[str, float]
 
@@ -134,8 +134,13 @@ class Run(Settings):
         return bool(self.metrics and self.log)
 
     @property
-    def departures(self) -> str:
-        return ", ".join(self.settings.departures)
+    def departures(self) -> list[str]:
+        """The settings that are not the paper's, and made a difference."""
+        most = TrainingSettings().hours * 3600
+        long = sum(row["train_seconds"] for row in self.log) > most
+        short = self.metrics is not None and self.metrics.out_of_time
+        found = self.settings.departures
+        return [each for each in found if long or short or "training.hours" not in each]
 
     @property
     def rate(self) -> str:

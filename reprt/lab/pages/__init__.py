@@ -28,7 +28,14 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
-    from reprt.lab.pages.runs import left_out, notes, page_settings, read_texts, ways
+    from reprt.lab.pages.runs import (
+        left_out,
+        notes,
+        out_of_time,
+        page_settings,
+        read_texts,
+        ways,
+    )
     from reprt.lab.pages.tables import fill, plain
 
     texts = read_texts(folder)
@@ -46,6 +53,7 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
         "text": text,
         "foreign": "" if runs[0].manifest.official_text else text,
         "ways": ways(runs),
+        "out_of_time": out_of_time(runs),
         "unfinished": left_out("Not finished", (r for r in runs if not r.finished)),
         **module.page_values(runs if one else texts, settings, out or folder),
     }

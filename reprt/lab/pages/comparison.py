@@ -7,7 +7,6 @@ from reprt.files import write_text
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, as_csv, by_schedule, runs_table, spread
-from reprt.lab.pages.runs import out_of_time
 from reprt.lab.pages.tables import markdown
 from reprt.lab.records import Run
 
@@ -24,7 +23,6 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     return {
         "count": str(len(table)),
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
-        "out_of_time": out_of_time(table["run"]),
         "cost": cost_section({_name(group): group.table for group in groups}),
     }
 

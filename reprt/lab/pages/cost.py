@@ -16,13 +16,17 @@ def cost_section(tables: Mapping[str, Any]) -> str:
         means = runs[[*COUNTED, "train_seconds"]].mean(skipna=False)
         if not means.isna().any():
             run: Run = runs["run"].iloc[0]
-            start, seconds = run.manifest.starts[-1], means["train_seconds"]
-            devices, speed = max(1, len(start.devices)), means["train_flops"] / seconds
+            starts = [each.manifest.starts[-1] for each in runs["run"]]
+            devices = [max(1, len(start.devices)) for start in starts]
+            speed = means["train_flops"] / means["train_seconds"]
+            hours = (devices * runs["train_seconds"]).mean() / 3600
             rows[-1] |= counts(Cost(**means[COUNTED]))
-            rows[-1]["device hours"] = f"{devices * seconds / 3600:.3f}"
+            rows[-1]["device hours"] = f"{hours:.3f}"
             rows[-1]["FLOP/s"] = power(speed)
-            if most := peak(start.hardware, run.settings.training.precision):
-                rows[-1]["of the peak"] = f"{speed / devices / most:.1%}"
+            alike = len({(start.hardware, len(start.devices)) for start in starts}) == 1
+            most = peak(starts[0].hardware, run.settings.training.precision)
+            if alike and most:
+                rows[-1]["of the peak"] = f"{speed / devices[0] / most:.1%}"
     known = any(row.keys() - {"model"} for row in rows)
     return fill("cost", table=markdown(rows)) if known else ""
 

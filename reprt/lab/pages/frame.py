@@ -56,10 +56,17 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     like, the schedule's name stands behind the rate.
     """
     rows = [
-        {**run.numbers, **{key: getattr(run, key) for key in KEYS}, "run": run}
+        {
+            **run.numbers,
+            **{key: getattr(run, key) for key in KEYS},
+            "departures": ", ".join(run.departures),
+            "run": run,
+        }
         for run in runs
     ]
     table = pd.DataFrame(rows, columns=[*KEYS, "run", *NUMBERS]).sort_values("name")
+    # MODEL and MODEL.SEED of the same settings and seed are one run.
+    table = table.drop_duplicates(["text", "model", "seed", "departures"])
     schedules = table.groupby(["model", "rate"])["schedule"].nunique()
     alike = {rate for (_, rate), count in schedules.items() if count > 1}
     longer = table["rate"] + ", " + table["schedule"]
@@ -81,13 +88,13 @@ def grouped(table: pd.DataFrame, by: str) -> list[Group]:
 def by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its departures, the paper's own first."""
     groups = grouped(runs_table(runs), "departures")
-    return sorted(groups, key=lambda group: len(group.run.settings.departures))
+    return sorted(groups, key=lambda group: len(group.run.departures))
 
 
 def nearest(groups: Iterable[Group]) -> dict[str, Group]:
     """Returns ours of the paper's two models, with the fewest departures."""
     found: dict[str, Group] = {}
-    for group in sorted(groups, key=lambda group: len(group.run.settings.departures)):
+    for group in sorted(groups, key=lambda group: len(group.run.departures)):
         if group.run.model in LABELS:
             found.setdefault(group.run.model, group)
     return found
@@ -98,7 +105,7 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
     groups = grouped(table, "schedule")
     for one, rows in groups:
         for other in rows["run"]:
-            differing = {*one.settings.departures} ^ {*other.settings.departures}
+            differing = {*one.departures} ^ {*other.departures}
             if differing:
                 raise ValueError(
                     f"Expected {one.name} and {other.name} to differ by their seeds "

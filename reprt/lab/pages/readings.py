@@ -44,7 +44,7 @@ def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
         cells = [
             plain(group.run.label),
             plain(group.run.text),
-            group.run.departures or "nothing",
+            ", ".join(group.run.departures) or "nothing",
             str(len(group.table)),
             *(group.cell(name, 3) for name in LOSSES),
             *(f"{gap:+.3f}" for gap in gaps),

@@ -21,6 +21,9 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
+    if len({run.label for run in runs}) < len(runs):  # trials have names of their own
+        labels = [run.look.changed(label=f"{run.label}, {run.name}") for run in runs]
+        runs = [run.changed(look=label) for run, label in zip(runs, labels)]
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     shown = pictures.colours(runs)
@@ -139,7 +142,7 @@ def _translations(runs: Sequence[Run]) -> str:
 
 
 def _how(run: Run) -> str:
-    departures = f" with {run.departures}" if run.departures else ""
+    departures = f" with {', '.join(run.departures)}" if run.departures else ""
     minutes = run.numbers.get("train_seconds", 0) / 60
     return (
         f"- **{plain(run.label)}**: run `{run.name}`, preset `{run.settings.preset}`"

@@ -32,7 +32,7 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     groups = [group for found in pairs.values() for text in found for group in text]
     lines = [line for pair in pairs for line in _lines(pair, pairs[pair])]
     departures = dict.fromkeys(
-        f"- \\* {plain(run.label)} on {plain(run.text)}: {run.departures}"
+        f"- \\* {plain(run.label)} on {plain(run.text)}: {', '.join(run.departures)}"
         for run, _ in groups
         if run.departures
     )

@@ -3,8 +3,10 @@
 import pytest
 from fake_runs import row
 
+from reprt.analysis.cost import COUNTED
+from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import by_schedule, runs_table, spread
+from reprt.lab.pages.frame import by_schedule, by_settings, runs_table, spread
 from reprt.lab.pages.runs import read_texts
 
 RATES = {
@@ -78,3 +80,18 @@ def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
     rows[-1] |= {"train_tokens": 600, "train_seconds": 1.0}
     (run,) = read_texts(add("repe", rows))[0]
     assert run.numbers["tokens_per_second"] == 600
+
+
+def test_a_seed_counts_once_hours_where_they_ended_a_run_and_each_runs_devices(add):
+    rows, cost = [row(1, 4.0, 3.0)], dict.fromkeys(COUNTED, 10**9)
+    add("repe", rows, cost)
+    add("repe.0", rows, cost)  # the same run with a seed in its name
+    add("repe.1", rows, cost, training={"seed": 1, "hours": 24.0})
+    early = {"seed": 2, "hours": 24.0}
+    folder = add("repe.2", rows, cost | {"out_of_time": True}, training=early)
+    runs = read_texts(folder)[0]
+    assert [[*g.table["seed"]] for g in by_settings(runs)] == [[0, 1], [2]]
+    (start,) = runs[2].manifest.starts
+    starts = [start.changed(devices=[*"abcd"])]  # 60 seconds on four, and on one
+    runs[2] = runs[2].changed(manifest=runs[2].manifest.changed(starts=starts))
+    assert " 0.042 " in cost_section({"ours": runs_table(runs[1:3])})

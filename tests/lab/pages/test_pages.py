@@ -86,6 +86,16 @@ def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     assert "ours − paper" not in text and "  - 4 × `reprt train mine" in text
 
 
+def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):
+    add("repe.0", [row(1, 3.0, 2.0)], {})
+    folder = add("repe.1", [row(1, 4.0, 2.0)], {}, training={"seed": 1})
+    text = page(folder, "report")
+    for seed, loss in enumerate(("3.000", "4.000")):
+        assert lines(text, f"repe, repe.{seed}", "ours", "1,234,567", "1", loss)
+    (legend,) = drawn[0].legends
+    assert [text.get_text()[6:] for text in legend.texts] == ["repe.0", "repe.1"]
+
+
 def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
     add("baseline.0", [row(1, 9.0, 9.0), row(2, 4.5, 4.0)], {}, **AZ)
     add("repe.0", [row(1, 4.0, 3.5, 10.0)], {}, **AZ, training={"seed": 3})
