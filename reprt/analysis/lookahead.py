@@ -253,10 +253,12 @@ def _lengths(model, length):
     sources = min(TOKENS + 2, getattr(model, "longest_source", math.inf))
     longest = getattr(model, "longest_target", math.inf)
     lengths = sources, min(TOKENS, sources - 1, longest)
-    fixed = getattr(model, "inputs", ())  # a functional model's
-    if len(fixed) != 2:
+    fixed = getattr(model, "inputs", None) or ()  # a functional model's
+    if len(fixed) > 2:
         return lengths
-    return [ids.shape[1] or usual for ids, usual in zip(fixed, lengths)]
+    built = [ids.shape[1] for ids in fixed]  # the target's last
+    built = [None] * (2 - len(built)) + built
+    return [own or usual for own, usual in zip(built, lengths)]
 
 
 def _real_ids(vocab_size, enough):

@@ -95,7 +95,9 @@ class AttentionMaps:
         for kind in self.kinds:
             queries, keys = map(np.array, self.tokens(kind))
             chosen = {}
-            if kind != "cross":
+            if kind == "cross":
+                queries = np.array(self.target)  # without what was written next
+            else:
                 places = {"before": -1, "itself": 0, "after": 1}
                 chosen = {n: np.eye(len(queries), k=k) for n, k in places.items()}
             chosen["same"] = queries[:, None] == keys

@@ -257,7 +257,7 @@ class BeamSearch:
         token = _columns(ops.reshape(token, (-1, k * each)), index)
         ends = token == self.end_id
         here = ops.arange(ops.shape(beams.tokens)[2]) == position
-        tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent, k))
+        tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent))
 
         # What ends is put aside, if it stands among the first.
         penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty
@@ -266,7 +266,7 @@ class BeamSearch:
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
         ended_scores, kept = _top_k(scores, k)
         ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
-        ended_tokens = _rows(ended_tokens, kept, ended_tokens.shape[1])
+        ended_tokens = _rows(ended_tokens, kept)
 
         # The best of the others go on.
         going, kept = _top_k(ops.where(ends, -math.inf, best), k)
@@ -274,7 +274,7 @@ class BeamSearch:
         new = _Beams(
             last=token,
             log_probabilities=going,
-            tokens=_rows(tokens, kept, tokens.shape[1]),
+            tokens=_rows(tokens, kept),
             ended_scores=ended_scores,
             ended_tokens=ended_tokens,
             limits=beams.limits,
@@ -368,16 +368,16 @@ def _top_k(x, count):
     _, chosen = ops.top_k(ops.max(x, axis=2), count)
     # In their order, so that the first of equals is chosen, as above.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=1)
-    x = ops.reshape(_rows(x, chosen, blocks), (-1, count * BLOCK))
+    x = ops.reshape(_rows(x, chosen), (-1, count * BLOCK))
     best, places = _top_k(x, count)
     return best, _columns(chosen, places // BLOCK) * BLOCK + places % BLOCK
 
 
-def _rows(x, chosen, count):
-    """The chosen of each sentence's `count` rows in `(sentences, count, length)`."""
-    chosen = ops.cast(chosen, "int32")
-    first = ops.arange(ops.shape(x)[0], dtype="int32")[:, None] * count
-    return ops.take(ops.reshape(x, (-1, ops.shape(x)[2])), first + chosen, axis=0)
+def _rows(x, chosen):
+    """The chosen of each sentence's rows in `(sentences, rows, length)`."""
+    chosen, (sentences, rows, length) = ops.cast(chosen, "int32"), ops.shape(x)
+    first = ops.arange(sentences, dtype="int32")[:, None] * rows
+    return ops.take(ops.reshape(x, (-1, length)), first + chosen, axis=0)
 
 
 def _columns(x, chosen):

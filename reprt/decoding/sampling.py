@@ -23,7 +23,7 @@ def sample(
     """Goes on from beginnings of sentences, and returns the sentences.
 
     The next token is drawn from softmax(logits / temperature), among the `top_k`
-    likeliest ones.
+    likeliest ones. Each call takes a second or more to begin: give it many prompts.
 
     Args:
         model: a language model, a `DecoderOnly` trained on one side of a text.

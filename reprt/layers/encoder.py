@@ -20,14 +20,13 @@ class SizedLayer(ConfiguredLayer):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         # What `help()` and editors show: the settings, where code has `**kwargs`.
-        own = dict(inspect.signature(cls.__init__).parameters)
-        del own["self"], own["kwargs"]
-        settings = inspect.signature(BlockSettings).parameters.values()
-        shown = [
-            each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
-            for each in (*settings, *own.values())
-        ]
-        cls.__signature__ = inspect.Signature(shown)
+        shown = {
+            name: each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
+            for maker in (BlockSettings, cls.__init__)
+            for name, each in inspect.signature(maker).parameters.items()
+            if name != "self" and each.kind is not each.VAR_KEYWORD
+        }
+        cls.__signature__ = inspect.Signature([*shown.values()])
 
     def __init__(self, position=None, **kwargs):
         names = BlockSettings.model_fields.keys() & kwargs.keys()

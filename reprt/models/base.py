@@ -184,8 +184,13 @@ class TranslationModel(keras.Model, abc.ABC):
         """Makes all variables, so that TensorFlow traces a step of `fit` only once."""
         if not self.built:
             self.build()
-        if self.optimizer is not None and not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
+        if self.optimizer is not None:
+            # A layer of one's own may have its variables only after a call.
+            ready = all(layer.built for layer in self._flatten_layers())
+            if ready and not self.optimizer.built:
+                self.optimizer.build(self.trainable_variables)
+            if keras.backend.backend() == "tensorflow":
+                _take_dense_gradients(self.optimizer)
         return super().make_train_function(force)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -299,3 +304,21 @@ class TranslationModel(keras.Model, abc.ABC):
                 f"layout={layout!r}. Received: the other layout."
             )
         return inputs
+
+
+def _take_dense_gradients(optimizer):
+    """Has TensorFlow add up the gradients of an id before Keras squares them.
+
+    Keras takes those of its occurrences apart: Adam's second moment is then a sum of
+    squares, and an infinite gradient passes for a finite one.
+    """
+    import tensorflow as tf
+
+    apply = optimizer.apply
+
+    def apply_dense(gradients, variables=None):
+        dense = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+        return apply(dense, variables)
+
+    if "apply" not in vars(optimizer):
+        optimizer.apply = apply_dense

@@ -15,8 +15,7 @@ class ReadSource(NamedTuple):
     """What target tokens attend to of a source.
 
     Attributes:
-        blocks: of each block the source's keys and values, `(batch, heads, sources,
-            key_dim)` and `(batch, heads, sources, value_dim)`.
+        blocks: of each block the source's keys and values, as `PMHA.heads` makes them.
         mask: boolean, `(batch, sources)`, True on real tokens.
     """
 

@@ -166,14 +166,15 @@ def test_a_users_functional_model(ahead, tmp_path):
     assert first == {(0, 1) if ahead else None}
 
 
-@pytest.mark.parametrize("norm", [None, TokenNorm])
-def test_a_language_model_has_one_input(norm):
-    ids = keras.Input((None,), dtype="int32")
+@pytest.mark.parametrize("norm, length", [(None, None), (TokenNorm, 9)])
+def test_a_language_model_has_one_input(norm, length):
+    ids = keras.Input((length,), dtype="int32")
     embed = TokenAndPositionEmbedding(20, 8, AddPositional(), norm and norm())
     stack = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
     model = keras.Model(ids, keras.layers.Dense(20)(stack(embed(ids)[1])))
     found = audit(model)
     assert found.looks_ahead == bool(norm) and found.gradient is not None
+    assert len(found.perturbation) == (length or 12)
 
 
 @pytest.mark.parametrize("weight", [1e-3, 1e-1])

@@ -145,7 +145,7 @@ def test_what_heads_do_is_told():
     back, ahead = np.eye(4, k=-1), np.eye(4, k=1)
     back[0, 0] = ahead[3, 3] = 1
     ends = np.tile([0.0, 0, 0, 1], (4, 1))
-    some = make(source, ["[START]", "b"], 1, 1)
+    some = make(source, ["[START]", "b"], 1, 1, written=["b", "[END]"])
     planted = np.array([[back, ahead, np.eye(4), ends]])
     maps = AttentionMaps(source, ["x"], "", "", "m", encoder=planted)
     keys = "before", "itself", "after", "same", "end"

@@ -252,6 +252,12 @@ def test_help_and_editors_see_the_settings_of_blocks(name):
     named = inspect.signature(getattr(layers, name)).parameters
     assert {"num_heads", "key_dim", "dropout", "position"} <= set(named)
 
+    class Own(getattr(layers, name)):
+        def __init__(self, num_heads=2, **others):
+            super().__init__(num_heads=num_heads, **others)
+
+    assert [*inspect.signature(Own).parameters].count("num_heads") == 1
+
 
 def test_every_public_layer_is_held_against_the_contract():
     public = {

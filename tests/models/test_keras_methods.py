@@ -131,6 +131,34 @@ def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny,
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
 
 
+def test_adam_adds_up_the_gradients_of_an_id_before_it_squares_them(tiny):
+    """Its first step moves a weight by the rate at most, however often its id comes."""
+    ids = np.array([[4, 5, 4, 4, 4, 3]], "int32")
+    model = tiny("repe-causal", dropout=0.0)
+    model.compile(keras.optimizers.Adam(1e-3), MaskedCrossentropy())
+    before = model.get_weights()
+    model.train_on_batch((ids, ids), ids)
+    moved = [abs(n - o).max() for n, o in zip(model.get_weights(), before)]
+    assert 0.9e-3 < max(moved) < 1.001e-3
+
+
+class Adapted(Transformer):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.adapter = keras.layers.Dense(self.config.embedding_dim)
+
+    def states(self, inputs, training=None):
+        return self.adapter(super().states(inputs, training))
+
+
+def test_fit_makes_the_layers_that_a_subclass_adds(tiny, ids):
+    model = tiny("baseline")
+    model = Adapted(model.source_vocab_size, model.target_vocab_size, model.config)
+    model.compile("adam", MaskedCrossentropy())
+    model.fit(ids, ids[1], verbose=0)
+    assert model.adapter.kernel.path in {v.path for v in model.trainable_variables}
+
+
 def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids):
     import tensorflow as tf
 
