@@ -312,6 +312,8 @@ def _take_dense_gradients(optimizer):
     Keras takes those of its occurrences apart: Adam's second moment is then a sum of
     squares, and an infinite gradient passes for a finite one.
     """
+    if "apply" in vars(optimizer):  # it does already
+        return
     import tensorflow as tf
 
     apply = optimizer.apply
@@ -320,5 +322,4 @@ def _take_dense_gradients(optimizer):
         dense = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         return apply(dense, variables)
 
-    if "apply" not in vars(optimizer):
-        optimizer.apply = apply_dense
+    optimizer.apply = apply_dense
