@@ -92,6 +92,11 @@ class RunFolder:
                 new._write_json("manifest.json", manifest.as_table())
                 new._write("config.toml", tomli_w.dumps(settings.as_table()))
 
+    def holds_another(self, settings: RunSettings) -> bool:
+        """Returns whether there is a run that `open` would refuse for its settings."""
+        there = (self.path / "config.toml").exists()
+        return there and self.settings().identity != settings.identity
+
     def _check_neighbours(self, manifest: Manifest):
         # They share a report, which sets their losses side by side.
         for path in sorted(self.path.parent.glob("*/manifest.json")):

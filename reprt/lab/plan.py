@@ -37,10 +37,12 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             costs = cost(run.model, steps / plan.steps)
             seconds += left / steps * costs.train_flops / USUAL
             of = "" if training.steps else f" of {training.epochs}"
-            begun = f"{done}{of} epochs" if done else "to do"
-            head = {"pair": work.corpus.pair, "run": run.name}
-            state = {"state": "finished" if finished else begun}
-            rows.append({**head, **state, "steps left": f"{left:,}", **counts(costs)})
+            state = f"{done}{of} epochs" if done else "to do"
+            state = "finished" if finished else state
+            if files.holds_another(run):
+                state = "another, of other settings"
+            head = {"pair": work.corpus.pair, "run": run.name, "state": state}
+            rows.append({**head, "steps left": f"{left:,}", **counts(costs)})
     table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (
         f"{table}\nTogether {together:,} steps: about {seconds / 60:,.1f} minutes of "

@@ -73,7 +73,7 @@ def run_on_ray(
             for run in each.runs:
                 folder = RunFolder(each.folder / run.name)
                 # One with other settings is refused where it would be trained.
-                if not folder.metrics() or folder.settings().identity != run.identity:
+                if folder.metrics() is None or folder.holds_another(run):
                     task = train.remote(sys.argv, text, run)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)

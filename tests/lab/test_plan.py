@@ -105,6 +105,9 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     done = dict.fromkeys(("de_to_en baseline", "de_to_en repe"), ("finished", "0"))
     assert planned(capsys.readouterr().err) == {**to_do, **done}
     assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
+    assert train("--plan", "--set", "training.seed=8") == 0
+    told = planned(capsys.readouterr().err)
+    assert {state for state, _ in told.values()} == {"another, of other settings"}
     page = page_of(place)
     assert page.count("ours*, on pt_to_en from text") == 1
     assert page.count("not run") >= 13 * 2
