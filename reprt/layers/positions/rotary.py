@@ -32,7 +32,8 @@ class RotaryPositional(Positional):
     >>> tuple(position.turn(heads, keras.ops.array([[0, 1]])).shape)
     (1, 2, 4, 8)
 
-    Reference: Su et al. 2021, "RoFormer" (arXiv 2104.09864), eq. 34.
+    Reference: Su et al. 2021, "RoFormer" (arXiv 2104.09864), eq. 34, which pairs
+    neighbouring channels: the same up to their order.
     """
 
     def turn(self, heads, places):

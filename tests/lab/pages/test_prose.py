@@ -55,6 +55,12 @@ WHY = {
     "both, tied output": "tied.high.11",
 }
 PAIRS = ("az_to_en", "gl_to_en", "pt_to_en")
+PLACES = "['embeddings', 'values', 'attention_weights', 'feed_forward_output']"
+PADDED = f"model.dropout_places = {PLACES}, model.padding_in_statistics = True"
+READING = (
+    ["baseline", "TED-HRLR az_to_en", "schedule.dim = 64"],
+    ["RePE, padding counted, values dropped out", "TED-HRLR az_to_en", PADDED],
+)
 
 
 def tables(path, mark):
@@ -107,6 +113,14 @@ def test_what_was_found_has_the_numbers_of_the_leaks_page():
     assert f"loss is the baseline's ({gap} nats)" in front
     for told in (front, page):
         assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in told
+
+
+def test_the_readme_has_the_distances_of_the_nearest_single_reading():
+    """m = 64 for both models, with padding counted and values dropped out."""
+    page = (RESULTS / "readings" / "readings.md").read_text("utf-8")
+    rows = [[*map(str.strip, line.split("|"))] for line in page.splitlines()]
+    found = [f"{float(row[-2]):.2f}" for row in rows if row[1:4] in READING]
+    assert "is {} and {} nats away".format(*found) in README.read_text("utf-8")
 
 
 def test_the_quickstart_has_the_spread_of_the_first_run():
@@ -232,7 +246,8 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
     here = mean(contestant(ours, "pt_to_en"), CHOSEN_BY)
     said = f"it validates at {there:.2f} in the same steps, causal RePE at {here:.2f}."
-    assert said in page
+    end = run.log[-1]["val_loss_per_token"]
+    assert f"{said} After twice the steps the baseline is at {end:.2f}." in page
     chosen = {
         run.name: run.numbers[CHOSEN_BY]
         for name in ("contest_2_choice", "repaired")
