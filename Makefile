@@ -39,14 +39,14 @@ EMBEDDED := $(filter embedded,$(TEXT))
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en$(EMBEDDED:%=_%).toml \
 		$(EMBEDDED:%=--out runs/pt_to_en/embedded-corpus) \
-		--pair $(PAIR) --text $(TEXT) $(ARGUMENTS)
+		--pair $(PAIR) --text '$(TEXT)' $(ARGUMENTS)
 
 reproduce-table1: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/table1.toml \
-		$(addprefix --pair ,$(PAIRS)) --text $(TEXT) $(ARGUMENTS)
+		$(addprefix --pair ,$(PAIRS)) --text '$(TEXT)' $(ARGUMENTS)
 
 reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
-	$(VENV)/bin/reprt train experiments/figure3.toml --text $(TEXT) $(ARGUMENTS)
+	$(VENV)/bin/reprt train experiments/figure3.toml --text '$(TEXT)' $(ARGUMENTS)
 
 test: $(VENV)/test
 	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long"
@@ -99,7 +99,7 @@ BENCH_GPU := reprt reprt:bfloat16 reprt:cpu plain_jax
 bench-gpu: .bench/gpu/ready
 	$(ON_GPU) experiments/benchmark/run.py train --out runs/gpu/benchmark --peers $(BENCH_GPU) \
 		--models baseline repe repe-causal --agreement-steps 20 --inexact $(BENCH_GPU) $(ARGUMENTS)
-	$(ON_GPU) -m reprt train experiments/pt_to_en.toml --pair az_to_en --text $(TEXT) \
+	$(ON_GPU) -m reprt train experiments/pt_to_en.toml --pair az_to_en --text '$(TEXT)' \
 		--set training.epochs=10 --out runs/gpu/az_to_en
 
 clean:

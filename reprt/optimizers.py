@@ -1,5 +1,6 @@
 """Optimizers and learning rates by name."""
 
+import math
 from typing import Any
 
 import keras
@@ -68,3 +69,38 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")
     return made
+
+
+def take_dense_gradients(optimizer):
+    """Has TensorFlow add up the gradients of an id before an optimizer squares them.
+
+    Keras takes those of its occurrences apart: Adam's second moment is then a sum of
+    squares, and an infinite gradient passes for a finite one.
+    """
+    if "apply" in vars(optimizer):  # it does already
+        return
+    import tensorflow as tf
+
+    apply = optimizer.apply
+
+    def apply_dense(grads, trainable_variables=None):
+        dense = [None if g is None else tf.convert_to_tensor(g) for g in grads]
+        return apply(finite_for_all(optimizer, dense), trainable_variables)
+
+    optimizer.apply = apply_dense
+
+
+def finite_for_all(optimizer, gradients):
+    """Makes gradients that are not finite on one replica NaN on all of them.
+
+    TensorFlow's replicas otherwise differ on whether a scaled loss makes an update.
+    """
+    import tensorflow as tf
+
+    replica = tf.distribute.get_replica_context()
+    scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    if replica is None or not scales:
+        return gradients
+    finite = optimizer.check_finite(gradients)
+    fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
+    return [None if g is None else g + tf.cast(fault, g.dtype) for g in gradients]

@@ -203,9 +203,9 @@ class Recipe(RecipeFile):
                 table: {k: v for each in layers for k, v in each.get(table, {}).items()}
                 for table in OWN_TABLES
             }
-            if "epochs" in self.by_hand.get("training", {}):
-                # What was set by hand counts, and not the steps of a table.
-                tables["training"]["steps"] = self.by_hand["training"].get("steps")
+            for asked in (each.get("training", {}) for each in layers):
+                if {"epochs", "steps"} & asked.keys():  # the last of either counts
+                    tables["training"]["steps"] = asked.get("steps")
             parts = filter(None, (name, schedule, *map(str, seed.values())))
             run = RunSettings.read(
                 {

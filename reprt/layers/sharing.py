@@ -66,7 +66,12 @@ class ConfiguredLayer(keras.layers.Layer):
         # Keras notes plain arguments; one's own layer may keep them under other names.
         noted = self._auto_config.config if self._auto_config else {}
         own = {name: noted[name] for name in names if name in noted}
-        own |= {name: getattr(self, name) for name in names if hasattr(self, name)}
+        for name in names:
+            kept = getattr(self, name, None)
+            # A layer that was made of the argument, such as a Dropout, is not it.
+            made = isinstance(kept, keras.layers.Layer) and name not in self.parts
+            if hasattr(self, name) and not (made and name in noted):
+                own[name] = kept
         parts = {name: serialized(own[name]) for name in self.parts if name in own}
         return {**super().get_config(), **own, **parts}
 

@@ -9,6 +9,7 @@ from keras.src.losses.loss import scale_loss_for_distribution
 from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, check_labels, token_weights
+from reprt.optimizers import take_dense_gradients
 from reprt.settings import Settings
 
 
@@ -180,6 +181,11 @@ class TranslationModel(keras.Model, abc.ABC):
         mean = ops.divide_no_nan(loss, ops.sum(weights))
         return scale_loss_for_distribution(mean)
 
+    def _resolve_auto_jit_compile(self):
+        """No XLA on TensorFlow, which would compile anew for each batch's shape."""
+        ours = keras.backend.backend() == "tensorflow"
+        return False if ours else super()._resolve_auto_jit_compile()
+
     def make_train_function(self, force=False):
         """Makes all variables, so that TensorFlow traces a step of `fit` only once."""
         if not self.built:
@@ -190,7 +196,7 @@ class TranslationModel(keras.Model, abc.ABC):
             if ready and not self.optimizer.built:
                 self.optimizer.build(self.trainable_variables)
             if keras.backend.backend() == "tensorflow":
-                _take_dense_gradients(self.optimizer)
+                take_dense_gradients(self.optimizer)
         return super().make_train_function(force)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -304,22 +310,3 @@ class TranslationModel(keras.Model, abc.ABC):
                 f"layout={layout!r}. Received: the other layout."
             )
         return inputs
-
-
-def _take_dense_gradients(optimizer):
-    """Has TensorFlow add up the gradients of an id before Keras squares them.
-
-    Keras takes those of its occurrences apart: Adam's second moment is then a sum of
-    squares, and an infinite gradient passes for a finite one.
-    """
-    if "apply" in vars(optimizer):  # it does already
-        return
-    import tensorflow as tf
-
-    apply = optimizer.apply
-
-    def apply_dense(gradients, variables=None):
-        dense = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        return apply(dense, variables)
-
-    optimizer.apply = apply_dense

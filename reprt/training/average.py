@@ -30,10 +30,12 @@ def average_last(folder: Path, model, step: int, most: int) -> list[str]:
     none, the model stays as it is.
     """
     paths = _newest(folder, step, most)
-    weights = [load_model(path).get_weights() for path in paths]
-    if weights:
-        means = [np.mean(each, axis=0, dtype="float64") for each in zip(*weights)]
-        model.set_weights(means)
+    total: list[np.ndarray] = []
+    for path in paths:  # one in memory at a time
+        kept = [each.astype("float64") for each in load_model(path).get_weights()]
+        total = [a + b for a, b in zip(total, kept)] if total else kept
+    if total:
+        model.set_weights([weight / len(paths) for weight in total])
     return [path.name for path in paths]
 
 

@@ -166,13 +166,14 @@ class TrainingSettings(Settings):
     average: Annotated[int, Field(ge=0)] = 0
     """How many kept models, the newest, the trained model is a mean of; 0 for none."""
     keep_every: Size | None = None
-    """Steps from one model of the mean to the next; by default those of an epoch."""
+    """Steps from one model of the mean, if there is an `average`, to the next; by
+    default those of an epoch."""
     validate_every: Size | None = None
     """Steps from one row of `steps.csv` to the next: the losses, and the BLEU of
     `bleu_sentences`. None for no such file."""
     bleu_sentences: Annotated[int, Field(ge=0)] = 0
     """How many sentences, the first of the training and of the validation split, are
-    translated by greedy search for each of these rows."""
+    translated by greedy search for each row of `validate_every`."""
     tensorboard: bool = False
     """Whether to log for TensorBoard as well."""
     bleu: bool = True

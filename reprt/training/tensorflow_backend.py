@@ -2,13 +2,12 @@
 
 import contextlib
 import functools
-import math
 
-import keras
 import tensorflow as tf
 
 from reprt.data.batching import batches, of_replicas, planned_batches
 from reprt.data.packing import GROUPS, pack
+from reprt.optimizers import finite_for_all
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
@@ -104,19 +103,10 @@ class OnTensorFlow(Backend):
             )
             loss = self._optimizer.scale_loss(loss)
         # Dense, because sparse gradients of embeddings would move only some rows.
-        gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
-        gradients = self._finite_for_all(list(gradients), replica)
+        gradients = [*map(tf.convert_to_tensor, tape.gradient(loss, weights))]
+        gradients = finite_for_all(self._optimizer, gradients)
         self._optimizer.apply(gradients, weights)
         return _rows(batch), *sums
-
-    def _finite_for_all(self, gradients, replica):
-        """Makes gradients that are not finite on one replica NaN on all of them."""
-        if not isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer):
-            return gradients
-        first, *others = gradients
-        finite = self._optimizer.check_finite(gradients)
-        fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
-        return [first + tf.cast(fault, first.dtype), *others]
 
     def _evaluate(self, batch):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))

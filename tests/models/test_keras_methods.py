@@ -1,14 +1,17 @@
 """What Keras' models can do, ours can: a place in others, an export, `fit`."""
 
+import types
+
 import keras
 import numpy as np
 import pytest
 from elsewhere import python
+from tiny import TINY
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
-from reprt.presets import PRESETS
+from reprt.presets import PRESETS, preset
 
 # Others differ from these in sizes alone.
 SIZES = ("tiny", "small", "big")
@@ -140,6 +143,39 @@ def test_adam_adds_up_the_gradients_of_an_id_before_it_squares_them(tiny):
     model.train_on_batch((ids, ids), ids)
     moved = [abs(n - o).max() for n, o in zip(model.get_weights(), before)]
     assert 0.9e-3 < max(moved) < 1.001e-3
+    own = model.trainable_variables  # by Keras' own names
+    model.optimizer.apply(grads=[v * 0 for v in own], trainable_variables=own)
+
+
+def test_fit_in_float16_makes_no_update_of_infinite_gradients(ids):
+    settings = preset("repe-causal", **TINY)
+    model = Transformer(11, 10, settings, dtype="mixed_float16")
+    model.compile("sgd", MaskedCrossentropy(), run_eagerly=True)
+    model.train_on_batch(ids, ids[1])
+    model.optimizer.dynamic_scale.assign(2.0**120)
+    before = model.get_weights()
+    model.train_on_batch(ids, ids[1])
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_fit_leaves_xla_alone_on_a_gpu(tiny, monkeypatch):
+    gpu = types.SimpleNamespace(device_type="GPU")
+    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda *_: [gpu])
+    model = tiny("repe")
+    model.compile("adam", MaskedCrossentropy())
+    assert not model.jit_compile
+
+
+def test_what_is_frozen_stays_and_the_rest_learns(tiny, ids):
+    model = tiny("repe-causal")
+    model.encoder.trainable = False
+    model.compile(keras.optimizers.AdamW(0.1), MaskedCrossentropy(), run_eagerly=True)
+    frozen, free = model.encoder.get_weights(), model.decoder.get_weights()
+    model.train_on_batch(ids, ids[1])
+    for old, new in zip(frozen, model.encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert not np.array_equal(model.decoder.get_weights()[0], free[0])
 
 
 class Adapted(Transformer):
