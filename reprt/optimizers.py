@@ -76,6 +76,10 @@ def take_dense_gradients(optimizer):
 
     Keras takes those of its occurrences apart: Adam's second moment is then a sum of
     squares, and an infinite gradient passes for a finite one.
+
+    >>> take_dense_gradients(adam := keras.optimizers.Adam())
+    >>> "apply" in vars(adam)
+    True
     """
     if "apply" in vars(optimizer):  # it does already
         return
@@ -94,6 +98,9 @@ def finite_for_all(optimizer, gradients):
     """Makes gradients that are not finite on one replica NaN on all of them.
 
     TensorFlow's replicas otherwise differ on whether a scaled loss makes an update.
+
+    >>> finite_for_all(keras.optimizers.Adam(), [])  # which does not scale the loss
+    []
     """
     import tensorflow as tf
 
