@@ -6,6 +6,7 @@ PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
 PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 
+TEXTS = ("auto", "ted", "embedded", "wmt14")  # by which no file is meant
 Scale = Literal["sqrt", "inverse_sqrt", "none"]
 Statistics = Literal["sequence", "prefix"]
 Table = Literal["tutorial", "paper", "learned"]  # of positions

@@ -84,7 +84,9 @@ def read_text(path: str | os.PathLike) -> str:
     """Returns a file's text, its line breaks as `\\n`; it has to be UTF-8."""
     data = Path(path).read_bytes()
     try:
-        return data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        # Some editors put a byte order mark before a text.
+        text = data.decode().removeprefix("\ufeff")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise not_utf8(path, data[error.start], line) from None
@@ -108,8 +110,7 @@ def read_json(path: Path) -> Any:
 
 
 def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
-    # Some editors put a byte order mark before a text.
-    text = read_text(path).removeprefix("\ufeff")
+    text = read_text(path)
     try:
         return parse(text)
     except ValueError as error:

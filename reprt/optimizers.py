@@ -75,7 +75,7 @@ def take_dense_gradients(optimizer):
     """Has TensorFlow add up the gradients of an id before an optimizer squares them.
 
     Keras takes those of its occurrences apart: Adam's second moment is then a sum of
-    squares, and an infinite gradient passes for a finite one.
+    squares, some rows do not move, and an infinite gradient passes for a finite one.
 
     >>> take_dense_gradients(adam := keras.optimizers.Adam())
     >>> "apply" in vars(adam)
@@ -89,18 +89,15 @@ def take_dense_gradients(optimizer):
 
     def apply_dense(grads, trainable_variables=None):
         dense = [None if g is None else tf.convert_to_tensor(g) for g in grads]
-        return apply(finite_for_all(optimizer, dense), trainable_variables)
+        return apply(_finite_for_all(optimizer, dense), trainable_variables)
 
     optimizer.apply = apply_dense
 
 
-def finite_for_all(optimizer, gradients):
-    """Makes gradients that are not finite on one replica NaN on all of them.
+def _finite_for_all(optimizer, gradients):
+    """Makes a gradient NaN on all replicas where any is not finite on one of them.
 
-    TensorFlow's replicas otherwise differ on whether a scaled loss makes an update.
-
-    >>> finite_for_all(keras.optimizers.Adam(), [])  # which does not scale the loss
-    []
+    They otherwise differ on whether a scaled loss makes an update.
     """
     import tensorflow as tf
 
@@ -110,4 +107,6 @@ def finite_for_all(optimizer, gradients):
         return gradients
     finite = optimizer.check_finite(gradients)
     fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
-    return [None if g is None else g + tf.cast(fault, g.dtype) for g in gradients]
+    first = next(n for n, gradient in enumerate(gradients) if gradient is not None)
+    told = gradients[first] + tf.cast(fault, gradients[first].dtype)
+    return [*gradients[:first], told, *gradients[first + 1 :]]

@@ -253,12 +253,11 @@ def _lengths(model, length):
     sources = min(TOKENS + 2, getattr(model, "longest_source", math.inf))
     longest = getattr(model, "longest_target", math.inf)
     lengths = sources, min(TOKENS, sources - 1, longest)
-    fixed = getattr(model, "inputs", None) or ()  # a functional model's
+    fixed = [ids.shape[1] for ids in _inputs(model)]
     if len(fixed) > 2:
         return lengths
-    built = [ids.shape[1] for ids in fixed]  # the target's last
-    built = [None] * (2 - len(built)) + built
-    return [own or usual for own, usual in zip(built, lengths)]
+    of_both = [None, None, *fixed][-2:]  # the target's is the last
+    return [own or usual for own, usual in zip(of_both, lengths)]
 
 
 def _real_ids(vocab_size, enough):
@@ -274,8 +273,13 @@ def _in_short(error):
     return f"{type(error).__name__}: {first}"
 
 
+def _inputs(model):
+    """Those of a functional model."""
+    return getattr(model, "inputs", None) or ()
+
+
 def _one_input(model):
-    return len(getattr(model, "inputs", None) or ()) == 1
+    return len(_inputs(model)) == 1
 
 
 def _call(model, sources, targets):

@@ -10,12 +10,11 @@ import sys
 import tarfile
 from pathlib import Path
 
+from reprt.constants import TEXTS
 from reprt.data.corpora import embedded, own, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
 from reprt.files import cache
-
-NAMES = ("auto", "ted", "embedded", "wmt14")  # of texts, by which no file is meant
 
 
 class TextUnavailable(ValueError):
@@ -66,7 +65,7 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
             message = f"The text of WMT'14 is not available: {error}"
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
-        setting = f"a path (the names are {', '.join(NAMES)})"
+        setting = f"a path (the names are {', '.join(TEXTS)})"
         return _given(text, pair, setting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")

@@ -196,7 +196,10 @@ class Translator:
         return AttentionMaps(
             source=self.source_tokenizer.pieces(ids),
             target=tokenizer.pieces(target[0]),
-            **{name: _numbers(each[:, 0]) for name, each in weights.items()},
+            **{
+                kind: ops.convert_to_numpy(ops.cast(each[:, 0], "float32"))
+                for kind, each in weights.items()
+            },
             sentence=sentence,
             translation=self._alternatives([[best]])[0][0].text,
             model=self.model.name,
@@ -245,10 +248,6 @@ class Translator:
             return Alternative(**vars(each), text=next(texts), tokens=pieces)
 
         return [tuple(map(alternative, hypotheses)) for hypotheses in found]
-
-
-def _numbers(tensor) -> np.ndarray:
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
 def _strings(sentences: Iterable) -> Iterator[str]:

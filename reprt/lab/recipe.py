@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
-from reprt.data.search import NAMES
+from reprt.constants import TEXTS
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_toml
@@ -285,7 +285,7 @@ def load_recipe(
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
     path = Path(place).expanduser()
-    return str(path.absolute()) if path.exists() and place not in NAMES else place
+    return str(path.absolute()) if path.exists() and place not in TEXTS else place
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:

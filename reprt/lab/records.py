@@ -135,12 +135,13 @@ class Run(Settings):
 
     @property
     def departures(self) -> list[str]:
-        """The settings that are not the paper's, and made a difference."""
-        most = TrainingSettings().hours * 3600
-        long = sum(row["train_seconds"] for row in self.log) > most
-        short = self.metrics is not None and self.metrics.out_of_time
-        found = self.settings.departures
-        return [each for each in found if long or short or "training.hours" not in each]
+        """The settings that are not the paper's; hours, if they made a difference."""
+        hours, usual = self.settings.training.hours, TrainingSettings().hours
+        ended = self.metrics is not None and self.metrics.out_of_time
+        long = sum(row["train_seconds"] for row in self.log) > usual * 3600
+        if hours == usual or not (ended or long):
+            return self.settings.departures
+        return [*self.settings.departures, f"training.hours = {hours}"]
 
     @property
     def rate(self) -> str:

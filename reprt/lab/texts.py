@@ -118,9 +118,9 @@ def find_runs(
         return work
     # A text that the user has named, by REPRT_TED too, is not replaced by another.
     nothing = isinstance(missing[0], NothingFound)
+    if unfit and nothing:
+        raise NothingFound(f"{missing[0]}\n\nNor can the fallback be run: {unfit}")
     if not (instead and nothing):
-        if unfit and nothing:
-            raise NothingFound(f"{missing[0]}\n\nNor can the fallback be run: {unfit}")
         raise missing[0]
     if begun:
         progress.say(

@@ -89,11 +89,11 @@ def _train(runs, text, progress, after_epoch):
     trainers = []
     for folder, run in runs.items():
         if (finished := folder.metrics()) is not None:
-            early = ", out of time: another --out trains longer"
-            early = early if finished.out_of_time else ""
+            told = ", out of time: another --out trains longer"
+            told = told if finished.out_of_time else ""
             if run.training.bleu and finished.epochs and not finished.val_prefix_loss:
-                early += ", without the losses and BLEU that `reprt evaluate` computes"
-            progress.say(f"{run.name}: finished before{early}, in {folder.path}")
+                told += ", without the losses and BLEU that `reprt evaluate` computes"
+            progress.say(f"{run.name}: finished before{told}, in {folder.path}")
             continue
         trainer = Trainer(run, text, folder, progress, _bleu_of_samples(run, text))
         if not trainer.finished:

@@ -318,8 +318,6 @@ class RunSettings(Settings):
     def departures(self) -> list[str]:
         """The settings that are not those of the preset and of the paper."""
         here = self.identity
-        training = here.training.changed(hours=self.training.hours)
-        here = here.model_copy(update={"training": training})
         usual = {table: type(self).model_fields[table].default for table in TABLES}
         usual["model"] = PRESETS[self.preset]
         # The paper's m is the width of the model's own embedding.

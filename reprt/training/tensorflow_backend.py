@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from reprt.data.batching import batches, of_replicas, planned_batches
 from reprt.data.packing import GROUPS, pack
-from reprt.optimizers import finite_for_all
+from reprt.optimizers import take_dense_gradients
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
@@ -69,6 +69,7 @@ class OnTensorFlow(Backend):
 
     def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
+        take_dense_gradients(optimizer)
         model = objective.model
         weights = {id(weight) for weight in model.weights}
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
@@ -102,10 +103,7 @@ class OnTensorFlow(Backend):
                 inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
             )
             loss = self._optimizer.scale_loss(loss)
-        # Dense, because sparse gradients of embeddings would move only some rows.
-        gradients = [*map(tf.convert_to_tensor, tape.gradient(loss, weights))]
-        gradients = finite_for_all(self._optimizer, gradients)
-        self._optimizer.apply(gradients, weights)
+        self._optimizer.apply(tape.gradient(loss, weights), weights)
         return _rows(batch), *sums
 
     def _evaluate(self, batch):

@@ -40,6 +40,9 @@ def test_where_lines_end(path, text, expected):
 def test_a_byte_order_mark_is_no_part_of_the_first_line(path):
     path.write_text("\ufeffum\n\ufeffdois", "utf-8")
     assert read_lines(path) == ["um", "\ufeffdois"]
+    path.write_bytes("\ufeffum".encode() + b"\xea\n")
+    with pytest.raises(ValueError, match="the byte 0xea in line 1"):
+        read_lines(path)
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])

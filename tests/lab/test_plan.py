@@ -177,7 +177,8 @@ def test_a_text_that_was_named_or_that_all_pairs_share_is_not_replaced(
     own = {"more": ["schedule.dim=64"]}
     (work,) = found(monkeypatch, tmp_path, NothingFound, pairs[:1], **own)
     assert {run.schedule.dim for run in work.runs} == {64}
-    with pytest.raises(ValueError, match="(?s)is missing.*embedded: Unknown key 'dim'"):
+    both = "(?s)is missing.*of pt_to_en_embedded: Unknown key 'dim'"
+    with pytest.raises(ValueError, match=both):
         found(monkeypatch, tmp_path, NothingFound, pairs, **own)
 
 

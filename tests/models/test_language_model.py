@@ -88,7 +88,7 @@ def test_a_recipe_trains_evaluates_and_reports_one(
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
     assert "perplexity" in measured and "BLEU" not in measured
-    # Test losses are told by length. Validation leaves out long sentences.
+    # The test has a loss for each length. Validation has no long sentences.
     metrics = RunFolder(out / "plain").metrics()
     assert [each.longest for each in metrics.test_by_length] == [10, 20, None]
     assert sum(each.sentences for each in metrics.test_by_length) == 100

@@ -13,10 +13,11 @@ def decoded(file: Iterable[bytes], name: object) -> Iterator[str]:
     for number, line in enumerate(file, 1):
         bare = line.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            # Some editors put a byte order mark before a text.
-            yield bare.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = bare.decode()
         except UnicodeDecodeError as error:
             raise not_utf8(name, bare[error.start], number) from None
+        # Some editors put a byte order mark before a text.
+        yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def read_lines(path: Path) -> list[str]:

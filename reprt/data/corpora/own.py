@@ -89,7 +89,7 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             case ".csv":
                 table = pandas.read_csv(path, **as_text)
             case ".jsonl":
-                lines = io.StringIO(read_text(path).removeprefix("\ufeff"))
+                lines = io.StringIO(read_text(path))
                 table = pandas.read_json(lines, lines=True, dtype=False)
             case ".parquet":
                 table = pandas.read_parquet(path)

@@ -22,8 +22,8 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
     if len({run.label for run in runs}) < len(runs):  # trials have names of their own
-        labels = [run.look.changed(label=f"{run.label}, {run.name}") for run in runs]
-        runs = [run.changed(look=label) for run, label in zip(runs, labels)]
+        looks = [run.look.changed(label=f"{run.label}, {run.name}") for run in runs]
+        runs = [run.changed(look=look) for run, look in zip(runs, looks)]
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     shown = pictures.colours(runs)
