@@ -19,10 +19,10 @@ DropoutPlace = Literal[
     "attention_output",
     "values",
 ]
-# Positions that make states wider, that have a width, that act within attention.
+# Positions that make states wider, that have a width, that do not act within attention.
 WIDENING = ("concat",)
 WITH_WIDTH = ("concat", "untied")
-IN_ATTENTION = ("rotary", "relative", "alibi", "untied")
+ON_ENTRY = ("concat", "add", "none")
 TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
 
 

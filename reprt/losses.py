@@ -68,7 +68,9 @@ class MaskedCrossentropy(keras.losses.Loss):
             def gradient(*arguments, upstream=None):
                 # PyTorch's backend names it, the others do not.
                 scale = arguments[0] if upstream is None else upstream
-                return scale * (p - ops.one_hot(labels[..., 0], logits.shape[-1]))
+                return scale * (
+                    p - ops.one_hot(labels[..., 0], p.shape[-1], dtype=p.dtype)
+                )
 
             return loss, gradient
 
@@ -89,12 +91,13 @@ def check_labels(y_true, y_pred):
     >>> import keras, reprt
     >>> reprt.losses.check_labels(keras.ops.ones((2, 3)), keras.ops.ones((2, 3, 5)))
     """
-    axes = list(zip(y_true.shape, y_pred.shape))
+    shape = tuple(getattr(y_true, "shape", ()))  # None where none are given
+    axes = list(zip(shape, y_pred.shape))
     alike = all(None in axis or axis[0] == axis[1] for axis in axes)
-    if len(y_pred.shape) != 3 or len(y_true.shape) != 2 or not alike:
+    if len(y_pred.shape) != 3 or len(shape) != 2 or not alike:
         raise ValueError(
             "Expected labels of shape (batch, length), ids and not one-hot, and logits "
-            f"of shape (batch, length, vocab_size). Received: {tuple(y_true.shape)} and"
+            f"of shape (batch, length, vocab_size). Received: {shape} and"
             f" {tuple(y_pred.shape)}. A target's labels are its inputs moved by one."
         )
 

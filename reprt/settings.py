@@ -9,7 +9,7 @@ import pydantic
 from pydantic import Field
 
 from reprt.constants import (
-    IN_ATTENTION,
+    ON_ENTRY,
     TUTORIAL_DROPOUT,
     WIDENING,
     WITH_WIDTH,
@@ -282,7 +282,7 @@ class DecoderOnlyConfig(TransformerSettings):
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):
-        if self.target_positions == "restart" and self.position in IN_ATTENTION:
+        if self.target_positions == "restart" and self.position not in ON_ENTRY:
             raise ValueError(
                 "target_positions='restart' gives source and target the same places, "
                 f"and position={self.position!r} tells tokens apart by their distance: "

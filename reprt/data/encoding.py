@@ -134,11 +134,11 @@ def encode(
             and tokenised once.
         progress: called with what is being done, and how far it is.
     """
-    source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
+    source, target = vocabulary.learn(corpus, Path(cache) / "vocabularies", progress)
 
     def rows(which, sentences, tokenizer, longest=None):
         asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
-        path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
+        path = Path(cache) / "ids" / f"{digest_of(asked, sentences)}.ids"
         if not path.exists():
             chunks = tokenizer.encode_chunks(sentences, longest)
             counted = _counted(chunks, len(sentences), f"tokenising {which}", progress)

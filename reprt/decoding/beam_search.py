@@ -208,7 +208,9 @@ class BeamSearch:
         beams = _Beams(
             last=ops.full(shape, self.start_id, "int32"),
             # One hypothesis to begin with, or all beams would be the same.
-            log_probabilities=ops.where(ops.arange(self.beam_size) == 0, 0.0, none),
+            log_probabilities=ops.where(
+                ops.arange(self.beam_size, dtype="int32") == 0, 0.0, none
+            ),
             tokens=ops.zeros((*shape, capacity), "int32"),
             ended_scores=none,
             ended_tokens=ops.zeros((*shape, capacity), "int32"),
@@ -248,7 +250,7 @@ class BeamSearch:
         # Few passes over the logits, for a vocabulary is wide.
         logits = ops.cast(logits, "float32")
         _, normalizer = softmax_and_normalizer(logits)
-        best, token = _top_k(logits + self._never, each)
+        best, token = _top_k(logits + ops.convert_to_tensor(self._never), each)
         best = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
             best - normalizer, (-1, k, each)
         )
@@ -256,12 +258,12 @@ class BeamSearch:
         parent = index // each
         token = _columns(ops.reshape(token, (-1, k * each)), index)
         ends = token == self.end_id
-        here = ops.arange(ops.shape(beams.tokens)[2]) == position
+        here = ops.arange(ops.shape(beams.tokens)[2], dtype="int32") == position
         tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent))
 
         # What ends is put aside, if it stands among the first.
         penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty
-        first = ops.arange(best.shape[1]) < k
+        first = ops.arange(best.shape[1], dtype="int32") < k
         scores = ops.where(ends & first, best / penalty, -math.inf)
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
         ended_scores, kept = _top_k(scores, k)
@@ -285,7 +287,7 @@ class BeamSearch:
         # A sentence that is done stays as it is until it is taken out.
         new = _Beams(*map(lambda n, o: _where(beams.live, n, o), new, beams))
         if k > 1:
-            sentences = ops.arange(ops.shape(parent)[0])[:, None]
+            sentences = ops.arange(ops.shape(parent)[0], dtype="int32")[:, None]
             chosen = ops.reshape(sentences * k + parent, (-1,))
             prefixes = prefixes.of_hypotheses(chosen)
         return new, prefixes

@@ -122,7 +122,7 @@ class PageSettings(Settings):
     name: Page | None = None
     """By default `"report"`, or `"comparison"` where there are trials."""
     reference: str | None = None
-    """The model from which the page gives the other models' differences."""
+    """The model from which `families` and `positions` give the others' differences."""
     models: dict[str, Look] = {}
     """How the page shows each model."""
 
@@ -153,7 +153,7 @@ class Recipe(RecipeFile):
     overrides: list[str] = []
     """What `--set` says."""
     by_hand: dict[str, dict[str, Any]] = {}
-    """What it says of tables that models may change; it holds for every run."""
+    """What it says of tables that models may change, of every model or of one."""
 
     @pydantic.model_validator(mode="after")
     def _about_its_models(self):
@@ -198,7 +198,9 @@ class Recipe(RecipeFile):
         ):
             trial = {"schedule": rates, "training": seed}
             own = {**dict(model), "model": model.model_extra or {}}
-            layers = dict(self), own, trial, self.by_hand  # the last counts
+            said = self.by_hand.get("models", {}).get(name, {})
+            said = said | {"model": {k: said[k] for k in own["model"] if k in said}}
+            layers = dict(self), own, trial, self.by_hand, said  # the last counts
             tables = {
                 table: {k: v for each in layers for k, v in each.get(table, {}).items()}
                 for table in OWN_TABLES
@@ -270,7 +272,10 @@ def load_recipe(
     by_hand: dict[str, Any] = {}
     for override in overrides:
         (table, *_), _ = keys = _key_and_value(override)
-        _set(by_hand if table in OWN_TABLES else tables, *keys)
+        if table in (*OWN_TABLES, "models"):
+            _set(by_hand, *keys)
+        if table not in OWN_TABLES:
+            _set(tables, *keys)
     said = RecipeFile.read(tables, str(path))
     text = said.text.changed(
         source=_from_here(said.text.source),

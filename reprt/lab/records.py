@@ -152,15 +152,17 @@ class Run(Settings):
 
     @property
     def numbers(self) -> dict[str, float]:
-        """What was measured. An epoch's time is the median, which forgets a pause."""
+        """What was measured. An epoch's time is the median, which forgets a pause, of
+        those that `training.steps` did not cut."""
         found: dict[str, float] = {}
         if self.log:
-            seconds = [row["train_seconds"] for row in self.log]
-            tokens = statistics.median(row["train_tokens"] for row in self.log)
+            tokens = max(row["train_tokens"] for row in self.log)
+            whole = [row for row in self.log if row["train_tokens"] == tokens]
+            seconds = statistics.median(row["train_seconds"] for row in whole)
             found = self.log[-1] | {
-                "train_seconds": sum(seconds),
-                "seconds_an_epoch": statistics.median(seconds),
-                "tokens_per_second": tokens / statistics.median(seconds),
+                "train_seconds": sum(row["train_seconds"] for row in self.log),
+                "seconds_an_epoch": seconds,
+                "tokens_per_second": tokens / seconds,
             }
         if self.metrics:
             found |= self.metrics.model_dump(exclude_none=True)

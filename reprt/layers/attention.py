@@ -182,7 +182,10 @@ class PMHA(ConfiguredLayer):
         )
         heads = []
         for q, k, v, real in groups:
-            k, places = ops.transpose(k, SWAPPED), ops.arange(ops.shape(q)[2])[None]
+            k, places = (
+                ops.transpose(k, SWAPPED),
+                ops.arange(ops.shape(q)[2], dtype="int32")[None],
+            )
             if self.position is not None:  # slots of padding may lie beyond a table
                 last = ops.max(ops.where(real, places, 0), initial=0)
                 places = ops.minimum(places, last)
@@ -265,7 +268,11 @@ class PMHA(ConfiguredLayer):
         if self.position is None:
             return None
         self.position.check_length(x.shape[1])
-        return ops.arange(ops.shape(x)[1])[None] if mask is None else counted(mask)
+        return (
+            ops.arange(ops.shape(x)[1], dtype="int32")[None]
+            if mask is None
+            else counted(mask)
+        )
 
     def _bias(self, queries, keys):
         bias = None if self.position is None else self.position.bias(queries, keys)
@@ -339,12 +346,12 @@ def _of_one(x):
 def _places_of(hypotheses, parts, memory, first):
     """Places of the tokens of all parts, `(hypotheses, tokens)`."""
     tokens = sum(ops.shape(values)[2] for _, values, _ in parts)
-    places = ops.add(first, ops.arange(tokens)[None])
+    places = ops.add(first, ops.arange(tokens, dtype="int32")[None])
     places = ops.broadcast_to(places, (hypotheses, tokens))
     if memory is None:
         return places
     _, values, mask = memory
-    before = ops.arange(ops.shape(values)[2])[None]
+    before = ops.arange(ops.shape(values)[2], dtype="int32")[None]
     if mask is not None:
         before = counted(mask[:, 0])
     each = hypotheses // ops.shape(before)[0]

@@ -38,7 +38,9 @@ class BlockCache(NamedTuple):
 
     def written(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
-        here = ops.arange(_tokens(self.recent)) == position - _tokens(self.past)
+        here = ops.arange(_tokens(self.recent), dtype="int32") == position - _tokens(
+            self.past
+        )
         recent = (
             ops.where(here[:, None], token, room)
             for token, room in zip((keys, values), self.recent)
@@ -48,7 +50,9 @@ class BlockCache(NamedTuple):
     def until(self, position):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
-        seen = ops.arange(_tokens(self.recent)) <= position - _tokens(self.past)
+        seen = ops.arange(_tokens(self.recent), dtype="int32") <= position - _tokens(
+            self.past
+        )
         recent = ops.transpose(keys, SWAPPED), values, seen[None, None]
         return (*self.past, None), recent
 

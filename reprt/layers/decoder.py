@@ -34,9 +34,9 @@ class DecoderBlock(Block):
         memory_padding_mask, memory_packing: of the source, as those of the target.
 
     Returns:
-        Tensor `(batch, targets, width)`, and with `return_attention_scores` the pair
-        of the weights of self-attention `(batch, heads, targets, targets)` and of
-        cross attention `(batch, heads, targets, sources)`, or None.
+        Tensor `(batch, targets, width)`, and with `return_attention_scores` a tuple of
+        the weights of self-attention `(batch, heads, targets, targets)` and, with a
+        memory, of cross attention `(batch, heads, targets, sources)`.
 
     >>> import keras, reprt
     >>> block = reprt.layers.DecoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
@@ -111,7 +111,8 @@ class DecoderBlock(Block):
                 key_packing=memory_packing,
             )
         states = self._feed(states, training)
-        return (states, (own, across)) if return_attention_scores else states
+        weights = (own,) if across is None else (own, across)
+        return (states, weights) if return_attention_scores else states
 
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Takes a block without a memory through the beginning of a sequence.
@@ -171,7 +172,7 @@ class Decoder(BlockStack):
     """N decoder blocks, one after the other, all given the same memory and values.
 
     Arguments are those of `Encoder`; masking, call arguments and results are those of
-    `DecoderBlock`, the pairs of weights in a tuple.
+    `DecoderBlock`, the weights of each in a tuple.
 
     >>> import keras, reprt
     >>> decoder = reprt.layers.Decoder(

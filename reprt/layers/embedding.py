@@ -2,6 +2,7 @@
 
 import keras
 from keras import ops
+from keras.src.utils.python_utils import default
 
 from reprt.constants import Scale, check_choice
 from reprt.layers.embedding_norms.base import EmbeddingNorm
@@ -165,6 +166,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         tokens = self.embedding(ids)
         return tokens * ops.cast(self.factor, tokens.dtype)
 
+    @default  # a symbolic call asks the positions by calling them
     def compute_output_shape(self, ids_shape):
         tokens_shape = (*ids_shape, self.embedding_dim)
         if self.positional is None:

@@ -60,7 +60,7 @@ def causal_mask(length):
     >>> keras.ops.convert_to_numpy(reprt.layers.causal_mask(2)).tolist()
     [[[True, False], [True, True]]]
     """
-    position = ops.arange(length)
+    position = ops.arange(length, dtype="int32")
     return ops.greater_equal(position[:, None], position[None, :])[None]
 
 

@@ -2,7 +2,6 @@
 
 from keras import ops
 
-from reprt.constants import IN_ATTENTION
 from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
@@ -42,11 +41,11 @@ class BlockModel(TranslationModel):
         )
 
     def _stack(self, kind, embedding, final_norm):
-        config = self.config
+        config, position = self.config, embedding.positional
         return kind(
             config.num_blocks,
             final_norm,
-            embedding.positional if config.position in IN_ATTENTION else None,
+            position if position.acts_in_attention() else None,
             **{name: getattr(config, name) for name in BlockSettings.model_fields},
             dtype=self.dtype_policy,
             name=kind.__name__.lower(),
@@ -96,5 +95,5 @@ class BlockModel(TranslationModel):
     @staticmethod
     def _written(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""
-        here = ops.equal(ops.arange(ops.shape(prefix)[1]), position)
+        here = ops.equal(ops.arange(ops.shape(prefix)[1], dtype="int32"), position)
         return ops.where(here, ids[:, None], prefix)

@@ -119,8 +119,8 @@ class DecoderOnly(BlockModel):
         return sides.split(packing.pack(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
-        _, pairs = self._decoded(source_ids, target_ids)
-        return {"sequence": ops.stack([own for own, _ in pairs])}
+        _, weights = self._decoded(source_ids, target_ids)
+        return {"sequence": ops.stack([own for (own,) in weights])}
 
     def encode(self, source_ids, *, training=None):
         if self._recomputes:
@@ -179,7 +179,10 @@ class DecoderOnly(BlockModel):
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
                 read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-                of_source = ops.arange(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
+                of_source = (
+                    ops.arange(ops.shape(ids)[1], dtype="int32")
+                    < ops.shape(source_ids)[1]
+                )
                 start = ops.where(of_source, 0, -read)
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         tokens, states = self.embedding(

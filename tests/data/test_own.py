@@ -68,8 +68,9 @@ def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
     assert own.load("de_to_en", *[[str(jsonl)]] * 3).train.source == ["1984"] * 2
     with pytest.raises(ValueError, match="table whose name .* Received: .*b.jsonl and"):
         own.load("de_to_en", [str(jsonl)] * 2)
-    with pytest.raises(ValueError, match="two 'columns', .* Received: de"):
-        own.load("de_to_en", [str(jsonl)], columns=["de"])
+    for columns in (["de"], ["de", "de"]):
+        with pytest.raises(ValueError, match="two 'columns', .* Received: de"):
+            own.load("de_to_en", [str(jsonl)], columns=columns)
     jsonl.write_text('\ufeff{"de": ["ein", "Haus"], "en": "a house"}\n')
     with pytest.raises(ValueError, match="sentences in .*b.jsonl. Received: .'ein',"):
         own.load("de_to_en", [str(jsonl)])

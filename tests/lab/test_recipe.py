@@ -116,9 +116,11 @@ def test_the_last_of_several_values_counts(write):
     for run in load_recipe(write(text), by_hand).runs():
         assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (0, 9, 1)
         assert run.training.steps is None
-    own = ["models.third.training.epochs=5"]
-    runs = load_recipe(write(text), own).runs()
-    assert [run.training.steps for run in runs] == [3, 3, None]
+    own = ["models.third.training.epochs=5", "models.third.dropout=0.4"]
+    for asked in ([], ["training.steps=3", "model.dropout=0.3"]):
+        runs = load_recipe(write(text), [*own, *asked]).runs()
+        assert [run.training.steps for run in runs] == [3, 3, None]
+        assert [run.model.dropout for run in runs] == [0.3, 0.3, 0.4]
 
 
 def test_a_text_that_is_named_stands_for_the_recipes_files(write):

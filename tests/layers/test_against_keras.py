@@ -109,8 +109,9 @@ def test_masks_that_keras_attached_are_heeded_and_handed_on_as_by_keras(kind):
         (lambda: Encoder(2, **BLOCK), (SOURCES,)),
         (lambda: DecoderBlock(**BLOCK), (TARGETS, SOURCES)),
         (lambda: Decoder(2, **BLOCK), (TARGETS, SOURCES)),
+        (lambda: Decoder(2, **BLOCK), (TARGETS,)),
     ],
-    ids=["PMHA", "PMMHA", "EncoderBlock", "Encoder", "DecoderBlock", "Decoder"],
+    ids="PMHA PMMHA EncoderBlock Encoder DecoderBlock Decoder alone".split(),
 )
 def test_functional_models_have_scores_as_well(make, inputs):
     symbols = [keras.Input(array.shape[1:], len(array)) for array in inputs]

@@ -11,7 +11,6 @@ from keras.src import testing
 from variants import BEFORE, NORMS
 
 from reprt import layers
-from reprt.constants import IN_ATTENTION
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
 from reprt.presets import preset
@@ -95,7 +94,8 @@ CASES = {
             weights=8 + NUMBERS.get(name, 0),
             key_mask=MASK,
         )
-        for name in IN_ATTENTION
+        for name, method in POSITIONS.items()
+        if method.acts_in_attention()
     },
     "PMHA": case(ATTENDING, *WITHIN, weights=8),
     "PMHA, queries and keys normed": case(

@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from tiny import TINY
 
 from reprt import layers
+from reprt.layers.positions import POSITIONS
+from reprt.models import build
 
 IDS = np.array([[2, 5, 6, 3, 0], [2, 7, 3, 0, 0]], dtype="int32")
 POSITIONAL = {
@@ -34,6 +37,22 @@ class Half(layers.Positional):
     def bias(self, queries, keys):
         apart = abs(queries[:, None, :, None] - keys[:, None, None])
         return keras.ops.cast(apart, self.compute_dtype)
+
+
+def test_a_method_of_ones_own_acts_where_its_hooks_are(monkeypatch):
+    monkeypatch.setitem(POSITIONS, "add", Half)
+    model = build("repe-causal", 9, 9, **TINY, position="add")
+    assert isinstance(model.encoder.blocks[0].self_attention.position, Half)
+
+
+class Wider(layers.Positional):
+    def call(self, x, start=0, mask=None):
+        return keras.ops.concatenate([x, x[..., :4]], axis=-1)
+
+
+def test_states_that_ones_own_positions_widen_are_known_to_be_so():
+    embed = layers.TokenAndPositionEmbedding(9, 8, Wider())
+    assert embed(keras.Input((None,), dtype="int32"))[1].shape == (None, None, 12)
 
 
 def test_a_bias_in_half_precision_joins_the_scores():

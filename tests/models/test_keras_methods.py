@@ -10,7 +10,7 @@ from tiny import TINY
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
-from reprt.models import Transformer
+from reprt.models import Transformer, build
 from reprt.presets import PRESETS, preset
 
 # Others differ from these in sizes alone.
@@ -134,6 +134,23 @@ def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny,
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("floatx", ["bfloat16", "float64"])
+@pytest.mark.parametrize("position", ["concat", "rotary", "relative"])
+def test_fit_in_keras_own_dtype(floatx, position, ids):
+    keras.config.set_floatx(floatx)
+    keras.config.set_dtype_policy(floatx)
+    try:
+        model = build("repe-causal", 11, 10, position=position, **TINY)
+        one = keras.optimizers.SGD(1.0)
+        model.compile(one, MaskedCrossentropy(), run_eagerly=True)
+        before = model.get_weights()
+        assert np.isfinite(float(model.train_on_batch(ids, ids[1])))
+    finally:
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
+    assert (before[0] != model.get_weights()[0]).any()
+
+
 def test_adam_adds_up_the_gradients_of_an_id_before_it_squares_them(tiny):
     """Its first step moves a weight by the rate at most, however often its id comes."""
     ids = np.array([[4, 5, 4, 4, 4, 3]], "int32")
@@ -206,6 +223,8 @@ def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids)
             model.evaluate((source, target[:, :-1]), target, verbose=0)
         losses.append(model.evaluate(ids, target, verbose=0))
     assert losses[0] == pytest.approx(0.5 * losses[1])
+    with pytest.raises(ValueError, match="Expected labels of shape"):
+        model.fit(ids, verbose=0)
     with pytest.raises(ValueError, match="its inputs moved by one"):
         TokenAccuracy().update_state(np.ones((2, 3)), np.ones((2, 4, 5)))
     pairs = tf.data.Dataset.from_tensors(((source, target[:, :-1]), target))

@@ -83,7 +83,7 @@ def _section(title: str, groups: Sequence[Group]) -> str:
 def _draw(groups: Sequence[Group], path: Path):
     """The models with a colour, a row for each of their schedules."""
     shown = pictures.colours([group.run for group in groups])
-    groups = [group for group in groups if group.run.model in shown]
+    groups = [group for group in groups if group.run.label in shown]
     title, (first, *_) = groups[0].run.text, groups
     names = [_name(group) for group in groups]
     if {group.rate for group in groups} == {first.rate}:
@@ -94,7 +94,7 @@ def _draw(groups: Sequence[Group], path: Path):
     )
     places = range(len(groups), 0, -1)
     for place, (run, table) in zip(places, groups):
-        colour, rows = shown[run.model], [place] * len(table)
+        colour, rows = shown[run.label], [place] * len(table)
         ends = table[[FORCED, PREFIX]].mean().dropna()
         losses.plot(ends, [place] * len(ends), color=colour, alpha=0.5, linewidth=3)
         losses.plot(table[FORCED], rows, "o", color=colour, fillstyle="none")
@@ -111,4 +111,5 @@ def _draw(groups: Sequence[Group], path: Path):
         "nats per token, validation split; a dot a seed",
     )
     pictures.finish_axis(bleu, "BLEU: higher is better", "test split, greedy search")
+    bleu.set_visible(any(table[BLEU].notna().any() for _, table in groups))
     pictures.save_figure(figure, path)

@@ -50,7 +50,7 @@ def choose(table: pd.DataFrame) -> list[Group]:
     The best rate has the lowest prefix loss on the validation split, over the seeds
     that all the model's rates have. The table's runs are on one text.
     """
-    best = {}
+    best, groups = {}, by_schedule(table)
     for model, rows in table.groupby("model"):
         losses = rows.pivot(index="seed", columns="schedule", values=CHOSEN_BY)
         if losses.dropna().empty:
@@ -60,11 +60,7 @@ def choose(table: pd.DataFrame) -> list[Group]:
                 f"is chosen. Received: {seeds}. Run another, or remove one."
             )
         best[model] = losses.dropna().mean().idxmin()
-    chosen = [
-        group
-        for group in by_schedule(table)
-        if group.run.schedule == best[group.run.model]
-    ]
+    chosen = [group for group in groups if group.run.schedule == best[group.run.model]]
     return sorted(chosen, key=lambda group: group.table[LOSS].mean())
 
 
@@ -135,8 +131,8 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
         "", len(texts), 3, (10.5, 3.6 * len(texts)), squeeze=False
     )
     for groups, (curves, translations, losses) in zip(texts, rows):
-        for run, table in (group for group in groups if group.run.model in shown):
-            look = {"color": shown[run.model], "alpha": 0.7}
+        for run, table in (group for group in groups if group.run.label in shown):
+            look = {"color": shown[run.label], "alpha": 0.7}
             style = "--" if run.looks_ahead else "-"
             for each in table["run"]:
                 # Teacher-forced losses: of a model that does not look ahead, the
@@ -158,6 +154,6 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
         pictures.finish_axis(curves, title, "training loss, a point an epoch")
         pictures.finish_axis(translations, "BLEU: higher is better", PRODUCTS)
         pictures.finish_axis(losses, "Prefix loss: lower is better", PRODUCTS)
-    labels = {run.label: shown[run.model] for run in runs if run.model in shown}
+    labels = {run.label: shown[run.label] for run in runs if run.label in shown}
     pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)

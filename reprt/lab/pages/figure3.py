@@ -139,8 +139,8 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=4)
     runs = pd.concat([table["run"] for table in trials.values()])
     starts = [start.hardware for run in runs for start in run.manifest.starts]
-    seconds = {model: _times(table) for model, table in trials.items()}
-    bars = {model: (each.mean(), each.std()) for model, each in seconds.items()}
+    medians = {model: table["seconds_an_epoch"] for model, table in trials.items()}
+    bars = {model: (each.mean(), each.std()) for model, each in medians.items()}
     _draw_bars(ours, bars, "\n".join(["b  ours", *starts[-1:]]))
     _draw_bars(theirs, paper.FIGURE_3B, "b  paper\ntwo A100 GPUs")
     pictures.save_figure(figure, path)
@@ -149,6 +149,7 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
 def _draw_bars(axis, bars: Mapping[str, tuple[float, float]], title: str):
     means, deviations = zip(*(bars[model] for model in MODELS))
     whiskers = {"yerr": deviations, "capsize": 4, "ecolor": "grey"}  # seen on black
-    axis.bar([*MODELS], means, color=[*COLOURS.values()], **whiskers)
+    axis.bar([*MODELS.values()], means, color=[*COLOURS.values()], **whiskers)
     axis.set_ylabel("seconds an epoch, mean and sd of trials")
+    axis.tick_params("x", labelsize=8)
     axis.set_title(title, loc="left", fontsize=9)

@@ -10,7 +10,7 @@ from reprt.lab.pages.tables import plain
 from reprt.lab.paper import LABELS
 from reprt.lab.records import Run
 
-KEYS = "name text model label schedule seed rate looks_ahead departures".split()
+KEYS = "name text model label schedule seed rate looks_ahead".split()
 NUMBERS = (
     *("epochs", "train_loss", "train_loss_per_token", "val_loss", "val_loss_per_token"),
     *("val_prefix_loss_per_token", "test_prefix_loss_per_token"),
@@ -59,12 +59,14 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
         {
             **run.numbers,
             **{key: getattr(run, key) for key in KEYS},
-            "departures": ", ".join(run.departures),
+            "departures": ", ".join(run.settings.departures),
             "run": run,
         }
         for run in runs
     ]
-    table = pd.DataFrame(rows, columns=[*KEYS, "run", *NUMBERS]).sort_values("name")
+    table = pd.DataFrame(
+        rows, columns=[*KEYS, "departures", "run", *NUMBERS]
+    ).sort_values("name")
     # MODEL and MODEL.SEED of the same settings and seed are one run.
     table = table.drop_duplicates(["text", "model", "seed", "departures"])
     schedules = table.groupby(["model", "rate"])["schedule"].nunique()
@@ -88,13 +90,17 @@ def grouped(table: pd.DataFrame, by: str) -> list[Group]:
 def by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its departures, the paper's own first."""
     groups = grouped(runs_table(runs), "departures")
-    return sorted(groups, key=lambda group: len(group.run.departures))
+    return sorted(groups, key=_departures)
+
+
+def _departures(group: Group) -> int:
+    return len(group.run.settings.departures)
 
 
 def nearest(groups: Iterable[Group]) -> dict[str, Group]:
     """Returns ours of the paper's two models, with the fewest departures."""
     found: dict[str, Group] = {}
-    for group in sorted(groups, key=lambda group: len(group.run.departures)):
+    for group in sorted(groups, key=_departures):
         if group.run.model in LABELS:
             found.setdefault(group.run.model, group)
     return found
@@ -105,7 +111,7 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
     groups = grouped(table, "schedule")
     for one, rows in groups:
         for other in rows["run"]:
-            differing = {*one.departures} ^ {*other.departures}
+            differing = {*one.settings.departures} ^ {*other.settings.departures}
             if differing:
                 raise ValueError(
                     f"Expected {one.name} and {other.name} to differ by their seeds "

@@ -21,6 +21,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
 def _cells(group: Group) -> dict[str, str]:
     return {
         **group.head,
+        "rate": group.rate,
         "parameters": group.cell("parameters", 0),
         "teacher-forced, validation": group.cell(FORCED, 3),
         "prefix, validation": group.cell(PREFIX, 3),

@@ -1,5 +1,6 @@
 """What the pictures of pages have in common."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,9 +17,10 @@ PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 
 
 def colours(runs: Sequence[Run]) -> dict[str, str]:
-    """Returns the colours of the models that a picture shows, by their names."""
-    given = {run.model: run.look.colour for run in runs if run.look.colour}
-    return given or dict(zip(dict.fromkeys(run.model for run in runs), PALETTE))
+    """Returns the colours of the models that a picture shows, by their labels."""
+    given = {run.label: run.look.colour for run in runs if run.look.colour}
+    labels = dict.fromkeys(run.label for run in runs)
+    return given or dict(zip(labels, itertools.cycle(PALETTE)))
 
 
 def new_figure(title: str, rows: int, columns: int, figsize, **options):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from reprt.lab.pages import families, pictures
-from reprt.lab.pages.frame import Group
+from reprt.lab.pages.frame import Group, runs_table, spread
 from reprt.lab.pages.runs import ways
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.records import OfLength, Run
@@ -22,7 +22,13 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     short = [
         run for runs in texts for run in runs if _short(run) and families.measured(run)
     ]
-    short.sort(key=lambda run: run.numbers[families.LOSS])
+    if len(kinds := {f"{run.text}, {_short(run)} tokens" for run in short}) > 1:
+        raise ValueError(
+            "Expected the runs on short sentences to be on one text, of one "
+            f"'train_tokens'. Received: {'; '.join(sorted(kinds))}."
+        )
+    groups = families.choose(runs_table(short))
+    short = [run for group in groups for run in group.table["run"]]
     if short:
         _draw_lengths(short, settings.reference, out / "lengths.png")
     return {
@@ -30,7 +36,7 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         "sections": "\n\n".join(sections),
         "trained": str(_short(short[0])) if short else "",
         "on": plain(short[0].text) if short else "",
-        "lengths": markdown(list(map(_by_length, short))),
+        "lengths": markdown(list(map(_by_length, groups))),
         "commands": ways(short),
     }
 
@@ -48,12 +54,15 @@ def _lengths(run: Run) -> dict[str, OfLength]:
     return found
 
 
-def _by_length(run: Run) -> dict[str, str]:
-    row = {"model": plain(run.label)}
-    for tokens, each in _lengths(run).items():
-        row[f"loss, {tokens} tokens"] = f"{each.prefix_loss_per_token:.3f}"
-        if each.bleu is not None:
-            row[f"BLEU, {tokens}"] = f"{each.bleu:.1f}"
+def _by_length(group: Group) -> dict[str, str]:
+    runs = list(map(_lengths, group.table["run"]))
+    row = {"model": plain(group.run.label)}
+    for tokens in runs[0]:
+        found = [each[tokens] for each in runs]
+        losses = [each.prefix_loss_per_token for each in found]
+        row[f"loss, {tokens} tokens"] = spread(losses, 3)
+        if bleus := [each.bleu for each in found if each.bleu is not None]:
+            row[f"BLEU, {tokens}"] = spread(bleus, 1)
     return row
 
 
@@ -74,7 +83,7 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
     for text, axis in zip(texts, axes):
         for run, table in text:
             filling = "none" if _of_states(run) else "full"
-            look = {"color": shown.get(run.model, "grey"), "fillstyle": filling}
+            look = {"color": shown.get(run.label, "grey"), "fillstyle": filling}
             places = [labels.index(run.label)] * len(table)
             axis.plot(table[families.LOSS], places, "o", **look)
         title = textwrap.fill(text[0].run.text, 28)
@@ -96,11 +105,13 @@ def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
     if usual := {run.model: run.label for run in runs}.get(reference or ""):
         losses, title = losses.sub(losses[reference], axis=0), f"{title} − {usual}'s"
     figure, axes = pictures.new_figure(title, 1, 2, (10, 6), sharey=True)
-    for run in {run.model: run for run in runs if run.model in shown}.values():
-        look = {"color": shown[run.model], "label": run.label}
+    for run in {run.model: run for run in runs if run.label in shown}.values():
+        look = {"color": shown[run.label], "label": run.label}
         axes[int(_of_states(run))].plot(losses[run.model], "o-", **look)
     for axis, value in zip(axes, ("tokens", "states")):
-        pictures.finish_axis(axis, f"Values: {value}", "tokens of a test sentence")
+        pictures.finish_axis(
+            axis, f"Values: {value}", "tokens of the longer side of a test pair"
+        )
         if axis.lines:
             axis.legend(
                 loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize=8, ncols=2

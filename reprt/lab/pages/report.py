@@ -10,6 +10,7 @@ from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import runs_table
 from reprt.lab.pages.tables import by_epoch, markdown, plain
+from reprt.lab.recipe import Look
 from reprt.lab.records import Run
 
 HEAD = (
@@ -22,13 +23,13 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
     if len({run.label for run in runs}) < len(runs):  # trials have names of their own
-        looks = [run.look.changed(label=f"{run.label}, {run.name}") for run in runs]
+        looks = [Look(label=f"{run.label}, {run.name}") for run in runs]
         runs = [run.changed(look=look) for run, look in zip(runs, looks)]
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     shown = pictures.colours(runs)
     _draw(runs, shown, out / "report.png")
-    stepped = [run for run in runs if run.steps and run.model in shown]
+    stepped = [run for run in runs if run.steps and run.label in shown]
     if stepped:
         _draw_steps(stepped, shown, out / "steps.png")
     return {
@@ -157,17 +158,17 @@ def _draw_steps(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
         for split, style in (("train", ".--"), ("val", ".-")):
             for axis, what in ((losses, "loss_per_token"), (bleu, "bleu")):
                 points = table.get(f"{split}_{what}", pd.Series(dtype=float)).dropna()
-                axis.plot(points.index, points, style, color=shown[run.model])
+                axis.plot(points.index, points, style, color=shown[run.label])
     title = "Loss, nats per token: validation, and training dashed"
     pictures.finish_axis(losses, title, "step")
     pictures.finish_axis(bleu, "BLEU, greedy, of their first sentences", "step")
-    pictures.add_legend(figure, {run.label: shown[run.model] for run in runs})
+    pictures.add_legend(figure, {run.label: shown[run.label] for run in runs})
     pictures.save_figure(figure, path)
 
 
 def _draw(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
     manifest, pair = runs[0].manifest, runs[0].pair
-    begun = [run for run in runs if run.log and run.model in shown]
+    begun = [run for run in runs if run.log and run.label in shown]
     figure, (curves, bars) = pictures.new_figure(
         manifest.text, 1, 2, (9, 4), width_ratios=(3, 2)
     )
@@ -177,20 +178,23 @@ def _draw(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
     )
     for run in begun:
         for loss, style in (("train_loss", ".--"), ("val_loss", ".-")):
-            pictures.draw_log(curves, run, loss, style, color=shown[run.model])
+            pictures.draw_log(curves, run, loss, style, color=shown[run.label])
         if PREFIX in run.numbers:
             last = len(run.log), run.numbers[PREFIX]
-            curves.plot(*last, "*", color=shown[run.model], markersize=12)
+            curves.plot(*last, "*", color=shown[run.label], markersize=12)
     if manifest.official_text and pair in paper.TABLE_1:
         title += ";\nhollow, the paper's: validation square, training round"
         for model, result in paper.TABLE_1[pair].items():
-            look = {"color": shown.get(model, "grey"), "fillstyle": "none"}
+            look = {
+                "color": shown.get(paper.LABELS[model], "grey"),
+                "fillstyle": "none",
+            }
             curves.plot(result.epochs, result.train_loss, "o", **look)
             curves.plot(result.epochs, result.val_loss, "s", **look)
     curves.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     curves.set_ylabel("nats per token")
     pictures.finish_axis(curves, title, "epoch")
-    labels = {run.label: shown[run.model] for run in begun}
+    labels = {run.label: shown[run.label] for run in begun}
     seconds = [run.numbers[SECONDS] for run in begun]
     bars.barh(range(len(begun), 0, -1), seconds, color=[*labels.values()], alpha=0.7)
     bars.set_yticks([])

@@ -37,7 +37,7 @@ def page_settings(
 
 
 def read_texts(folder: Path) -> list[list[Run]]:
-    """Returns the runs in a folder, those on one text together, the paper's first."""
+    """Returns the runs in a folder, those on one text together."""
     runs = _own_runs(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}

@@ -31,12 +31,13 @@ class Positional(ConfiguredLayer):
         x: tensor `(batch, tokens, m)`.
         start: place of the first of the tokens, a scalar, or one for each sequence or
             token, integers that broadcast to `(batch, tokens)`. Defaults to 0.
-        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens. Keras fills in its
+            own unless `start` is a tensor.
 
     Returns:
         The states, `(batch, tokens, width)`: here the tokens.
 
-    Example: a method by which each token sees the later ones less.
+    Example: a method by which each token sees distant ones less.
 
     >>> import keras, reprt
     >>> class Fading(reprt.layers.Positional):
@@ -66,6 +67,11 @@ class Positional(ConfiguredLayer):
         `(batch or 1, sources)` of keys.
         """
         return None
+
+    @classmethod
+    def acts_in_attention(cls):
+        """Returns whether it overrides a hook of attention."""
+        return (cls.turn, cls.bias) != (Positional.turn, Positional.bias)
 
     def check_length(self, tokens):
         """Refuses a sequence that is longer than a table; None is not known yet."""

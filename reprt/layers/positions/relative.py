@@ -69,4 +69,4 @@ class RelativePositional(Positional):
         bucket = ops.where(back < exact, back, ops.minimum(far, count - 1))
         if not self.both_directions:
             return bucket
-        return bucket + ops.where(distance > 0, count, 0)
+        return bucket + count * ops.cast(distance > 0, "int32")

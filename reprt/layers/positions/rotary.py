@@ -44,8 +44,9 @@ class RotaryPositional(Positional):
                 f"Received: key_dim={width}."
             )
         frequency = 10000.0 ** (-np.arange(0, width, 2, dtype="float32") / width)
-        angle = ops.cast(places, "float32")[..., None, None] * frequency
-        sine, cosine = ops.sin(angle), ops.cos(angle)
+        places = ops.cast(places, "float32")[..., None, None]
+        angle = places * ops.convert_to_tensor(frequency)
         left, right = ops.split(widened(heads), 2, axis=-1)
+        sine, cosine = (ops.cast(f(angle), left.dtype) for f in (ops.sin, ops.cos))
         turned = [left * cosine - right * sine, left * sine + right * cosine]
         return ops.cast(ops.concatenate(turned, axis=-1), heads.dtype)

@@ -89,7 +89,7 @@ class PositionTable(Positional):
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
             return ops.take(encoding, counted(mask, start), axis=0)
-        places = ops.add(start, ops.arange(ops.shape(x)[1]))
+        places = ops.add(start, ops.arange(ops.shape(x)[1], dtype="int32"))
         rows = ops.take(encoding, places, axis=0)
         return ops.broadcast_to(rows, (*ops.shape(x)[:2], encoding.shape[1]))
 

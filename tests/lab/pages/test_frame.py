@@ -7,6 +7,7 @@ from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, by_settings, runs_table, spread
+from reprt.lab.pages.pictures import colours
 from reprt.lab.pages.runs import read_texts
 
 RATES = {
@@ -75,14 +76,21 @@ def test_two_schedules_with_one_peak_are_two_rates(table):
     }
 
 
+def test_pictures_show_all_models_if_none_has_a_colour(add):
+    for number in range(9):
+        folder = add(f"repe-{number}", [row(1, 4.0, 3.0)])
+    assert len(colours(read_texts(folder)[0])) == 9
+
+
 def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
-    rows = [row(epoch, 4.0, 3.0, 10.0) for epoch in (1, 2, 3)]
+    rows = [row(epoch, 4.0, 3.0, 10.0) for epoch in (1, 2)]
     rows[-1] |= {"train_tokens": 600, "train_seconds": 1.0}
     (run,) = read_texts(add("repe", rows))[0]
     assert run.numbers["tokens_per_second"] == 600
+    assert run.numbers["seconds_an_epoch"] == 10.0
 
 
-def test_a_seed_counts_once_hours_where_they_ended_a_run_and_each_runs_devices(add):
+def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
     rows, cost = [row(1, 4.0, 3.0)], dict.fromkeys(COUNTED, 10**9)
     add("repe", rows, cost)
     add("repe.0", rows, cost)  # the same run with a seed in its name
@@ -90,7 +98,9 @@ def test_a_seed_counts_once_hours_where_they_ended_a_run_and_each_runs_devices(a
     early = {"seed": 2, "hours": 24.0}
     folder = add("repe.2", rows, cost | {"out_of_time": True}, training=early)
     runs = read_texts(folder)[0]
-    assert [[*g.table["seed"]] for g in by_settings(runs)] == [[0, 1], [2]]
+    for groups in (by_settings(runs), by_schedule(runs_table(runs))):
+        assert [[*group.table["seed"]] for group in groups] == [[0, 1, 2]]
+    assert "training.hours = 24.0" in runs[3].departures != runs[2].departures
     (start,) = runs[2].manifest.starts
     starts = [start.changed(devices=[*"abcd"])]  # 60 seconds on four, and on one
     runs[2] = runs[2].changed(manifest=runs[2].manifest.changed(starts=starts))

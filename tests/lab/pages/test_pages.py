@@ -94,6 +94,8 @@ def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):
         assert lines(text, f"repe, repe.{seed}", "ours", "1,234,567", "1", loss)
     (legend,) = drawn[0].legends
     assert [text.get_text()[6:] for text in legend.texts] == ["repe.0", "repe.1"]
+    first, second = (line.get_color() for line in legend.legend_handles)
+    assert first != second
 
 
 def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
@@ -291,17 +293,19 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
 
     trial("repe.text.0", 2.0)
     trial("repe.text.1", 3.0)
-    trial("repe-other.text.0", 6.0, 5.0, 6.5)
+    trial("repe-other.text.0", 6.0, 5.0, 7.0)
+    trial("repe-other.text.1", 6.0, 5.0, 6.0)
     folder = trial("repe-short.text.0", 5.0, 4.0, 6.0)
-    for name in ("repe-other", "repe-short"):
-        config = folder / f"{name}.text.0" / "config.toml"
+    for config in folder.glob("repe-*/config.toml"):
         settings = config.read_text().replace("[text]", "[text]\ntrain_tokens = 30")
         config.write_text(settings)
     (folder / "page.toml").write_text('reference = "repe-short"')
     text = page(folder, "positions")
     assert lines(text, "repe", "**yes**", "2")[0][0] == "2.500 ± 0.707"
-    assert "trained on sentences of at most 30 tokens." in text
+    assert "trained on pairs of at most 30 tokens a side." in text
     assert lines(text, "repe-short") == [["4.000", "9.0", "6.000", "9.0"]]
+    spread = ["5.000 ± 0.000", "9.0 ± 0.0", "6.500 ± 0.707", "9.0 ± 0.0"]
+    assert lines(text, "repe-other") == [spread]
     losses, (of_tokens, of_states) = (figure.axes for figure in drawn)
     assert [[*dots.get_xdata()] for dots in losses[0].lines] == [[2.0, 3.0]]
     assert losses[0].lines[0].get_fillstyle() == "none" and not of_tokens.lines
