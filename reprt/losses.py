@@ -68,9 +68,8 @@ class MaskedCrossentropy(keras.losses.Loss):
             def gradient(*arguments, upstream=None):
                 # PyTorch's backend names it, the others do not.
                 scale = arguments[0] if upstream is None else upstream
-                return scale * (
-                    p - ops.one_hot(labels[..., 0], p.shape[-1], dtype=p.dtype)
-                )
+                own = ops.one_hot(labels[..., 0], p.shape[-1], dtype=p.dtype)
+                return scale * (p - own)
 
             return loss, gradient
 

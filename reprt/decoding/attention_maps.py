@@ -16,6 +16,7 @@ from keras import ops
 
 from reprt.constants import END
 from reprt.files import whole_file, write_text
+from reprt.layers.precision import indices
 
 TITLES = {
     "encoder": "Encoder self-attention",
@@ -195,7 +196,7 @@ def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | N
     if embedding.positional is None:
         return None
     positional, length = embedding.positional, min(length, model.longest_source)
-    places, bias = ops.arange(length, dtype="int32")[None], 0.0
+    places, bias = indices(length)[None], 0.0
     if hasattr(positional, "encoding"):
         table = ops.convert_to_numpy(positional.encoding)[:length]
     else:

@@ -15,6 +15,7 @@ from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.layers.masks import check_ids
+from reprt.layers.precision import indices
 from reprt.losses import softmax_and_normalizer
 
 EXTRA_TOKENS = 50  # as in the original Transformer
@@ -208,9 +209,7 @@ class BeamSearch:
         beams = _Beams(
             last=ops.full(shape, self.start_id, "int32"),
             # One hypothesis to begin with, or all beams would be the same.
-            log_probabilities=ops.where(
-                ops.arange(self.beam_size, dtype="int32") == 0, 0.0, none
-            ),
+            log_probabilities=ops.where(indices(self.beam_size) == 0, 0.0, none),
             tokens=ops.zeros((*shape, capacity), "int32"),
             ended_scores=none,
             ended_tokens=ops.zeros((*shape, capacity), "int32"),
@@ -258,12 +257,12 @@ class BeamSearch:
         parent = index // each
         token = _columns(ops.reshape(token, (-1, k * each)), index)
         ends = token == self.end_id
-        here = ops.arange(ops.shape(beams.tokens)[2], dtype="int32") == position
+        here = indices(ops.shape(beams.tokens)[2]) == position
         tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent))
 
         # What ends is put aside, if it stands among the first.
         penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty
-        first = ops.arange(best.shape[1], dtype="int32") < k
+        first = indices(best.shape[1]) < k
         scores = ops.where(ends & first, best / penalty, -math.inf)
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
         ended_scores, kept = _top_k(scores, k)
@@ -287,7 +286,7 @@ class BeamSearch:
         # A sentence that is done stays as it is until it is taken out.
         new = _Beams(*map(lambda n, o: _where(beams.live, n, o), new, beams))
         if k > 1:
-            sentences = ops.arange(ops.shape(parent)[0], dtype="int32")[:, None]
+            sentences = indices(ops.shape(parent)[0])[:, None]
             chosen = ops.reshape(sentences * k + parent, (-1,))
             prefixes = prefixes.of_hypotheses(chosen)
         return new, prefixes
@@ -378,7 +377,7 @@ def _top_k(x, count):
 def _rows(x, chosen):
     """The chosen of each sentence's rows in `(sentences, rows, length)`."""
     chosen, (sentences, rows, length) = ops.cast(chosen, "int32"), ops.shape(x)
-    first = ops.arange(sentences, dtype="int32")[:, None] * rows
+    first = indices(sentences)[:, None] * rows
     return ops.take(ops.reshape(x, (-1, length)), first + chosen, axis=0)
 
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import Positional, counted
-from reprt.layers.precision import widened
+from reprt.layers.precision import indices, widened
 from reprt.layers.sharing import ConfiguredLayer, held
 
 HEADS_FIRST = (0, 2, 1, 3)
@@ -182,10 +182,7 @@ class PMHA(ConfiguredLayer):
         )
         heads = []
         for q, k, v, real in groups:
-            k, places = (
-                ops.transpose(k, SWAPPED),
-                ops.arange(ops.shape(q)[2], dtype="int32")[None],
-            )
+            k, places = ops.transpose(k, SWAPPED), indices(ops.shape(q)[2])[None]
             if self.position is not None:  # slots of padding may lie beyond a table
                 last = ops.max(ops.where(real, places, 0), initial=0)
                 places = ops.minimum(places, last)
@@ -268,11 +265,7 @@ class PMHA(ConfiguredLayer):
         if self.position is None:
             return None
         self.position.check_length(x.shape[1])
-        return (
-            ops.arange(ops.shape(x)[1], dtype="int32")[None]
-            if mask is None
-            else counted(mask)
-        )
+        return indices(ops.shape(x)[1])[None] if mask is None else counted(mask)
 
     def _bias(self, queries, keys):
         bias = None if self.position is None else self.position.bias(queries, keys)
@@ -346,12 +339,12 @@ def _of_one(x):
 def _places_of(hypotheses, parts, memory, first):
     """Places of the tokens of all parts, `(hypotheses, tokens)`."""
     tokens = sum(ops.shape(values)[2] for _, values, _ in parts)
-    places = ops.add(first, ops.arange(tokens, dtype="int32")[None])
+    places = ops.add(first, indices(tokens)[None])
     places = ops.broadcast_to(places, (hypotheses, tokens))
     if memory is None:
         return places
     _, values, mask = memory
-    before = ops.arange(ops.shape(values)[2], dtype="int32")[None]
+    before = indices(ops.shape(values)[2])[None]
     if mask is not None:
         before = counted(mask[:, 0])
     each = hypotheses // ops.shape(before)[0]

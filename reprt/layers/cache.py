@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from reprt.layers.attention import SWAPPED
+from reprt.layers.precision import indices
 
 
 class BlockCache(NamedTuple):
@@ -38,9 +39,7 @@ class BlockCache(NamedTuple):
 
     def written(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
-        here = ops.arange(_tokens(self.recent), dtype="int32") == position - _tokens(
-            self.past
-        )
+        here = indices(_tokens(self.recent)) == position - _tokens(self.past)
         recent = (
             ops.where(here[:, None], token, room)
             for token, room in zip((keys, values), self.recent)
@@ -50,9 +49,7 @@ class BlockCache(NamedTuple):
     def until(self, position):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
-        seen = ops.arange(_tokens(self.recent), dtype="int32") <= position - _tokens(
-            self.past
-        )
+        seen = indices(_tokens(self.recent)) <= position - _tokens(self.past)
         recent = ops.transpose(keys, SWAPPED), values, seen[None, None]
         return (*self.past, None), recent
 

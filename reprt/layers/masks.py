@@ -5,7 +5,7 @@ from keras import ops
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from reprt.constants import PAD_ID
-from reprt.layers.precision import widened
+from reprt.layers.precision import indices, widened
 
 FORBIDDEN = -1e9  # a score whose exponential is 0
 
@@ -60,7 +60,7 @@ def causal_mask(length):
     >>> keras.ops.convert_to_numpy(reprt.layers.causal_mask(2)).tolist()
     [[[True, False], [True, True]]]
     """
-    position = ops.arange(length, dtype="int32")
+    position = indices(length)
     return ops.greater_equal(position[:, None], position[None, :])[None]
 
 

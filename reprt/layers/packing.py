@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from reprt.layers.precision import indices
+
 
 class Packing(NamedTuple):
     """Where the tokens of one side of a padded batch stand once they are packed.
@@ -45,7 +47,7 @@ class Packing(NamedTuple):
 
     def heads(self, num_heads):
         """Returns the same for tokens of several heads, made once for all layers."""
-        head = ops.arange(num_heads, dtype="int32")
+        head = indices(num_heads)
         slots = [
             # Tokens of one head side by side, as a product of matrices wants them.
             ops.where(slots < 0, -1, slots * num_heads + head[:, None])

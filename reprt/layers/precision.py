@@ -1,4 +1,4 @@
-"""What is computed in float32 whatever the dtype policy."""
+"""What has a dtype of its own, whatever policy and floatx say."""
 
 import keras
 from keras import ops
@@ -7,3 +7,8 @@ from keras import ops
 def widened(x):
     """Returns a tensor in float32 at least, as sums and squares need it."""
     return ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
+
+
+def indices(count):
+    """Returns 0, 1, … as int32; `ops.arange` itself follows floatx."""
+    return ops.arange(count, dtype="int32")

@@ -5,6 +5,7 @@ from keras import ops
 from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
+from reprt.layers.precision import indices
 from reprt.models.base import TranslationModel
 from reprt.settings import BlockSettings
 
@@ -95,5 +96,5 @@ class BlockModel(TranslationModel):
     @staticmethod
     def _written(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""
-        here = ops.equal(ops.arange(ops.shape(prefix)[1], dtype="int32"), position)
+        here = ops.equal(indices(ops.shape(prefix)[1]), position)
         return ops.where(here, ids[:, None], prefix)

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers import Decoder, padding_mask
+from reprt.layers.precision import indices
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import Prefixes
 from reprt.settings import DecoderOnlyConfig
@@ -179,10 +180,7 @@ class DecoderOnly(BlockModel):
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
                 read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-                of_source = (
-                    ops.arange(ops.shape(ids)[1], dtype="int32")
-                    < ops.shape(source_ids)[1]
-                )
+                of_source = indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
                 start = ops.where(of_source, 0, -read)
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         tokens, states = self.embedding(

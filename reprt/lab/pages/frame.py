@@ -64,9 +64,8 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
         }
         for run in runs
     ]
-    table = pd.DataFrame(
-        rows, columns=[*KEYS, "departures", "run", *NUMBERS]
-    ).sort_values("name")
+    columns = [*KEYS, "departures", "run", *NUMBERS]
+    table = pd.DataFrame(rows, columns=columns).sort_values("name")
     # MODEL and MODEL.SEED of the same settings and seed are one run.
     table = table.drop_duplicates(["text", "model", "seed", "departures"])
     schedules = table.groupby(["model", "rate"])["schedule"].nunique()

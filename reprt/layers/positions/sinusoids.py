@@ -6,6 +6,7 @@ from keras import ops
 
 from reprt.constants import Table, check_choice
 from reprt.layers.positions.base import Positional, counted
+from reprt.layers.precision import indices
 
 
 def sinusoidal_table(length, depth, table="tutorial"):
@@ -89,7 +90,7 @@ class PositionTable(Positional):
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
             return ops.take(encoding, counted(mask, start), axis=0)
-        places = ops.add(start, ops.arange(ops.shape(x)[1], dtype="int32"))
+        places = ops.add(start, indices(ops.shape(x)[1]))
         rows = ops.take(encoding, places, axis=0)
         return ops.broadcast_to(rows, (*ops.shape(x)[:2], encoding.shape[1]))
 
