@@ -77,6 +77,8 @@ def _section(title: str, groups: Sequence[Group]) -> str:
         }
         for group in groups
     ]
+    for row in rows if baseline is None else ():
+        del row["prefix − baseline's"]
     return f"## {title}\n\n{markdown(rows, 'll')}"
 
 

@@ -242,6 +242,12 @@ def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
     assert filled[:2] == [[2.5, 3.5], [3.0, 5.0]]
 
 
+def test_a_comparison_without_a_baseline_has_no_column_for_it(add, drawn):
+    folder = add("repe.text.0", [row(1, 3.0, 2.0)], {PREFIX: 3.0})
+    text = page(folder, "comparison")
+    assert "prefix − teacher" in text and "− baseline's" not in text
+
+
 def test_families_compare_the_best_rates_with_the_reference(add, drawn):
     def trial(name, validation, test, bleu, rate, **more):
         measured = {PREFIX: validation, TEST: test, "test_bleu": bleu, **COST, **more}
