@@ -341,7 +341,7 @@ class Trainer:
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
-            "step": state.step,
+            "step": int(self._optimizer.iterations.numpy()),
             "learning_rate": float(self._optimizer.learning_rate),
             **state.tally.means("train"),
             **validation.means("val"),
