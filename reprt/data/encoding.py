@@ -118,7 +118,7 @@ def encode(
     corpus: Corpus,
     vocabulary: VocabularySettings,
     max_tokens: int,
-    cache: Path,
+    cache: Path | str,
     progress: Callable[[str], None] = lambda text: None,
 ) -> EncodedCorpus:
     """Learns both vocabularies on the training text and encodes every split.
@@ -134,11 +134,12 @@ def encode(
             and tokenised once.
         progress: called with what is being done, and how far it is.
     """
-    source, target = vocabulary.learn(corpus, Path(cache) / "vocabularies", progress)
+    cache = Path(cache)
+    source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
 
     def rows(which, sentences, tokenizer, longest=None):
         asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
-        path = Path(cache) / "ids" / f"{digest_of(asked, sentences)}.ids"
+        path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
         if not path.exists():
             chunks = tokenizer.encode_chunks(sentences, longest)
             counted = _counted(chunks, len(sentences), f"tokenising {which}", progress)

@@ -43,7 +43,7 @@ def load(
     """
     find_pair(pair)
     columns = columns or pair.split("_to_")
-    if len(columns) != 2 or len({*columns}) != 2:
+    if len(columns) != 2 or columns[0] == columns[1]:
         raise ValueError(
             "Expected two 'columns', the source's and the target's. Received: "
             f"{', '.join(columns)}."

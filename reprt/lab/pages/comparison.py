@@ -62,24 +62,25 @@ def _schedule(group: Group):
 
 def _section(title: str, groups: Sequence[Group]) -> str:
     baseline = next((group for group in groups if group.run.model == "baseline"), None)
-    rows = [
-        {
-            **group.head,
-            "parameters": group.cell("parameters", 0),
-            "teacher-forced": group.cell(FORCED, 3),
-            "prefix": group.cell(PREFIX, 3),
-            "prefix − teacher-forced": spread(
-                [(group.table[PREFIX] - group.table[FORCED]).mean()], 3, "+"
-            ),
-            "prefix − baseline's": spread(group.differences(baseline, PREFIX), 3, "+"),
-            "BLEU, test": group.cell(BLEU, 2),
-            "seconds an epoch": group.cell("seconds_an_epoch", 1),
-        }
-        for group in groups
-    ]
-    for row in rows if baseline is None else ():
-        del row["prefix − baseline's"]
+    rows = [_cells(group, baseline) for group in groups]
     return f"## {title}\n\n{markdown(rows, 'll')}"
+
+
+def _cells(group: Group, baseline: Group | None) -> dict[str, str]:
+    ahead = (group.table[PREFIX] - group.table[FORCED]).mean()
+    row = {
+        **group.head,
+        "parameters": group.cell("parameters", 0),
+        "teacher-forced": group.cell(FORCED, 3),
+        "prefix": group.cell(PREFIX, 3),
+        "prefix − teacher-forced": spread([ahead], 3, "+"),
+    }
+    if baseline is not None:
+        behind = group.differences(baseline, PREFIX)
+        row["prefix − baseline's"] = spread(behind, 3, "+")
+    row["BLEU, test"] = group.cell(BLEU, 2)
+    row["seconds an epoch"] = group.cell("seconds_an_epoch", 1)
+    return row
 
 
 def _draw(groups: Sequence[Group], path: Path):

@@ -184,11 +184,10 @@ def _draw(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
             curves.plot(*last, "*", color=shown[run.label], markersize=12)
     if manifest.official_text and pair in paper.TABLE_1:
         title += ";\nhollow, the paper's: validation square, training round"
+        label_of = {run.model: run.label for run in runs}
         for model, result in paper.TABLE_1[pair].items():
-            look = {
-                "color": shown.get(paper.LABELS[model], "grey"),
-                "fillstyle": "none",
-            }
+            colour = shown.get(label_of.get(model, ""), "grey")
+            look = {"color": colour, "fillstyle": "none"}
             curves.plot(result.epochs, result.train_loss, "o", **look)
             curves.plot(result.epochs, result.val_loss, "s", **look)
     curves.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)

@@ -43,6 +43,7 @@ def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
     found = {(run.name, run.manifest.hashes, str(run.manifest.starts)) for run in runs}
     assert len(found) == 876
     assert not [path for path in RESULTS.glob("**/config.toml")]
+    assert not [run for run in runs if (run.manifest.origin or "").startswith("/")]
     kept = {run.manifest.text for run in runs if run.metrics and run.metrics.examples}
     assert kept == {embedded.NAME}
 

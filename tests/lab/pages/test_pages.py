@@ -44,7 +44,7 @@ def test_a_page_can_be_written_before_any_epoch_has_ended(add, name):
     assert "\n\nWhat I *saw*.\n\né bom\n\n" in text and "\n\n\n" not in text
 
 
-def test_official_results_stand_beside_the_papers_with_the_difference(add):
+def test_official_results_stand_beside_the_papers_with_the_difference(add, drawn):
     add("repe", [row(1, 3.0, 2.0), row(2, 1.25, 1.5)], {"test_bleu": 31.24})
     text = page(add("baseline", [row(1, 1.84, 2.1, 120.0)], {}), "report")
     assert text.startswith("# RePE and its baseline on TED-HRLR pt_to_en\n")
@@ -56,6 +56,9 @@ def test_official_results_stand_beside_the_papers_with_the_difference(add):
     assert lines(text, "repe", "ours − paper")[0][2:4] == ["+0.03", "-0.03"]
     assert "baseline 1.841 / 2.101 / not run; repe 1.251 / 1.501 / not run" in text
     assert "**Read the losses of repe with care.**" in text
+    lines_drawn = drawn[0].axes[0].lines
+    papers = [e.get_color() for e in lines_drawn if e.get_fillstyle() == "none"]
+    assert len(papers) == 4 and "grey" not in papers
 
 
 def test_every_number_on_another_text_carries_its_name(add):
