@@ -169,6 +169,12 @@ class Recipe(RecipeFile):
                 "Expected trials.seeds instead of training.seed, for every run has a "
                 "seed of its own."
             )
+        if self.trials.pairs and any(
+            each.split("=")[0].strip() == "text.pair" for each in self.overrides
+        ):
+            raise ValueError(
+                "Expected --pair instead of text.pair, for the recipe has trials.pairs."
+            )
         return self
 
     @property

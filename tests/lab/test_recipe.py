@@ -211,6 +211,11 @@ def test_a_mistake_in_an_override_is_told(write, override, message):
         load_recipe(write(text), [override])
 
 
+def test_one_pair_of_a_recipe_of_many_is_chosen_by_its_option():
+    with pytest.raises(ValueError, match="Expected --pair instead of text.pair"):
+        load_recipe(pathlib.Path("table1"), ["text.pair=az_to_en"])
+
+
 def test_what_is_no_recipe_is_refused(write):
     with pytest.raises(ValueError, match="Missing in .*'models'"):
         load_recipe(write("[training]\n"))
