@@ -90,7 +90,7 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
     multiple=True,
     callback=_split,
     metavar="PAIR",
-    help="This pair instead, or these one after the other: az_to_en,gl_to_en.",
+    help="Train on this pair, or on several in turn: az_to_en,gl_to_en.",
 )
 @click.option(
     "--text",
@@ -112,7 +112,7 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
     multiple=True,
     callback=_split,
     metavar="MODEL",
-    help="Train these models only: repe,baseline.",
+    help="Train only these models or runs: repe,baseline.0.",
 )
 @click.option("--out", type=FOLDER, help="Results folder; default runs/RECIPE/TEXT.")
 @click.option("--plan", is_flag=True, help="Only say what is left to do and its cost.")
@@ -126,7 +126,7 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
 )
 @click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
-    """Train a recipe's models, or go on where that was interrupted, and write its page.
+    """Train a recipe's models, or resume their training, and write the recipe's page.
 
     RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
     """
@@ -149,7 +149,7 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
 
 @command.command()
 def schema():
-    """Print the JSON schema of a recipe, by which editors complete its keys."""
+    """Print the JSON schema of recipes, with which editors complete keys."""
     click.echo(_do("lab.recipe:schema_text"))
 
 
@@ -225,7 +225,7 @@ def evaluate(run, split, text, **search):
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
 def score(run, source, target):
-    """Print the log-probability of each line of TARGET, a translation of SOURCE's.
+    """Print the log-probability of each line of TARGET as a translation of SOURCE's.
 
     Logarithms are natural. Each token is predicted from those before it.
     """
@@ -240,8 +240,8 @@ def score(run, source, target):
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
 
-    Page and picture of the weights, heads.csv, which says what heads do, and a picture
-    of the positions go into the run's folder.
+    The run's folder, or --out, gets a page and a picture of the weights, heads.csv,
+    which says what heads do, and a picture of the positions.
     """
     _do("lab.translate:draw_attention", run, sentence, out, search)
 
@@ -302,7 +302,7 @@ def main(arguments=None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     goes_on = ""
     if arguments[:1] == ["train"]:
-        goes_on = " The same command goes on from the last checkpoint."
+        goes_on = " The same command resumes from the last checkpoint."
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
             stream.reconfigure(encoding="utf-8", errors=stream.errors)

@@ -168,7 +168,7 @@ def test_an_interruption_tells_what_goes_on(monkeypatch, capsys, error, status, 
     load = mock.Mock(side_effect=error)
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", load)
     monkeypatch.setattr("reprt.lab.translate.translator_of", load)
-    goes_on = f"{word} The same command goes on from the last checkpoint."
+    goes_on = f"{word} The same command resumes from the last checkpoint."
     for command, expected in (("train RECIPE", goes_on), ("translate RUN a", word)):
         assert main(command.split()) == status
         output = capsys.readouterr()

@@ -158,7 +158,7 @@ def audit(
             differ from call to call or depend on no target token; if a vocabulary's
             size is unknown, or too small for `length` different tokens.
 
-    Example: the published model sees ahead, its variant with prefix statistics does
+    Example: the published model looks ahead, its variant with prefix statistics does
     not.
 
     >>> import reprt

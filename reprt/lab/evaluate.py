@@ -102,7 +102,7 @@ def _table(result: Mapping[str, Any]) -> str:
         "teacher-forced loss, nats per token": f"{forced:.4f}",
         "the same as Keras reports it": f"{losses[0]['mean_of_batches']:.4f}",
         "prefix loss, nats per token: given only the tokens before": f"{prefix:.4f}",
-        "prefix − teacher-forced: looking ahead's worth": f"{prefix - forced:+.4f}",
+        "prefix − teacher-forced: gain by looking ahead": f"{prefix - forced:+.4f}",
     }
     if not scores:  # of a language model
         found["teacher-forced perplexity a token"] = f"{math.exp(forced):.2f}"

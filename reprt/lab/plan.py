@@ -13,7 +13,7 @@ from reprt.lab.texts import CorpusRuns
 from reprt.models.registry import make
 from reprt.progress import Progress
 
-USUAL = 5e10  # operations a second of two cores, by the tables of docs/cost.md
+USUAL = 5e10  # operations a second of two cores, by the tables of the committed pages
 
 
 def make_plan(texts: Sequence[CorpusRuns]) -> str:
@@ -40,7 +40,7 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             state = f"{done}{of} epochs" if done else "to do"
             state = "finished" if finished else state
             if files.holds_another(run):
-                state = "another, of other settings"
+                state = "a run with other settings"
             head = {"pair": work.corpus.pair, "run": run.name, "state": state}
             rows.append({**head, "steps left": f"{left:,}", **counts(costs)})
     table = tabulate(rows, "keys", "plain", disable_numparse=True)

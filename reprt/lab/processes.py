@@ -32,7 +32,7 @@ def in_own_process(function: Callable, *arguments):
         except BrokenProcessPool as error:
             raise ChildProcessError(
                 "A process of this job was lost, perhaps because memory ran out. The "
-                "same command goes on from its last checkpoint."
+                "same command resumes from its last checkpoint."
             ) from error
         finally:  # it has answered, or the caller was interrupted
             for process in set(multiprocessing.active_children()) - others:

@@ -131,7 +131,7 @@ def find_runs(
         progress.say(
             f"{missing[0]}\n\nTHE RECIPE {recipe.fallback!r} IS USED INSTEAD. ITS TEXT "
             "IS NOT TED: ITS RESULTS DO NOT REPRODUCE THE PAPER'S. Its text and pair "
-            "count, whatever was asked for; other settings stay as they were set.\n"
+            "are used, whatever you asked for; other settings stay as you set them.\n"
         )
     return find_runs(instead, only, out, progress)
 

@@ -31,7 +31,7 @@ def build(name, source_vocab_size, target_vocab_size, **overrides) -> Translatio
         **overrides: fields of the model's settings, such as those of
             `TransformerConfig`, that differ from the named model's.
 
-    Example: RePE whose decoder cannot see ahead.
+    Example: RePE whose decoder cannot look ahead.
 
     >>> import reprt
     >>> model = reprt.models.build("repe", 100, 90, decoder_statistics="prefix")

@@ -107,7 +107,7 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
     assert train("--plan", "--set", "training.seed=8") == 0
     told = planned(capsys.readouterr().err)
-    assert {state for state, _ in told.values()} == {"another, of other settings"}
+    assert {state for state, _ in told.values()} == {"a run with other settings"}
     page = page_of(place)
     assert page.count("ours*, on pt_to_en from text") == 1
     assert page.count("not run") >= 13 * 2

@@ -1,4 +1,4 @@
-"""Trials of many models: what is left of a gain when the decoder cannot see ahead."""
+"""Trials of many models: what is left of a gain when the decoder cannot look ahead."""
 
 from collections.abc import Sequence
 from pathlib import Path

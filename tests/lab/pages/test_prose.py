@@ -31,8 +31,8 @@ RIVALS = {
     "modern Transformer": ("contest_2", "modern"),
 }
 WHOLE = {
-    "whole baseline, earlier contest": ("contest_1", "baseline"),
-    "whole modern Transformer, earlier contest": ("contest_1", "modern-whole"),
+    "whole baseline, first contest": ("contest_1", "baseline"),
+    "whole modern Transformer, first contest": ("contest_1", "modern-whole"),
 }
 CONTEST = {
     "**causal RePE**": ("contest_2", "values"),
