@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-FAILED = 2  # click's own; 1 is left to `reprt audit`, for a model that looks ahead
+FAILED = 2  # click's own; 1 is `reprt audit`'s verdict on a model that looks ahead
 INTERRUPTED, TERMINATED = 130, 143  # the shell's
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
 
@@ -26,8 +26,8 @@ GPUS = "nvidia*", "nvhost*", "dxg", "kfd"  # what Linux names their devices
 
 
 def _do(work: str, *arguments: Any, **options: Any):
-    """Calls `"module:function"` of the package, which is loaded only now."""
-    # TensorFlow prints notes, and errors where it finds no GPU.
+    """Calls `"module:function"` of the package, which is loaded only here."""
+    # 2 hides notes of TensorFlow, and 3 its errors where there is no GPU.
     gpu = sys.platform != "linux" or any(any(Path("/dev").glob(n)) for n in GPUS)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if gpu else "3")
     return pkgutil.resolve_name(f"reprt.{work}")(*arguments, **options)
@@ -66,7 +66,7 @@ def search(function):
         type=click.FloatRange(0, 10),
         default=0.6,
         show_default=True,
-        help="Alpha of a beam search; 0 ranks by probability only.",
+        help="Exponent of the length in beam search; 0 ranks by probability only.",
     )
     longest = click.option(
         "--max-tokens",

@@ -33,5 +33,4 @@ def __getattr__(name):
 
 
 with quietly():
-    for _name in ("layers", "losses", "metrics", "models", "schedules"):
-        importlib.import_module(f"reprt.{_name}")
+    from reprt import layers, losses, metrics, models, schedules

@@ -19,15 +19,15 @@ def compiled(
 ) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
-    TensorFlow makes a graph that soon serves every shape, JAX one for each shape, and
-    PyTorch runs the function as it stands, without a gradient. Each call uses the
-    values that the model's weights have at that time.
+    TensorFlow makes a graph that soon serves every shape. JAX compiles the function for
+    each shape. PyTorch runs it as it is, without gradients. Each call uses the values
+    that the model's weights have at that time.
 
     Args:
         signature: shape and dtype of each argument, such as `[IDS]`, if no more is
             known of all calls. It saves TensorFlow extra graphs and warnings.
-        often: False for what a short command calls once. A graph takes TensorFlow
-            longer to make than a call without one, so the second call makes it.
+        often: False for what a short command calls once. TensorFlow then makes the
+            graph at the second call, because making it takes longer than a call.
         jit_compile: TensorFlow compiles by XLA too, anew for each shape.
     """
     match keras.backend.backend():
@@ -76,14 +76,14 @@ def _is_news(record) -> bool:
 
 
 def keep_compiled():
-    """Has JAX keep on disk what it compiles: the next process does not do it again."""
+    """Makes JAX keep compiled programs on disk for later processes."""
     import jax
 
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
         jax.config.update("jax_compilation_cache_dir", str(cache() / "jax"))
 
 
-def shapes_are_dear() -> bool:
+def shapes_are_costly() -> bool:
     """Returns whether each new shape of a tensor costs a compilation, as on JAX."""
     return keras.backend.backend() == "jax"
 

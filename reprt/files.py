@@ -148,7 +148,7 @@ def _remove(path: Path):
 
 @contextlib.contextmanager
 def _naming(path: Path):
-    """Errors of the system name the file to be written, and how to move the cache."""
+    """Makes system errors name the file, and say how to move the cache."""
     try:
         yield
     except OSError as error:

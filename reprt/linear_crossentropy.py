@@ -50,8 +50,8 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
         tokens, vocab_size = ops.shape(states)[0], kernel.shape[1]
         size = -(-tokens // CHUNKS)
         padding = size * CHUNKS - tokens
-        # Chunks of states leave the queue in front, their gradients enter it behind:
-        # so no chunk can be begun before the last one is done.
+        # Chunks leave the queue at its front, and their gradients join its end. So no
+        # chunk can start before the one before it is done.
         queue = ops.pad(states, ((0, padding), (0, 0)))
         padded_labels = ops.pad(labels, ((0, padding),))
         padded_weights = ops.pad(weights, ((0, padding),))

@@ -136,8 +136,8 @@ def token_weights(y_true, sample_weight=None):
     sample_weight = ops.cast(sample_weight, weight.dtype)
     if len(sample_weight.shape) == 1:
         sample_weight = ops.expand_dims(sample_weight, 1)
-    # Weights of rows would stretch the one row of packed labels, were they multiplied;
-    # here they are refused.
+    # A product would stretch the one row of packed labels to weights of rows;
+    # `broadcast_to` refuses them.
     return weight * ops.broadcast_to(sample_weight, ops.shape(weight))
 
 

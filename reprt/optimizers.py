@@ -72,9 +72,9 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
 
 
 def take_dense_gradients(optimizer):
-    """Has TensorFlow add up the gradients of an id before an optimizer squares them.
+    """Makes TensorFlow add up an id's gradients before an optimizer squares them.
 
-    Keras takes those of its occurrences apart: Adam's second moment is then a sum of
+    Keras squares those of each occurrence: Adam's second moment is then a sum of
     squares, some rows do not move, and an infinite gradient passes for a finite one.
 
     >>> take_dense_gradients(adam := keras.optimizers.Adam())
@@ -95,9 +95,9 @@ def take_dense_gradients(optimizer):
 
 
 def _finite_for_all(optimizer, gradients):
-    """Makes a gradient NaN on all replicas where any is not finite on one of them.
+    """Makes a gradient NaN on all replicas if any is not finite on one of them.
 
-    They otherwise differ on whether a scaled loss makes an update.
+    Otherwise the replicas would disagree on whether to skip an update.
     """
     import tensorflow as tf
 

@@ -8,7 +8,7 @@ from reprt.files import read_toml
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 # The class of a preset's settings tells its family.
-FAMILIES: dict[str, Any] = {
+CONFIGS: dict[str, Any] = {
     "transformer": TransformerConfig,
     "decoder_only": DecoderOnlyConfig,
     "recurrent": RecurrentConfig,
@@ -32,4 +32,4 @@ for _name, _table in read_toml(Path(__file__).with_suffix(".toml")).items():
     if "preset" in _table:
         PRESETS[_name] = preset(_table.pop("preset"), **_table)
     else:
-        PRESETS[_name] = FAMILIES[_table.pop("family")].read(_table, _name)
+        PRESETS[_name] = CONFIGS[_table.pop("family")].read(_table, _name)

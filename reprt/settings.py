@@ -140,7 +140,7 @@ class BlockSettings(Settings):
     """Whether each head's queries and keys have length 1, with a learnt scale instead
     of 1 / sqrt(key_dim)."""
     activation: Literal["relu", "gelu"] = "relu"
-    """The feed-forward network's."""
+    """Activation of the feed-forward network."""
 
     def rate(self, place: str) -> float:
         """Returns the rate of dropout at a place."""
@@ -179,7 +179,7 @@ class TransformerSettings(BlockSettings):
     """What the decoder's TokenNorm runs over; `"sequence"`, as published, lets a
     position see statistics of later tokens, `"prefix"` does not."""
     epsilon: Positive = 1e-6
-    """That of the norm of embeddings."""
+    """Epsilon of the embeddings' norm."""
     scale: Scale = "sqrt"
     """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
     `"inverse_sqrt"` as eq. 28 prints, or `"none"`."""
@@ -191,16 +191,25 @@ class TransformerSettings(BlockSettings):
 
     @property
     def longest_sequence(self) -> int:
-        """The most tokens that positions count."""
+        """The longest sequence that positions have to cover, in tokens."""
         return self.max_length
 
     @pydantic.model_validator(mode="after")
     def _agree(self):
-        if self.dropout and not self.dropout_places:
+        idle = {"values"} if self.value == "states" else set()
+        if self.dropout and not {*self.dropout_places} - idle:
             raise ValueError(
-                f"A dropout of {self.dropout} acts nowhere if dropout_places is empty: "
-                "name places, or set dropout=0."
+                f"A dropout of {self.dropout} acts nowhere with dropout_places="
+                f"{self.dropout_places}: name other places, or set dropout=0."
             )
+        for name, field in type(self).model_fields.items():
+            changed = "statistics" in name and getattr(self, name) != field.default
+            if changed and self.embedding_norm != "token_norm":
+                raise ValueError(
+                    f"{name} is that of a TokenNorm, and embedding_norm="
+                    f"{self.embedding_norm!r} has none: leave it at "
+                    f"{field.default!r}, or set embedding_norm='token_norm'."
+                )
         if self.position_dim is not None and self.position not in WITH_WIDTH:
             raise ValueError(
                 "position_dim is the width of positions, and position="
@@ -245,15 +254,6 @@ class TransformerConfig(TransformerSettings):
                 "output_tying='tied' multiplies states by the embedding table, and "
                 f"position={self.position!r} makes states wider than embeddings: set "
                 "output_tying='projected', or position='add'."
-            )
-        statistics = (self.encoder_statistics, self.decoder_statistics)
-        of_norm = "prefix" in statistics or self.padding_in_statistics
-        if of_norm and self.embedding_norm != "token_norm":
-            raise ValueError(
-                "Statistics are those of a TokenNorm, and embedding_norm="
-                f"{self.embedding_norm!r} has none: leave encoder_statistics, "
-                "decoder_statistics and padding_in_statistics at their defaults, "
-                "or set embedding_norm='token_norm'."
             )
         return self
 

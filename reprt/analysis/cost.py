@@ -94,7 +94,7 @@ def peak(hardware: str, precision: str) -> float | None:
     return None
 
 
-def power(number: float) -> str:
+def scientific(number: float) -> str:
     """Returns a large number in short, such as `6.02e23`."""
     digits, exponent = f"{number:.2e}".split("e")
     return f"{digits}e{int(exponent)}"

@@ -14,7 +14,7 @@ from reprt.compilation import (
     IDS,
     compiled,
     length_with_room,
-    shapes_are_dear,
+    shapes_are_costly,
     with_room,
 )
 from reprt.data.batching import BatchPlan, arrays, by_length
@@ -76,7 +76,7 @@ def teacher_forced_loss(
         return crossentropy.sum_and_count(labels, model((source, target)))
 
     total, tokens, means, length = 0.0, 0, 0.0, None
-    if shapes_are_dear() and not model.padding_matters:
+    if shapes_are_costly() and not model.padding_matters:
         most = min(model.longest_source, model.longest_target)
         length = functools.partial(length_with_room, most=most)
     if batches is None:
@@ -154,8 +154,8 @@ def _of_sentences(model, split, batch_size, progress):
         losses = crossentropy.call(labels, logits) * real_tokens(labels)
         return losses[:, 0], prefixes
 
-    most, dear = model.longest_target, shapes_are_dear()
-    room = more_room(0, most, dear)
+    most, costly = model.longest_target, shapes_are_costly()
+    room = more_room(0, most, costly)
 
     @functools.partial(compiled, model=model, signature=[IDS])
     def start(source):
@@ -168,12 +168,12 @@ def _of_sentences(model, split, batch_size, progress):
     done = 0
     for chosen in by_length([len(row) for row in side], batch_size, equal):
         (source, inputs), labels = arrays(split, chosen)
-        if dear and not equal:
+        if costly and not equal:
             source = with_room(source, model.longest_source)
         prefixes, capacity = start(source), room
         for position, (ids, following) in enumerate(zip(inputs.T, labels.T)):
             if position == capacity:
-                more = more_room(position, most, dear)
+                more = more_room(position, most, costly)
                 prefixes = model.extended(prefixes, more)
                 capacity += more
             here = ops.convert_to_tensor(position, "int32")

@@ -93,8 +93,8 @@ class BatchPlan:
     def batches(self, epoch: int | None = None, skip: int = 0) -> Rows:
         """Returns the indices of each batch of an epoch, but for the first `skip`.
 
-        Without an epoch they are of what is measured and not trained on, in the order
-        of the text or, with `"tokens"`, of lengths.
+        Without an epoch they are for evaluation, in the order of the text or, with
+        `"tokens"`, of lengths.
         """
         count, counts = len(self.lengths), self._counts
         if epoch is None:
@@ -132,7 +132,10 @@ class BatchPlan:
 
 
 def arrays(split: EncodedSplit, chosen, length=None):
-    """Returns chosen sentences as `batches` has them; `length` decides both sides'."""
+    """Returns chosen sentences as `batches` does.
+
+    `length` makes the padded length of both sides of the longest one's.
+    """
     source = [split.source[index] for index in chosen]
     target = [split.target[index] for index in chosen]
     inputs, labels = [row[:-1] for row in target], [row[1:] for row in target]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from reprt.compilation import shapes_are_dear
+from reprt.compilation import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.batching import of_replicas
 from reprt.layers.packing import Packing, Sides
@@ -92,11 +92,11 @@ def few_shapes(
     """Returns at most four shapes for the batches of a text, the smallest first.
 
     If batches are like one another, nine in ten of them fit the first and all but one
-    in a hundred the second. If each has sentences of its own length, so that most have
-    none of more than half of the longest, a shape is for those of a range of lengths.
+    in a hundred the second. If each has sentences of one length, and most lengths are
+    at most half of the longest, each shape serves a range of lengths.
 
     The batches are a sample, each a list of its devices' shares. The last shape holds
-    as many rows of the text, whatever they are; without a text the sample is all.
+    any batch of as many rows of the text; without a text, any of the sample.
     """
 
     def halving(batches):
@@ -247,7 +247,7 @@ def packed(batches, layout="sides", strategy=None):
     [7, 3, 0]
     """
     shapes = None
-    if shapes_are_dear():
+    if shapes_are_costly():
         sample = [
             _lengths(*map(np.asarray, (*inputs, labels)))
             for inputs, labels, *_ in batches

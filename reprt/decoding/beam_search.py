@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.compilation import IDS, compiled, shapes_are_dear, with_room
+from reprt.compilation import IDS, compiled, shapes_are_costly, with_room
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.layers.masks import check_ids
@@ -129,8 +129,8 @@ class BeamSearch:
         self.max_tokens = max_tokens
         self._never = np.zeros(model.target_vocab_size, "float32")
         self._never[[PAD_ID, start_id]] = -np.inf
-        self._dear = jit_compile or shapes_are_dear()
-        self._capacity = more_room(0, model.longest_target, self._dear)
+        self._costly = jit_compile or shapes_are_costly()
+        self._capacity = more_room(0, model.longest_target, self._costly)
         fast = functools.partial(compiled, model=model, jit_compile=jit_compile)
         self._begin = fast(
             lambda ids: self.start(ids, self._capacity), signature=[IDS], often=False
@@ -149,16 +149,16 @@ class BeamSearch:
         source_ids = ops.convert_to_tensor(source_ids)
         check_ids(source_ids)
         source_ids = ops.cast(source_ids, "int32")
-        if self._dear and not self.model.padding_matters:
+        if self._costly and not self.model.padding_matters:
             source_ids = with_room(source_ids, self.model.longest_source)
         capacity = self._capacity
         beams, prefixes = self._begin(source_ids)
-        most_live = 0.0 if self._dear else MOST_LIVE  # fewer rows are another shape
+        most_live = 0.0 if self._costly else MOST_LIVE  # fewer rows are another shape
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = ops.zeros((), "int32")
         while len(rows):
             if int(position) == capacity:
-                more = more_room(capacity, self.model.longest_target, self._dear)
+                more = more_room(capacity, self.model.longest_target, self._costly)
                 room = ((0, 0), (0, 0), (0, more))
                 beams = beams._replace(
                     tokens=ops.pad(beams.tokens, room),
@@ -242,8 +242,8 @@ class BeamSearch:
         last = ops.reshape(beams.last, (-1,))
         logits, prefixes = self.model.step(last, position, prefixes)
         k = self.beam_size
-        # Twice as many as needed, because as many as there are beams may end here. With
-        # one beam the search is then over.
+        # Twice as many as beams, because that many may end here. With one beam an end
+        # ends the search.
         most = 1 if k == 1 else 2 * k
         each = min(most, logits.shape[1])
         # Few passes over the logits, for a vocabulary is wide.
@@ -284,7 +284,7 @@ class BeamSearch:
             ),
         )
         # A sentence that is done stays as it is until it is taken out.
-        new = _Beams(*map(lambda n, o: _where(beams.live, n, o), new, beams))
+        new = _Beams(*(_where(beams.live, n, o) for n, o in zip(new, beams)))
         if k > 1:
             sentences = indices(ops.shape(parent)[0])[:, None]
             chosen = ops.reshape(sentences * k + parent, (-1,))
@@ -314,7 +314,7 @@ class BeamSearch:
                 for ids, score in zip(own.ended_tokens, own.ended_scores)
                 if np.isfinite(score)
             ]
-            # The limit came first: what had no time to end counts for less.
+            # The limit came first: what has not ended ranks below what has.
             going = [
                 self._hypothesis(ids[:length], False, log_probability=value)
                 for ids, value in zip(own.tokens, own.log_probabilities)
@@ -336,18 +336,18 @@ class BeamSearch:
         return Hypothesis(words, ended, float(score * penalty), float(score))
 
 
-def more_room(tokens: int, most: int, dear: bool) -> int:
+def more_room(tokens: int, most: int, costly: bool) -> int:
     """Returns how many more tokens there should be room for, after these.
 
     It is a share of those that there are, so that a long sentence is not copied too
-    often: a half where each shape is dear, else an eighth, because every step passes
+    often: a half where each shape is costly, else an eighth, because every step passes
     over the room. At first there is more, so that a short sentence needs one graph.
 
-    >>> more_room(100, 2048, dear=False)
+    >>> more_room(100, 2048, costly=False)
     12
     """
-    least = FIRST_ROOM if dear or not tokens else MORE_ROOM
-    share = 2 if dear else 8
+    least = FIRST_ROOM if costly or not tokens else MORE_ROOM
+    share = 2 if costly else 8
     return min(max(least, tokens // share), most - tokens)
 
 
@@ -362,7 +362,7 @@ def _top_k(x, count):
     if columns < 4 * BLOCK * count:
         best, places = ops.top_k(x, count)
         return best, ops.cast(places, "int32")
-    # The best stand in those blocks of columns whose own best are the best.
+    # The best lie in the blocks of columns whose maxima are largest.
     blocks = -(-columns // BLOCK)
     x = ops.pad(x, ((0, 0), (0, -columns % BLOCK)), constant_values=-math.inf)
     x = ops.reshape(x, (-1, blocks, BLOCK))

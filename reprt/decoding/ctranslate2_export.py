@@ -114,7 +114,7 @@ def _transformer(parts: Transformer, never: list[int], longest: int):
         _attention(spec.attention, block.cross_attention, block.cross_norm)
         _feed_forward(spec.ffn, block)
     for spec, stack in ((encoder, parts.encoder), (decoder, parts.decoder)):
-        # Only now, because only a spec of `pre_norm` gets a place for a last norm.
+        # Only now: a spec made without `pre_norm` has no place for a last norm.
         spec.pre_norm = settings.norm_place == "before"
         if stack.final_norm is not None:
             _norm(spec.layer_norm, stack.final_norm)
@@ -140,7 +140,7 @@ def _attention(spec, layer, norm):
     projections = [_of_heads(dense, width) for dense in denses]
     output = _widened(_array(layer.output_dense.kernel), 1, width)
     *first, last = spec.linear
-    # All three at once in self-attention; else the queries apart from what is kept.
+    # Self-attention projects all three at once, cross attention queries apart.
     groups = [projections] if len(first) == 1 else [projections[:1], projections[1:]]
     for linear, group in zip(first, groups, strict=True):
         weights, biases = zip(*group)

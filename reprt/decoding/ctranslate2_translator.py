@@ -20,7 +20,7 @@ from reprt.loading import load_extra
 NOTES = "translator.json"  # what CTranslate2's own files do not say
 # CTranslate2 ends a search by another rule where there is no penalty at all.
 LEAST_PENALTY = 1e-9
-# A logarithm of powers of lengths at which they stay within float32.
+# Powers of lengths stay within float32 up to this logarithm.
 SHORTEST_FIRST = 70.0
 
 
@@ -80,8 +80,8 @@ class CTranslate2Search(BeamSearch):
         found = self._translated(rows, limit, max(near, LEAST_PENALTY))
         if self.beam_size == 1:
             return found
-        # CTranslate2 lets what the limit cuts short push aside what has ended before. A
-        # penalty that prefers the shortest brings that back.
+        # Hypotheses that the limit cuts short can displace finished ones. A penalty
+        # that prefers the shortest brings those back.
         cut = [number for number, best in enumerate(found) if not best[0].ended]
         shortest = -SHORTEST_FIRST / math.log(limit + 1)
         again = self._translated([rows[number] for number in cut], limit, shortest)
@@ -156,6 +156,9 @@ class CTranslate2Translator(Translator):
         model = CTranslate2Model(loaded, pieces, ids, longest)
         asked = {**notes["search"], **search}
         return cls(model, source, target, notes["max_tokens"], asked)
+
+    def attention(self, sentence):
+        raise ValueError("CTranslate2 keeps no attention weights: load the run itself.")
 
 
 def _tokenizer(folder, side) -> Tokenizer:

@@ -29,7 +29,7 @@ class ExportedTranslator(tf.Module):
     )
     def __call__(self, sentences):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
-        # Bytes that are not UTF-8 become a sign that no vocabulary knows.
+        # Bytes that are not UTF-8 become a character that no vocabulary knows.
         sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
         words = tf.strings.regex_full_match(sentences, word_pattern())
         given = tf.boolean_mask(sentences, words)

@@ -20,7 +20,7 @@ def sample(
     seed: int = 0,
     max_tokens: int = 64,
 ) -> list[str]:
-    """Goes on from beginnings of sentences, and returns the sentences.
+    """Completes sentences from their beginnings.
 
     The next token is drawn from softmax(logits / temperature), among the `top_k`
     likeliest ones. Each call takes a second or more to begin: give it many prompts.
@@ -32,7 +32,7 @@ def sample(
         temperature: below 1 for likelier sentences, above 1 for rarer ones.
         top_k: how many tokens are drawn from; None for all, 1 for the likeliest.
         seed: of the random numbers; the same seed draws the same sentences.
-        max_tokens: after how many tokens a sentence ends, those of the prompt included.
+        max_tokens: the most tokens of a sentence, those of the prompt included.
 
     Raises:
         ValueError: for a temperature that is not positive, a `top_k` below 1, another

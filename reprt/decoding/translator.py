@@ -72,7 +72,7 @@ class Translation:
 class Translator:
     """Translates sentences.
 
-    A sentence in which nothing is seen, such as an empty one, has an empty translation.
+    A sentence without a visible character has an empty translation.
     A sentence longer than the model was trained for is cut and, as in training, loses
     its end. Words for which the vocabulary has no piece become `[UNK]`. The
     translation's notes say so.
@@ -167,13 +167,13 @@ class Translator:
 
     def encode(self, sources: Iterable, targets: Iterable) -> EncodedSplit:
         """Returns the ids of sentence pairs, cut as in training."""
-        kept = []
-        for kind, side, more in (("source", sources, 0), ("target", targets, 1)):
-            ids = getattr(self, f"{kind}_tokenizer").encode(list(_strings(side)))
-            kept.append([row[: self.max_tokens + more] for row in ids])
-        source, target = kept
+        source = self.source_tokenizer.encode(list(_strings(sources)))
+        target = self.target_tokenizer.encode(list(_strings(targets)))
         check_aligned(source, target, "sources and targets")
-        return EncodedSplit(source, target)
+        return EncodedSplit(
+            [ids[: self.max_tokens] for ids in source],
+            [ids[: self.max_tokens + 1] for ids in target],
+        )
 
     def attention(self, sentence: str) -> AttentionMaps:
         """Translates a sentence and returns what every head attended to.
@@ -182,6 +182,7 @@ class Translator:
         that looks ahead had other weights during the search. An empty sentence is a
         `ValueError`.
         """
+        [sentence] = _strings([sentence])
         if not has_a_word(sentence):
             raise ValueError("Expected a sentence. Received an empty one.")
         ids = self.source_tokenizer.encode([sentence])[0][: self.max_tokens]
@@ -219,7 +220,7 @@ class Translator:
         return Translation(text, alternatives, tuple(notes))
 
     def _on_words(self, text: str, ids) -> Iterator[str]:
-        """Yields which words training can hardly have had."""
+        """Yields notes on words that training can hardly have had."""
         words = list(dict.fromkeys(text.split()))
         if UNKNOWN_ID not in ids and len(ids) < len(words) + MANY:
             return
@@ -264,7 +265,7 @@ def _strings(sentences: Iterable) -> Iterator[str]:
                 f"Expected sentences, as strings. Received: {reprlib.repr(sentence)} "
                 f"of type {type(sentence).__name__} in row {row}, counted from 0."
             )
-        # A terminal that is not UTF-8 leaves bytes of its own.
+        # Bytes that are not UTF-8 come from a terminal as surrogates.
         yield sentence.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 

@@ -61,7 +61,8 @@ def score_files(path: Path, source: Path, target: Path) -> str:
     """Returns log P of each line of a file of translations, a line each."""
     sources, targets = read_lines(source), read_lines(target)
     check_aligned(sources, targets, f"{source} and {target}")
-    ids = (translator := Translator.load(path)).encode(sources, targets)
+    translator = Translator.load(path)
+    ids = translator.encode(sources, targets)
     language_model = RunFolder(path).settings().text.side == "target"
     read = [ids.target] if language_model else [ids.source, ids.target]
     end = translator.target_tokenizer.end_id

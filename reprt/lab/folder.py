@@ -37,8 +37,8 @@ class RunFolder:
     | `models/` | those of earlier steps, as many as `average` says |
     | `metrics.json` | the results, once the run has finished |
 
-    It is only read where `writable` is False, by workers that train a run whose folder
-    another one writes.
+    Where `writable` is False it is only read, by workers of a run whose chief writes
+    it.
     """
 
     path: Path
@@ -178,9 +178,9 @@ class RunFolder:
             metrics=self.metrics(),
         )
 
-    def save_model(self, model, name: str = "model.keras"):
+    def save_model(self, model):
         if self.writable:
-            with files.whole_file(self.path / name) as file:
+            with files.whole_file(self.model) as file:
                 model.save(file.name)
 
     def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):

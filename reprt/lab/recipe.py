@@ -44,7 +44,7 @@ Page = Literal[
 
 
 def _keys_of(kind: Any) -> Any:
-    """The type of some keys of a table; values are checked once all are joined."""
+    """A table with any of a type's keys, checked once all tables are merged."""
     schema = pydantic.TypeAdapter(kind).json_schema()
     members = [schema, *schema.get("$defs", {}).values()]
     keys = {n: key for each in members for n, key in each.get("properties", {}).items()}
@@ -144,7 +144,7 @@ class RecipeFile(OwnTables):
 class Recipe(RecipeFile):
     """A recipe's file, and what was set by hand.
 
-    Of a key that stands at several places the last counts: the recipe's table, the
+    Where a key is set more than once, the last of these counts: the recipe's table, the
     model's, the trial's, and what was set by hand.
     """
 
@@ -153,7 +153,7 @@ class Recipe(RecipeFile):
     overrides: list[str] = []
     """What `--set` says."""
     by_hand: dict[str, dict[str, Any]] = {}
-    """What it says of tables that models may change, of every model or of one."""
+    """The part of it on tables that models may change, for all models or for one."""
 
     @pydantic.model_validator(mode="after")
     def _about_its_models(self):
@@ -164,7 +164,8 @@ class Recipe(RecipeFile):
             )
         for each in (*self.page.models, *filter(None, [self.page.reference])):
             check_known(each, self.models)
-        if "seed" in self.by_hand.get("training", {}) and self.trials.seeds:
+        by_hand = self.by_hand, *self.by_hand.get("models", {}).values()
+        if self.trials.seeds and any("seed" in t.get("training", {}) for t in by_hand):
             raise ValueError(
                 "Expected trials.seeds instead of training.seed, for every run has a "
                 "seed of its own."

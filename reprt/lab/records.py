@@ -57,7 +57,7 @@ class OfLength(Settings):
     """What came out on the pairs of some lengths of the test split."""
 
     longest: int | None = None
-    """Tokens of the longer input; the one before has shorter pairs, and None no end."""
+    """Most tokens of the longer input, or None; the entry before has shorter pairs."""
     sentences: int
     prefix_loss_per_token: float
     bleu: float | None = None

@@ -13,7 +13,8 @@ from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache, write_text
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages import ON_TEXTS, SETTINGS, write_page
+from reprt.lab.pages import ON_SEVERAL_TEXTS, write_page
+from reprt.lab.pages.runs import SETTINGS
 from reprt.lab.recipe import Recipe, load_recipe
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings
@@ -37,14 +38,14 @@ class CorpusRuns:
         folder, name = self.folder, self.recipe.page_name
         if not is_chief() or not any(folder.glob("*/config.toml")):
             return folder
-        if name in ON_TEXTS:
+        if name in ON_SEVERAL_TEXTS:
             folder = folder.parent
         page = self.recipe.page.changed(name=name)
         write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
         return write_page(folder)
 
     def encoded(self, progress: Progress) -> EncodedCorpus:
-        """Vocabularies are learnt, or from the cache."""
+        """Encodes the text. Vocabularies are learnt unless they are in the cache."""
         text, vocabulary = self.runs[0].text, self.runs[0].vocabulary
         found = encode(self.corpus, vocabulary, text.max_tokens, cache(), progress.show)
         if text.side == "target":
@@ -145,7 +146,7 @@ def _begun(recipe: Recipe, out: Path | None) -> Path | None:
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
     # A page on many texts gathers the folders of all.
-    if out and recipe.page_name not in ON_TEXTS and not recipe.pairs[1:]:
+    if out and recipe.page_name not in ON_SEVERAL_TEXTS and not recipe.pairs[1:]:
         return out
     # Its name tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`.
     name = re.sub(r"\(.*", "", corpus.name).strip().lower()

@@ -78,7 +78,8 @@ def _say_what_is_lost(progress, text, vocabulary: str):
             if share > MUCH:
                 progress.say(
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
-                    f"[UNK], signs or words that the model cannot tell apart.{advice}"
+                    "[UNK], characters or words that the model cannot tell apart."
+                    f"{advice}"
                 )
 
 
@@ -106,10 +107,10 @@ def _train(runs, text, progress, after_epoch):
         trainers.append(trainer)
     if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
         seconds = sum(trainer.seconds_left for trainer in trainers)
-        scores = any(trainer.settings.training.bleu for trainer in trainers)
+        scored = any(trainer.settings.training.bleu for trainer in trainers)
         progress.say(
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}"
-            f"{', then they are scored' * scores}; "
+            f"{', then they are scored' * scored}; "
             f"the results go to {trainers[0].folder.path.parent}"
         )
     with contextlib.ExitStack() as use:
@@ -192,10 +193,10 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
 
     begun, test = time.monotonic(), text.corpus.test
     language = text.corpus.target_language
-    translations, scores = evaluation.translation_scores(
+    translations, found = evaluation.translation_scores(
         translator, text.test.source, test.target, show, language, text.test_words
     )
-    bleu, seconds = scores[0], time.monotonic() - begun
+    bleu, seconds = found[0], time.monotonic() - begun
     progress.say(f"{said}, BLEU {bleu.value:.1f} on the test split")
     examples = zip(test.source[:EXAMPLES], text.test_words, translations)
     names = "source", "reference", "translation"
@@ -203,7 +204,7 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "test_by_length": [*_by_length(run, text, unseen, translations)],
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
-        "test_scores": scores,
+        "test_scores": found,
         "test_seconds": seconds,
         "examples": [dict(zip(names, each)) for each in examples],
     }

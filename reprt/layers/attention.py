@@ -13,7 +13,7 @@ from reprt.layers.sharing import ConfiguredLayer, held
 HEADS_FIRST = (0, 2, 1, 3)
 TOKENS_LAST = (0, 2, 3, 1)
 SWAPPED = (0, 1, 3, 2)  # from heads by token to keys as a product takes them, and back
-EPSILON = 1e-6  # of squared lengths: a vector of zeros stays one
+EPSILON = 1e-6  # added to squared lengths, so that zeros stay zeros
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -163,7 +163,7 @@ class PMHA(ConfiguredLayer):
             places = self._places(query, key_mask)
             keys, values = self.heads(key, value, key_mask)
             query = ops.transpose(self._queries(query, places), HEADS_FIRST)
-            mask = self._combined(attention_mask, key_mask, query)
+            mask = self._mask(attention_mask, key_mask, query)
             bias = self._bias(places, places)
             heads, weights = self._attend(query, keys, values, mask, bias, training)
             # Swapping the same two axes swaps them back.
@@ -186,7 +186,7 @@ class PMHA(ConfiguredLayer):
             if self.position is not None:  # slots of padding may lie beyond a table
                 last = ops.max(ops.where(real, places, 0), initial=0)
                 places = ops.minimum(places, last)
-            mask, bias = self._combined(None, real, q), self._bias(places, places)
+            mask, bias = self._mask(None, real, q), self._bias(places, places)
             heads.append(self._attend(q, k, v, mask, bias, training)[0])
         return query_packing.join(heads), None
 
@@ -194,7 +194,7 @@ class PMHA(ConfiguredLayer):
         """Returns keys and values as attention takes them, to be kept while decoding.
 
         They are `(batch, heads, key_dim, sources)` and `(batch, heads, sources,
-        value_dim)`. So few queries pass over them in the order of memory.
+        value_dim)`. So few queries read them in the order of memory.
         """
         keys = self._keys(key, self._places(key, key_mask))
         values = self._values(key, value)
@@ -292,7 +292,7 @@ class PMHA(ConfiguredLayer):
         weights = self.dropout_layer(weights, training=training)
         return ops.matmul(weights, value), weights
 
-    def _combined(self, attention_mask, key_mask, query):
+    def _mask(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
         check_mask(self, "attention_mask", attention_mask, "batch, targets, sources")
         check_mask(self, "key_mask", key_mask, "batch, sources")
@@ -385,8 +385,8 @@ class PMMHA(PMHA):
     Reference: section 2.3, eq. 13, 16 and 17 of the paper.
     """
 
-    def _combined(self, attention_mask, key_mask, query):
-        given = super()._combined(attention_mask, key_mask, query)
+    def _mask(self, attention_mask, key_mask, query):
+        given = super()._mask(attention_mask, key_mask, query)
         causal = causal_mask(ops.shape(query)[2])
         return causal if given is None else ops.logical_and(causal, given)
 

@@ -1,4 +1,4 @@
-"""What a decoder block keeps of the tokens before, so that each step costs one."""
+"""What a decoder block keeps of earlier tokens, so that a step computes only one."""
 
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from reprt.layers.precision import indices
 class BlockCache(NamedTuple):
     """Keys and values of one decoder block's self-attention.
 
-    A step writes only into the recent tokens, since TensorFlow copies what it writes
-    into.
+    A step writes only into the recent tokens, because TensorFlow copies a tensor that
+    it writes into.
 
     Attributes:
         past: of the hypotheses' first tokens, as attention takes them: the pair

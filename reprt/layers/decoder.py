@@ -187,7 +187,7 @@ class Decoder(BlockStack):
     block_class, build, call = through_blocks(DecoderBlock)
 
     def begin(self, states, value=None, padding_mask=None, training=None):
-        """Returns of each block what `DecoderBlock.begin` does beside the states."""
+        """Returns each block's keys and values, as `DecoderBlock.begin` does."""
         memories = []
         for block in self.blocks:
             states, memory = block.begin(states, value, padding_mask, training)
@@ -195,7 +195,7 @@ class Decoder(BlockStack):
         return tuple(memories)
 
     def read(self, memory, memory_value=None):
-        """Returns of each block the keys and values of an encoded source."""
+        """Returns each block's keys and values of an encoded source."""
         return tuple(
             block.cross_attention.heads(memory, memory_value) for block in self.blocks
         )

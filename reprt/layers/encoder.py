@@ -19,7 +19,7 @@ class SizedLayer(ConfiguredLayer):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        # What `help()` and editors show: the settings, where code has `**kwargs`.
+        # `help()` and editors show this: the settings instead of `**kwargs`.
         shown = {
             name: each.replace(kind=each.KEYWORD_ONLY, annotation=each.empty)
             for maker in (BlockSettings, cls.__init__)

@@ -13,7 +13,7 @@ FORBIDDEN = -1e9  # a score whose exponential is 0
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
-    # Where Keras loads a subclassed model it only traces it, and has lost the dtypes.
+    # When Keras loads a subclassed model, it traces it without knowing the dtypes.
     integer = "int" in dtype or in_symbolic_scope()
     if len(ids.shape) != 2 or not integer:
         raise ValueError(
@@ -81,6 +81,6 @@ def check_mask(layer, name, mask, shape):
 
 
 def for_softmax(scores, mask):
-    """Returns scores in float32 at least; they weigh 0 where a mask is False."""
+    """Returns scores in float32 at least, which get no weight where a mask is False."""
     scores = widened(scores)
     return scores if mask is None else ops.where(mask, scores, FORBIDDEN)

@@ -14,9 +14,9 @@ class Packing(NamedTuple):
 
     Work on single tokens (projections, feed-forward, norms, logits) needs no padding.
     It runs on packed tokens, `(1, packed, features)`: the real ones of all sentences,
-    one after the other. Attention has to know which of them belong together. Only for
-    attention the sentences are laid out in a few groups of similar length, each padded
-    to its own longest, on both sides in the same order.
+    one after the other. Attention has to know which of them belong together. For it,
+    sentences are laid out in a few groups of similar length, each padded to its own
+    longest, on both sides in the same order.
 
     `reprt.data.pack` makes packings, and the models take them with their ids.
 
@@ -97,7 +97,7 @@ class Sides(NamedTuple):
 class PackedHeads:
     """`Packing` for attention: from packed tokens to groups of sentences, and back.
 
-    It is no tuple, because Keras takes no tuples of both tensors and numbers.
+    It is not a tuple, because Keras takes no tuples that mix tensors and numbers.
 
     Attributes:
         slots: `(slots of all heads,)` integers, the row of the packed tokens' heads
@@ -107,8 +107,8 @@ class PackedHeads:
         columns: `(1, packed)` integers, each packed token's place in its sentence.
         real: as in `Packing`.
         groups: of each group its first slot, the slot after its last, its number of
-            sentences and their length, integers or scalar tensors. If each layer
-            found them out, this would be 8 % of the graph of a training step.
+            sentences and their length, integers or scalar tensors. Computed
+            in each layer, they would be 8 % of a training step's graph.
     """
 
     slots: Any

@@ -63,12 +63,12 @@ class ConfiguredLayer(keras.layers.Layer):
 
     def get_config(self):
         names = self.arguments()
-        # Keras notes plain arguments; one's own layer may keep them under other names.
+        # Keras notes plain arguments; a user's layer may keep them under other names.
         noted = self._auto_config.config if self._auto_config else {}
         own = {name: noted[name] for name in names if name in noted}
         for name in names:
             kept = getattr(self, name, None)
-            # A layer that was made of the argument, such as a Dropout, is not it.
+            # A layer made from the argument, such as a Dropout, is not the argument.
             made = isinstance(kept, keras.layers.Layer) and name not in self.parts
             if hasattr(self, name) and not (made and name in noted):
                 own[name] = kept
@@ -82,7 +82,7 @@ class ConfiguredLayer(keras.layers.Layer):
 
 
 def held(layer, kind=keras.layers.Layer):
-    """Returns a layer after one more has taken it; it has to be of a kind, or None."""
+    """Counts one more holder of a layer and returns it, a `kind` or None."""
     if layer is not None:
         if not isinstance(layer, kind):
             raise ValueError(
@@ -98,6 +98,6 @@ def serialized(layer):
     config = keras.saving.serialize_keras_object(layer)
     embeds = isinstance(layer, keras.layers.Embedding)  # perhaps the output as well
     if layer is not None and (embeds or layer.holders > 1):
-        # As Keras itself marks what is shared; it marks the first of them too late.
+        # Keras' own mark of a shared layer, which it sets too late on the first holder.
         config["shared_object_id"] = id(layer)
     return config

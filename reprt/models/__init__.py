@@ -8,10 +8,10 @@
 """
 
 from reprt.models.base import TranslationModel
-from reprt.models.decoder_only import DecoderOnly, ReadSource
-from reprt.models.recurrent import Recurrent, RecurrentMemory
+from reprt.models.decoder_only import DecoderOnly
+from reprt.models.recurrent import Recurrent
 from reprt.models.registry import FAMILIES, build
-from reprt.models.transformer import Memory, Transformer
+from reprt.models.transformer import Transformer
 from reprt.presets import PRESETS
 from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
@@ -19,12 +19,9 @@ __all__ = [
     "DecoderOnly",
     "DecoderOnlyConfig",
     "FAMILIES",
-    "Memory",
     "PRESETS",
-    "ReadSource",
     "Recurrent",
     "RecurrentConfig",
-    "RecurrentMemory",
     "Transformer",
     "TransformerConfig",
     "TranslationModel",

@@ -154,8 +154,8 @@ class TranslationModel(keras.Model, abc.ABC):
     ):
         """Returns the loss, as Keras does; the logits may never all be made.
 
-        With `MaskedCrossentropy` TensorFlow's graph takes a few tokens at a time.
-        Nobody then asks for `y_pred`, which the graph leaves out.
+        With `MaskedCrossentropy`, TensorFlow's graph computes the loss a few tokens at
+        a time. It leaves out `y_pred`, for which nobody then asks.
         """
         in_chunks = (
             hasattr(y_pred, "of_states")
@@ -200,7 +200,7 @@ class TranslationModel(keras.Model, abc.ABC):
         return super().make_train_function(force)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Prepares loss and metrics, for which Keras would take means of ids."""
+        """Prepares loss and metrics by ids; a strategy would average the replicas'."""
         if type(self.loss) is MaskedCrossentropy:
             ids = ops.ones((1, 2), "int32")
             iterator, data_batch = None, ((ids, ids), ids)
@@ -248,7 +248,7 @@ class TranslationModel(keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def multiply_adds(self, sources, targets):
-        """Returns how much the matrix products of a forward pass of pairs compute.
+        """Returns the multiply-adds of the products in a forward pass over pairs.
 
         A product of `(a, b)` and `(b, c)` counts a·b·c. Attention counts every query
         times every key, also where a mask hides the key. The output layer counts for
@@ -287,7 +287,7 @@ class TranslationModel(keras.Model, abc.ABC):
         )
 
     def _projection_by(self, output, embedding):
-        """That of an output layer or, where it is None, of an embedding's table."""
+        """By an output layer or, where that is None, by an embedding's table."""
         dtype = self.compute_dtype
         if output is None:
             return ops.cast(ops.transpose(embedding.embedding.embeddings), dtype), None

@@ -14,11 +14,11 @@ class BlockModel(TranslationModel):
     """A model of embeddings and stacks of blocks, by its `TransformerSettings`."""
 
     _recomputes: bool
-    """Whether a token changes all before it: each step then decodes all again."""
+    """Whether a new token changes earlier ones: each step then decodes all again."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        # Not of the class, where PyTorch would go on finding them.
+        # A class attribute would hide on PyTorch the layer that is set later.
         self.output_dense = self.output_projection = None
 
     def _embedding(self, side, vocab_size, name, table=None):

@@ -50,7 +50,7 @@ class Recurrent(TranslationModel):
         o_t = tanh(W_c [c_t; s_t])
         logits_t = W_o o_t + b
 
-    Layers stand on one another: the second one's input is the first one's output.
+    Layers are stacked: the output of one is the input of the next.
     Attention is that of Luong et al.: it comes after the recurrence, in the last
     layer's state, and o_t does not enter the next step (no input feeding). So the
     attention of all positions is computed at once, in products of matrices. Bahdanau et

@@ -9,10 +9,10 @@ from reprt.models.saving import load_model
 
 
 def keep_model(folder: Path, model, step: int, most: int, of_epochs: int):
-    """Saves a step's model; drops all but the newest, and any of later steps.
+    """Saves a step's model, and drops all but the newest and any of later steps.
 
-    Those up to the end of the last epoch, `of_epochs`, stay too: the present one may
-    not count.
+    The newest up to the last finished epoch, at step `of_epochs`, stay too: the present
+    epoch may not count.
     """
     with whole_file(_kept(folder, step)) as file:
         model.save(file.name)

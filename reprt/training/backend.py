@@ -1,16 +1,17 @@
 """Where and how a `Trainer` takes its steps, on either backend."""
 
+import abc
 import contextlib
 import zlib
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
 from reprt.training.objective import Objective
 
 
-class Backend(Protocol):
+class Backend(abc.ABC):
     """What a `Trainer` asks of TensorFlow or JAX.
 
     Methods with a body are those of one worker whose variables are always up to date.
@@ -39,21 +40,20 @@ class Backend(Protocol):
                 f"checkpoint. They need one --out and one text. This one has: {what}"
             )
 
+    @abc.abstractmethod
     def compile(self, objective: Objective, optimizer, split: EncodedSplit):
         """Makes the steps for batches like those of a split. The optimizer is built."""
 
     def warm_up(self, split: EncodedSplit, plan: BatchPlan) -> None:
         """Compiles what can be compiled in advance; `load` undoes its steps."""
-        return None
 
     def load(self) -> None:
         """Takes the variables as they are now."""
-        return None
 
     def store(self) -> None:
         """Sets the variables to what training has made of them."""
-        return None
 
+    @abc.abstractmethod
     def batches(
         self, split: EncodedSplit, plan: BatchPlan, epoch: int | None = None, skip=0
     ) -> Iterable[Any]:

@@ -164,12 +164,12 @@ class TrainingSettings(Settings):
     checkpoint_minutes: Annotated[float, Field(ge=0)] = 5.0
     """Time between checkpoints within an epoch."""
     average: Annotated[int, Field(ge=0)] = 0
-    """How many kept models, the newest, the trained model is a mean of; 0 for none."""
+    """How many of the newest kept models make the mean; 0 for the last model only."""
     keep_every: Size | None = None
-    """Steps from one model of the mean, if there is an `average`, to the next; by
-    default those of an epoch."""
+    """Steps between kept models, where there is an `average`; by default an
+    epoch's."""
     validate_every: Size | None = None
-    """Steps from one row of `steps.csv` to the next: the losses, and the BLEU of
+    """Steps between rows of `steps.csv`, which has losses and the BLEU of
     `bleu_sentences`. None for no such file."""
     bleu_sentences: Annotated[int, Field(ge=0)] = 0
     """How many sentences, the first of the training and of the validation split, are
@@ -185,7 +185,7 @@ class TranslationSettings(Settings):
 
     name: Literal["translation"] = "translation"
     label_smoothing: Share = 0.0
-    """The share of each label for all target ids; logged losses are not smoothed."""
+    """The share of each label that all ids get; logged losses are not smoothed."""
 
 
 class TranslationAndSourceSettings(TranslationSettings):
@@ -193,9 +193,9 @@ class TranslationAndSourceSettings(TranslationSettings):
 
     name: Literal["translation_and_source"] = "translation_and_source"  # type: ignore
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The weight where its slope changes."""
+    """The weight of the source's loss where its slope changes."""
     turn: Annotated[float, Field(gt=0, lt=1)] = 0.25
-    """The part of all steps after which it does."""
+    """The share of all steps after which the slope changes."""
 
 
 class LanguageModelSettings(TranslationSettings):

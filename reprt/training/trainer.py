@@ -75,8 +75,8 @@ class State:
     seconds_in_epoch: float = 0.0
     tally: Tally = dataclasses.field(default_factory=Tally)
     rows: list[dict[str, float]] = dataclasses.field(default_factory=list)
-    lately: Tally = dataclasses.field(default_factory=Tally)  # since the last of these
     rows_of_steps: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    lately: Tally = dataclasses.field(default_factory=Tally)  # since the last of these
     out_of_time: bool = False
 
     @classmethod
@@ -210,7 +210,7 @@ class Trainer:
     def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
         """Trains to the end of the present epoch, or of the time.
 
-        Where the process is asked to end, it saves a checkpoint and is `Terminated`.
+        If the process is asked to end, it saves a checkpoint and raises `Terminated`.
         """
         state, training, unread = self.state, self.settings.training, []
         keep_every = training.keep_every or self._plan.steps

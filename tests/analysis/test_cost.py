@@ -18,7 +18,7 @@ from reprt import models
 from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages.cost import peak, power
+from reprt.lab.pages.cost import peak, scientific
 from reprt.lab.use import sampled
 from reprt.presets import preset
 from reprt_command import main
@@ -94,8 +94,8 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
 
     tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
     cells = [f"{expected[name]:,}" for name in list(expected)[:4]]
-    cells.append(power(6 * expected["parameters_without_tables"] * tokens))
-    cells.append(power(expected["train_flops"]))
+    cells.append(scientific(6 * expected["parameters_without_tables"] * tokens))
+    cells.append(scientific(expected["train_flops"]))
     hours = f"{sum(row['train_seconds'] for row in log) / 3600:.3f}"
     page = re.sub(" +", " ", (finished / "out" / "report.md").read_text())
     assert " | ".join([*cells, hours]) in page
@@ -130,8 +130,8 @@ def of_family(name, words, pairs):
     model = models.build(name, words, words)
     own, tokens = parameters_without_tables(model), pairs * PAIR
     each = model.multiply_adds(PAIR / 2, PAIR / 2)
-    cells = [f"{own:,}", power(tokens), power(FLOPS * PASSES * own * tokens)]
-    return [*cells, power(FLOPS * PASSES * pairs * each)], model
+    cells = [f"{own:,}", scientific(tokens), scientific(FLOPS * PASSES * own * tokens)]
+    return [*cells, scientific(FLOPS * PASSES * pairs * each)], model
 
 
 def test_the_page_has_the_numbers_that_are_counted():
@@ -143,11 +143,11 @@ def test_the_page_has_the_numbers_that_are_counted():
     single, _ = of_family("decoder-only", 32_000, 1.41 * EPOCH_TOKENS / PAIR)
     head = ["model", "whose", "N", "D", "FLOPs, 6·N·D", "FLOPs, products"]
     rows = [
-        ["Transformer base", "blog", "65M", "–", power(1.95e18), "–"],
+        ["Transformer base", "blog", "65M", "–", scientific(1.95e18), "–"],
         ["", "ours, `transformer-base`", *base],
-        ["encoder-decoder", "blog", "60M", power(4.37e9), power(1.57e18), "–"],
+        ["encoder-decoder", "blog", "60M", *map(scientific, (4.37e9, 1.57e18)), "–"],
         ["", "ours, `transformer-modern`", *modern],
-        ["decoder-only", "blog", "76.28M", single[1], power(2e18), "–"],
+        ["decoder-only", "blog", "76.28M", single[1], scientific(2e18), "–"],
         ["", "ours, `decoder-only`", *single],
     ]
     for row in (head, *rows):

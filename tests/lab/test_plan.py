@@ -123,7 +123,7 @@ def found(monkeypatch, tmp_path, error, missing, more=()):
         return text
 
     monkeypatch.setattr(texts, "find", find)
-    asked = ["text.pair=az_to_en", "training.epochs=4", *more]
+    asked = ["text.source=auto", "training.epochs=4", *more]
     recipe = load_recipe(Path("pt_to_en"), asked, pairs=["az_to_en", "gl_to_en"])
     return find_runs(recipe, [], tmp_path, Progress())
 

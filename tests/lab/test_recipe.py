@@ -203,6 +203,7 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
         ("training.epochs=many", "'training.epochs' in [models.one] of"),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
+        ("models.one.training.seed=1", "Expected trials.seeds instead of training"),
     ],
 )
 def test_a_mistake_in_an_override_is_told(write, override, message):

@@ -142,10 +142,12 @@ PREFIXES = {"encoder_statistics": "prefix", "decoder_statistics": "prefix"}
         ("repe", {"position": "rotary", "key_dim": 5}, "pairs of .*key_dim=5"),
         ("baseline", {"position_dim": 8}, "position='add' has none.*'untied'"),
         ("baseline", {"decoder_statistics": "prefix"}, "='none' has none"),
+        ("decoder-only", {"decoder_statistics": "prefix"}, "='none' has none"),
         ("repe", {"embedding_norm": "rms", **PREFIXES}, "='rms' has none"),
         ("repe", {"output_tying": "tied"}, "wider than embeddings.*'projected'"),
         ("repe", {"shared_embedding": True}, "one vocabulary.*target_vocab_size=8"),
         ("repe", {"dropout_places": []}, "acts nowhere"),
+        ("baseline", {"dropout_places": ["values"]}, "acts nowhere"),
     ],
 )
 def test_impossible_models_are_refused_with_the_reason(name, settings, message):

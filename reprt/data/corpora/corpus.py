@@ -12,7 +12,7 @@ import numpy as np
 SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
 _UNSEEN = {"Mn", "Me", "Zs", "Zl", "Zp", "Cc", "Cf"}
-_BLANKS = "\u115f\u1160\u2800"  # of Hangul and Braille, letters and signs to Unicode
+_BLANKS = "\u115f\u1160\u2800"  # of Hangul and Braille, letters and symbols to Unicode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Split:
         return Split(*map(list, sides))
 
     def dealt(self, share: float, count: int = 1) -> "list[Split]":
-        """Returns as many parts, each a share of about that size, and then the rest.
+        """Returns `count` parts of about that share each, and then the rest.
 
-        A hash of its source decides, so that repeated sentences stay together, also if
-        their case or spaces differ, a pair stays where it is when others are added, and
-        the choice depends on no seed.
+        A hash of the source decides where a pair goes. So repeated sentences stay
+        together even if case or spaces differ, a pair stays where it is when others are
+        added, and no seed matters.
         """
         plain = (" ".join(one.casefold().split()) for one in self.source)
         hashes = (hashlib.sha256(one.encode()).digest() for one in plain)
@@ -117,14 +117,14 @@ def check_aligned(source: Sequence, target: Sequence, where: object):
 def has_a_word(sentence: str) -> bool:
     """Whether anything of a sentence is seen, in training as in translating."""
     return any(
-        unicodedata.category(sign) not in _UNSEEN and sign not in _BLANKS
-        for sign in unicodedata.normalize("NFKC", sentence)
+        unicodedata.category(one) not in _UNSEEN and one not in _BLANKS
+        for one in unicodedata.normalize("NFKC", sentence)
     )
 
 
 @functools.cache
 def word_pattern() -> str:
     """Returns the regular expression, for RE2, of sentences that `has_a_word` takes."""
-    signs = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
-    unseen = "".join(f"\\x{{{ord(one):x}}}" for one in signs if not has_a_word(one))
+    every = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    unseen = "".join(f"\\x{{{ord(one):x}}}" for one in every if not has_a_word(one))
     return f"(?s).*[^{unseen}].*"

@@ -13,7 +13,7 @@ def download(url: str, path: Path, known_hash: str) -> Path:
     """Downloads a file whose hash is known to `path`, unless the right file is there.
 
     It gets its name when its hash is right: a sha256, or an MD5 as `md5:...`. One
-    process at a time downloads it. All that fails is an `OSError`.
+    process at a time downloads it. Any failure is an `OSError`.
     """
     import pooch  # of the extra `train`; only a download needs it
 
@@ -32,7 +32,7 @@ def download(url: str, path: Path, known_hash: str) -> Path:
 
 
 def _root(error: BaseException) -> BaseException:
-    """What began it all, around which the libraries have put errors of their own."""
+    """The first cause, which libraries have wrapped in errors of their own."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     return error

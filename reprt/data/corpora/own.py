@@ -82,7 +82,7 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
     kind = path.suffix.lower()
     try:
         match kind:
-            case ".tsv":  # quotes and lone CRs are signs of the sentences
+            case ".tsv":  # quotes and lone CRs belong to the sentences
                 as_text |= {"quoting": 3, "lineterminator": "\n"}
                 table = pandas.read_csv(path, sep="\t", **as_text)
                 table = table.rename(columns=lambda name: name.removesuffix("\r"))

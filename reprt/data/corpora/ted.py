@@ -84,7 +84,7 @@ PAIRS = {
 
 
 def find_pair(name: str, of_ted: bool = False) -> Pair:
-    """Returns the pair of that name, if only one `of_ted`, one of TED-HRLR's.
+    """Returns the pair of that name; with `of_ted` it must be one of TED-HRLR's.
 
     The name is of the form `SRC_to_TGT`, two tags of languages as BCP 47 or OPUS writes
     them: `"de_to_en"`, `"zh-CN_to_en"`, `"pt_br_to_en"`. Another is a `ValueError`.

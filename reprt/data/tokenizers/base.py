@@ -17,7 +17,7 @@ from reprt.loading import load_extra
 from reprt.settings import Settings, Size
 
 CHUNK = 1024  # sentences that become ids at a time
-COVERAGE = 0.99999  # of all signs of a text; the rarest others are unknown
+COVERAGE = 0.99999  # of all characters of a text; the rarest others are unknown
 
 
 class Tokenizer(abc.ABC):

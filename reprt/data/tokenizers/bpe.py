@@ -27,9 +27,9 @@ NORMALISATION = "nmt_nfkc"
 class BPE(base.Tokenizer):
     """Turns sentences into ids and back, with a model of sentencepiece.
 
-    Spaces at the ends and repeated ones are dropped, and signs are normalised as the
-    model says; all else comes back from ids, signs without a piece as `[UNK]`. The
-    model's start token, `bos_piece`, is `[START]` or a language's tag.
+    Spaces at the ends and repeated ones are dropped, and characters are normalised
+    as the model says; all else comes back from ids, characters without a piece as
+    `[UNK]`. The model's start token, `bos_piece`, is `[START]` or a language's tag.
 
     >>> tokenizer = BPE(learn_model(["The houses", "the house"], 30))
     >>> [ids] = tokenizer.encode(["The house"])
@@ -150,7 +150,8 @@ def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -
 
     All sentences are in memory while it learns. Those of more than 4,192 bytes are left
     out. Small texts give fewer pieces than `size`. Tags are control tokens that follow
-    the reserved ones. A text of more signs than `size`, or none, is a `ValueError`.
+    the reserved ones. A text of more characters than `size`, or of none, is a
+    `ValueError`.
     """
     model = io.BytesIO()
     pad, unknown, start, end = RESERVED

@@ -17,8 +17,8 @@ from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
 
 _LEARNING_VERSION = 2  # of how text becomes a vocabulary
-FEWEST_SIGNS = 1000  # that have a piece, if the text has as many
-LONGEST_WORD = 50  # signs; longer ones are learnt in runs of `RUN`
+FEWEST_CHARACTERS = 1000  # that have a piece, if the text has as many
+LONGEST_WORD = 50  # characters; longer ones are learnt in runs of `RUN`
 RUN = 8
 LONGEST_READ = 2**20  # bytes of a word; longer ones are unknown
 
@@ -114,9 +114,9 @@ class WordPieceSettings(base.VocabularySettings):
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     """Learns a WordPiece vocabulary as TensorFlow's tutorial does.
 
-    Unlike there, a text of more than 1,000 signs has a piece for nearly all of them,
-    and words of more than 50 signs, as in scripts without spaces, are learnt, too.
-    Small texts give fewer pieces than `size`, texts of many signs two for each sign.
+    Unlike there, a text of more than 1,000 characters has a piece for nearly all of
+    them, and words of more than 50, as in scripts without spaces, are learnt, too.
+    Small texts give fewer pieces than `size`, texts of many characters two for each.
     """
     tf, _ = base.tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
@@ -130,20 +130,20 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     )
     words = dataset.prefetch(2).map(BasicTokenizer(lower_case=True).tokenize)
     counts: collections.Counter[str] = collections.Counter()
-    signs: collections.Counter[str] = collections.Counter()
+    characters: collections.Counter[str] = collections.Counter()
     for word, count in learner.count_words(words).items():
         step = len(word) if len(word) <= LONGEST_WORD else RUN
         for start in range(0, len(word), step):
             counts[word[start : start + step]] += count
-        for sign in word:
-            signs[sign] += count
-    sums = np.cumsum(sorted(signs.values(), reverse=True))
-    # This many of the most frequent signs make up `COVERAGE` of the text.
+        for character in word:
+            characters[character] += count
+    sums = np.cumsum(sorted(characters.values(), reverse=True))
+    # This many of the most frequent characters make up `COVERAGE` of the text.
     covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
     return learner.learn(
         counts,
         size,
         list(RESERVED),
         max_token_length=LONGEST_WORD,
-        max_unique_chars=max(FEWEST_SIGNS, covering),
+        max_unique_chars=max(FEWEST_CHARACTERS, covering),
     )

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import get_args
 
 from reprt.files import write_text
+from reprt.lab.pages.runs import (
+    left_out,
+    notes,
+    out_of_time,
+    page_settings,
+    read_texts,
+    ways,
+)
+from reprt.lab.pages.tables import fill, plain
 from reprt.lab.recipe import Page
 
-SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 # The folder of these holds the folders of several texts.
-ON_TEXTS = ("families", "positions", "readings", "table1")
+ON_SEVERAL_TEXTS = ("families", "positions", "readings", "table1")
 PAGES = get_args(Page)
 
 
@@ -28,19 +36,9 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
-    from reprt.lab.pages.runs import (
-        left_out,
-        notes,
-        out_of_time,
-        page_settings,
-        read_texts,
-        ways,
-    )
-    from reprt.lab.pages.tables import fill, plain
-
     texts = read_texts(folder)
     settings, said = page_settings(folder, texts, name), notes(folder)
-    one = settings.name not in ON_TEXTS
+    one = settings.name not in ON_SEVERAL_TEXTS
     if one and texts[1:]:
         raise ValueError(
             f"Expected the runs in {folder} to be on the same text, with the same "

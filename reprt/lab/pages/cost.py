@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reprt.analysis.cost import COUNTED, Cost, peak, power
+from reprt.analysis.cost import COUNTED, Cost, peak, scientific
 from reprt.lab.pages.tables import fill, markdown, plain
 from reprt.lab.records import Run
 
@@ -22,7 +22,7 @@ def cost_section(tables: Mapping[str, Any]) -> str:
             hours = (devices * runs["train_seconds"]).mean() / 3600
             rows[-1] |= counts(Cost(**means[COUNTED]))
             rows[-1]["device hours"] = f"{hours:.3f}"
-            rows[-1]["FLOP/s"] = power(speed)
+            rows[-1]["FLOP/s"] = scientific(speed)
             alike = len({(start.hardware, len(start.devices)) for start in starts}) == 1
             most = peak(starts[0].hardware, run.settings.training.precision)
             if alike and most:
@@ -37,6 +37,6 @@ def counts(cost: Cost) -> dict[str, str]:
         "without tables": f"{cost.parameters_without_tables:,.0f}",
         "source tokens": f"{cost.train_source_tokens:,.0f}",
         "target tokens": f"{cost.train_target_tokens:,.0f}",
-        "FLOPs, 6·N·D": power(cost.flops_by_parameters),
-        "FLOPs, products": power(cost.train_flops),
+        "FLOPs, 6·N·D": scientific(cost.flops_by_parameters),
+        "FLOPs, products": scientific(cost.train_flops),
     }

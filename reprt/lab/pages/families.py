@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.ticker import LogLocator
 
-from reprt.analysis.cost import power
+from reprt.analysis.cost import scientific
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
@@ -96,7 +96,7 @@ def _cells(group: Group, usual: Group | None) -> dict[str, str]:
         "BLEU": group.cell(BLEU, 1),
         "BLEU − reference's": _difference(group, usual, BLEU, 1),
         "chrF": group.cell("test_chrf", 1),
-        "FLOPs": power(group.table["train_flops"].mean()),
+        "FLOPs": scientific(group.table["train_flops"].mean()),
         "seconds of training": f"{group.table['train_seconds'].median():,.0f}",
         "peak memory, GiB": spread([group.table["peak_memory_bytes"].max() / 2**30], 2),
     }

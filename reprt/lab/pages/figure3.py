@@ -25,7 +25,7 @@ Trials = Mapping[str, pd.DataFrame]  # by model, a run a row
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
-    """Of several settings of a model those count that come nearest to the paper's."""
+    """Where a model has several settings, those nearest to the paper's count."""
     manifest, name = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
     found = nearest(by_settings(run for run in runs if run.log))

@@ -38,7 +38,7 @@ class Group(NamedTuple):
 
     def cell(self, name: str, digits: int) -> str:
         values = self.table[name]
-        # Parameters are the settings' doing, and not the seeds'.
+        # Settings decide the parameters, and seeds do not.
         return spread(values[:1] if name == "parameters" else values, digits)
 
     def differences(self, other: "Group | None", name: str) -> pd.Series:

@@ -1,7 +1,7 @@
 """Which reading of the paper comes nearest to the numbers that it reports."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reprt.lab import paper
@@ -37,10 +37,10 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     }
 
 
-def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
+def _section(model: str, result: Mapping[str, float], groups: Sequence[Group]) -> str:
     rows = []
     for group in (each for each in groups if each.run.settings.preset == model):
-        gaps = [group.table[n].mean() - getattr(result, n) for n in LOSSES]
+        gaps = [group.table[n].mean() - result[n] for n in LOSSES]
         cells = [
             plain(group.run.label),
             plain(group.run.text),
@@ -52,7 +52,7 @@ def _section(model: str, result: paper.Result, groups: Sequence[Group]) -> str:
         ]
         rows.append((math.hypot(*gaps), cells))
     rows.sort(key=lambda row: row[0])
-    theirs = [f"{getattr(result, name):.2f}" for name in LOSSES]
+    theirs = [f"{result[name]:.2f}" for name in LOSSES]
     first = ["paper", "", "", "1", *theirs, "", "", ""]
     lines = [dict(zip(HEAD, cells)) for cells in (first, *(c for _, c in rows))]
     return f"## {model}\n\n{markdown(lines, 'lll')}"

@@ -75,20 +75,19 @@ def _results(runs: Sequence[Run]) -> str:
         same = not official and run.name == preset or not run.departures
         result = published.get(preset) if same else None
         if result:
-            ratio = published["baseline"].seconds_an_epoch / result.seconds_an_epoch
+            ratio = published["baseline"][SECONDS] / result[SECONDS]
             cells = [
                 f"{paper.PARAMETERS[preset]:,} (on pt_to_en)",
-                f"{result.epochs}",
-                *(f"{getattr(result, loss):.2f}" for loss in LOSSES),
+                f"{result['epochs']}",
+                *(f"{result[loss]:.2f}" for loss in LOSSES),
                 "–",
-                f"{result.seconds_an_epoch:,.0f}",
+                f"{result[SECONDS]:,.0f}",
                 f"{ratio:.2f}",
             ]
             rows.append([label, theirs, *cells])
         rows.append([label, ours, *_cells(run, baseline)])
         if result and official and run.finished:
-            gaps = [run.numbers[loss] - getattr(result, loss) for loss in LOSSES]
-            gaps = [f"{gap:+.2f}" for gap in gaps]
+            gaps = [f"{run.numbers[loss] - result[loss]:+.2f}" for loss in LOSSES]
             rows.append([label, "ours − paper", "", "", *gaps])
     return markdown([dict(zip(HEAD, row)) for row in rows], "ll")
 
@@ -188,8 +187,8 @@ def _draw(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
         for model, result in paper.TABLE_1[pair].items():
             colour = shown.get(label_of.get(model, ""), "grey")
             look = {"color": colour, "fillstyle": "none"}
-            curves.plot(result.epochs, result.train_loss, "o", **look)
-            curves.plot(result.epochs, result.val_loss, "s", **look)
+            curves.plot(result["epochs"], result["train_loss"], "o", **look)
+            curves.plot(result["epochs"], result["val_loss"], "s", **look)
     curves.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     curves.set_ylabel("nats per token")
     pictures.finish_axis(curves, title, "epoch")

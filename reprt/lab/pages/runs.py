@@ -6,7 +6,7 @@ A folder's runs are its run folders, those of its `runs.jsonl`, and those that i
     "../ablation/az_to_en" = ["baseline.text", "repe.text.0"]
 
 names a folder and the beginnings of its runs' names, up to a dot. `page.toml` says how
-a page shows the models; what it leaves out is said by that of the other folder.
+a page shows the models; for those that it leaves out, the other folder's does.
 """
 
 import collections
@@ -15,12 +15,12 @@ from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, read_toml
 from reprt.lab.folder import RunFolder
-from reprt.lab.pages import SETTINGS
 from reprt.lab.recipe import Look, PageSettings, named
 from reprt.lab.records import Run, read_records
 from reprt.presets import PRESETS
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
+SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
 
 
 def page_settings(

@@ -63,19 +63,13 @@ def by_pair(texts: Sequence[Sequence[Run]]) -> Mapping[str, list[list[Group]]]:
     return pairs
 
 
-def published(pair: str, model: str) -> dict[str, float]:
-    """Returns the paper's numbers by our names; none of other pairs and models."""
-    result = paper.TABLE_1.get(pair, {}).get(model)
-    return dict(vars(result)) if result else {}
-
-
 def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
     """The lines of one pair: its name, both sizes, whose, the cells of both models."""
     lines = []
     if pair in paper.TABLE_1:
         sizes = [f"{size:,}" for size in (PAIRS[pair].train, PAIRS[pair].dev)]
         theirs = [
-            f"{published(pair, model)[name]:,.{digits}f}"
+            f"{paper.TABLE_1[pair][model][name]:,.{digits}f}"
             for model in MODELS
             for name, digits in PRINTED.items()
         ]
@@ -111,7 +105,7 @@ def _cells(group: Group | None) -> list[str]:
 
 
 def _gap(pair: str, ours: Mapping[str, Group], model: str, name: str) -> str:
-    theirs = published(pair, model)
+    theirs = paper.TABLE_1.get(pair, {}).get(model)
     if name == "seconds_an_epoch" or model not in ours or not theirs:
         return "–"  # the hardware is another
     return f"{ours[model].table[name].mean() - theirs[name]:+.{PRINTED[name]}f}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-# Signs that tabulate leaves as they are and LaTeX does not have.
+# Characters that tabulate leaves as they are and LaTeX does not have.
 LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
 
 
@@ -25,7 +25,7 @@ def fill(template: str, **values: Any) -> str:
 
 
 def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
-    """Returns rows as a table; `align` says how its first columns, of words, stand."""
+    """Returns a table of rows; `align` is that of the first columns, of words."""
     head = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
     return _table(head, cells, align, "pipe") if rows else ""

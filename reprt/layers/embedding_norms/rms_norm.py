@@ -15,8 +15,8 @@ class RMSNorm(EmbeddingNorm):
         RMS(x)[j] = g[j] · x[j] / sqrt((x[1]² + … + x[m]²) / m + epsilon)
 
     A token's result depends on that token only, so the norm is causal. With gains of 1
-    and no epsilon it gives what FixNorm does, whose embeddings are sqrt(m) times rows
-    of length 1. FixNorm has no gain, and its rows make the output's matrix too; this
+    and no epsilon it gives FixNorm's embeddings, which are sqrt(m) times rows of
+    length 1. FixNorm has no gain, and its rows make the output's matrix too; this
     norm leaves the output layer as it is, even if that takes the same table.
 
     It is computed in float32 whatever the dtype policy.

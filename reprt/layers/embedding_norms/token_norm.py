@@ -15,7 +15,7 @@ class RunningStatistics(NamedTuple):
     """What a prefix leaves behind for the tokens after it, each `(batch, 1, features)`.
 
     Attributes:
-        first: the first token, which all are taken relative to.
+        first: the first token, from which all others are measured.
         total: the sum of the tokens.
         squares: the sum of their squared distances from their mean.
     """
@@ -90,8 +90,8 @@ class TokenNorm(EmbeddingNorm):
             # Where, not times: padding may hold infinities, and 0 times them is NaN.
             tokens = ops.where(mask[..., None], tokens, 0.0)
             real = ops.cast(mask[..., None], tokens.dtype)
-        # No statistic changes when all tokens move by the first one, but sums stay
-        # small, so that a large common mean costs no precision.
+        # Subtracting the first token changes no result and keeps sums small, so that a
+        # large common mean costs no precision.
         tokens = real * (tokens - tokens[:, :1])
         centre = _over_sequence if self.statistics == "sequence" else _over_prefix
         centred, variance = centre(tokens, real)

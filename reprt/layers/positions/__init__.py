@@ -1,8 +1,8 @@
 """How tokens learn where they stand, by name.
 
 A new method is a module with a subclass of `Positional`, a line here, and its name in
-`reprt.constants.Position`. Its arguments that are called as settings of the model get
-their values.
+`reprt.constants.Position`. An argument with the name of a model's setting gets its
+value.
 """
 
 from collections.abc import Mapping

@@ -9,7 +9,7 @@ from reprt.layers.positions.base import Positional
 
 @keras.saving.register_keras_serializable(package="reprt")
 class AlibiPositional(Positional):
-    """Takes from scores what grows with the distance (Press et al. 2022).
+    """Subtracts a penalty that grows with the distance (Press et al. 2022).
 
         score(i, j) − m_h |i − j|,   m_h = 2^(−8h/p),   h = 1 .. p
 

@@ -12,7 +12,7 @@ BUCKETS, FARTHEST = 32, 128
 
 @keras.saving.register_keras_serializable(package="reprt")
 class RelativePositional(Positional):
-    """Adds a learnt number of each distance and head to scores, as T5 does.
+    """Adds a learnt number for its distance and head to each score, as T5 does.
 
         score(i, j) + b[bucket(j − i), head]
 
@@ -53,7 +53,6 @@ class RelativePositional(Positional):
         self.table = self.add_weight(shape, "zeros", name="distances", autocast=False)
 
     def bias(self, queries, keys):
-        queries, keys = ops.cast(queries, "int32"), ops.cast(keys, "int32")
         distance = ops.expand_dims(keys, 1) - ops.expand_dims(queries, 2)
         buckets = self._buckets(distance)
         return ops.transpose(ops.take(self.table, buckets, axis=0), (0, 3, 1, 2))

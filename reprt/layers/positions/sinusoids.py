@@ -84,7 +84,8 @@ class PositionTable(Positional):
     def rows(self, x, start, mask):
         """Returns the vectors of tokens `x`, by the arguments of the call."""
         if isinstance(start, int) and x.shape[1] is not None:
-            # Elsewhere a search has room for its steps, or two sides a start each.
+            # A tensor comes from a search, which has reserved room, or from two sides
+            # in one sequence.
             self.check_length(start + x.shape[1])
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)

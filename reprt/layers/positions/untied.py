@@ -15,7 +15,7 @@ class UntiedPositional(PositionTable):
     Every head has a U^Q and a U^K, `(dim, key_dim)`, which all blocks of a stack share.
     Tokens enter the first block as they are. Where attention normalises queries and
     keys, it does so to the first product only, and its learnt scale is divided by
-    sqrt(2). TUPE unties its [CLS] token besides; a translation has none.
+    sqrt(2). TUPE also unties its [CLS] token; a translation has none.
 
     Masking: as `Positional`. Other arguments, errors: as `AddPositional` and
     `ConcatPositional`.

@@ -8,11 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from reprt.analysis.cost import power
+from reprt.analysis.cost import scientific
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
 from reprt.lab.pages.runs import read_texts
-from reprt.lab.pages.table1 import by_pair, published
+from reprt.lab.pages.table1 import by_pair
+from reprt.lab.paper import TABLE_1
 from reprt.presets import preset
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
@@ -95,7 +96,7 @@ def test_losses_beside_the_papers_are_those_of_the_runs(path):
     rows = tables(path, "table1")
     assert {cells[0] for cells in rows} == set(found)
     for label, theirs, ours, *_ in rows:
-        numbers = published("az_to_en", found[label].run.model)
+        numbers = TABLE_1["az_to_en"][found[label].run.model]
         losses = ("train_loss", "val_loss")
         assert theirs == " / ".join(f"{numbers[loss]:.2f}" for loss in losses)
         assert ours == " / ".join(found[label].cell(loss, 2) for loss in losses)
@@ -381,7 +382,7 @@ def test_what_is_said_of_the_cost_of_positions_is_so():
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
 def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
     small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
-    products = power(mean(longer, "train_flops"))
+    products = scientific(mean(longer, "train_flops"))
     assert cells[1:4] == [products, small.cell(BLEU, 1), longer.cell(BLEU, 1)]
 
 
