@@ -8,8 +8,7 @@ from formula import array_by_formula
 from reprt.layers import TokenNorm
 
 X = array_by_formula((3, 7, 5), scale=2.0) + 1.0
-LENGTHS = [7, 4, 1]
-MASK = np.arange(7)[None, :] < np.array(LENGTHS)[:, None]
+MASK = np.arange(7)[None, :] < np.array([[7], [4], [1]])
 
 
 def normed(x, mask=None, **options):
@@ -42,13 +41,9 @@ def test_gradients_are_finite_whatever_padding_holds(statistics):
 @pytest.mark.parametrize("statistics", ["sequence", "prefix"])
 def test_long_sequences_with_a_large_mean_stay_exact(statistics):
     x = np.random.default_rng(0).normal(1e4, 1.0, (1, 5000, 2)).astype("float32")
-    y = normed(x, statistics=statistics)[0]
-    exact = x[0].astype("float64")
-    for row in (1, 10, 499, 4999):
-        tokens = exact if statistics == "sequence" else exact[: row + 1]
-        expected = (exact[row] - tokens.mean(0)) / np.sqrt(tokens.var(0) + 1e-6)
-        # A float32 near 1e4 is itself known to 5e-4 only.
-        np.testing.assert_allclose(y[row], expected, atol=1e-3)
+    expected = oracle.token_norm(x[0], statistics=statistics)
+    # A float32 near 1e4 is itself known to 5e-4 only.
+    np.testing.assert_allclose(normed(x, statistics=statistics)[0], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
