@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 from naive import END, SIZES, START
+from variants import ALL
 
 from reprt import models
 from reprt.analysis.evaluation import (
@@ -20,10 +21,7 @@ from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.beam_search import MORE_ROOM, Hypothesis
 from reprt.losses import MaskedCrossentropy
 
-VARIANTS = {
-    **naive.VARIANTS,
-    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
-}
+VARIANTS = "baseline", "repe", "repe, prefix", "repe, causal", "repe, padding counts"
 # Some sources are of one length, and one target needs more room than there is at first.
 LENGTHS = [(5, 4), (2, 7), (5, 2), (8, MORE_ROOM + 4), (2, 3), (3, 6), (5, 5)]
 BATCH = 3
@@ -39,7 +37,7 @@ SPLIT = EncodedSplit(*zip(*[[*map(sentence, pair)] for pair in LENGTHS]))
 
 @functools.cache
 def model_of(variant):
-    name, settings = VARIANTS[variant]
+    name, settings = ALL[variant]
     return naive.lively(models.build(name, 11, 10, **{**SIZES, **settings}))
 
 

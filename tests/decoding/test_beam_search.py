@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from elsewhere import python
 from keras import ops
-from naive import END, PAD, SIZES, START, VARIANTS
-from variants import POSITIONED
+from naive import END, PAD, SIZES, START
+from variants import ALL, POSITIONED
 
 from reprt import layers, models
 from reprt.constants import RESERVED
@@ -22,7 +22,8 @@ from reprt.decoding.beam_search import EXTRA_TOKENS, MORE_ROOM, BeamSearch
 from reprt.decoding.sampling import sample
 from reprt.decoding.translator import Translator
 
-PADDED = ("repe", {"padding_in_statistics": True})
+NAMES = ("baseline", "repe", "repe, prefix", "repe, causal")
+VARIANTS = {name: ALL[name] for name in NAMES}
 LIMIT = 24
 
 
@@ -182,7 +183,7 @@ def test_a_search_follows_the_weights():
 
 
 def test_where_padding_counts_sentences_of_one_length_are_searched_together():
-    model = build(PADDED)
+    model = build(ALL["repe, padding counts"])
     rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
     options = {"beam_size": 2, "max_tokens": 8}
     sides = [
