@@ -55,7 +55,7 @@ def reader_of(variant):
 
 
 @functools.cache
-def search_of(variant, size, length_penalty=0.6):
+def search_of(variant, size, length_penalty=0.6, jit_compile=False):
     return BeamSearch(
         model_of(variant),
         START,
@@ -63,6 +63,7 @@ def search_of(variant, size, length_penalty=0.6):
         beam_size=size,
         length_penalty=length_penalty,
         max_tokens=LIMIT,
+        jit_compile=jit_compile,
     )
 
 
@@ -113,13 +114,7 @@ def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
 
 
 def test_xla_finds_what_graphs_find():
-    search = BeamSearch(
-        model_of("repe, causal"),
-        *(START, END),
-        beam_size=2,
-        max_tokens=LIMIT,
-        jit_compile=True,
-    )
+    search = search_of("repe, causal", 2, jit_compile=True)
     for found, expected in zip(search(SOURCES), found_by("repe, causal", 2)):
         assert_same(found, expected)
 
