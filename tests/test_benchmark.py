@@ -83,7 +83,6 @@ def test_the_benchmark_of_a_gpu_runs_on_a_processor(tmp_path):
 
 @pytest.mark.long
 def test_translating_shows_agreement_and_measures(tmp_path):
-    pytest.importorskip("ctranslate2")
     found = run(
         "translate --peers tutorial ctranslate2:parallel --sentences 6 --rounds 1 "
         "--sample tutorial=1 --growth 2 --growth-rounds 1",

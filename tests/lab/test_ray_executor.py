@@ -14,7 +14,6 @@ import tiny_run
 
 from reprt.lab.folder import RunFolder
 
-pytest.importorskip("ray")
 RECIPE = tiny_run.RECIPE + """
 [trials]
 seeds = [0, 1]

@@ -243,7 +243,6 @@ print(json.dumps(results))
 
 @pytest.mark.long
 def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
-    pytest.importorskip("jax")
     here = pathlib.Path(__file__).parent
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     results = json.loads(python(ON_JAX, here, here.parent))
