@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 
 def python(script, *arguments, **options):
@@ -10,3 +11,13 @@ def python(script, *arguments, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip().rpartition("\n")[2]
+
+
+def until(condition, process=None, log=None, seconds=300):
+    """Waits for what a process is to do, and shows its log if it ends before."""
+    end = time.monotonic() + seconds
+    while not condition():
+        told = log and log.read_text()
+        assert time.monotonic() < end, told
+        assert process is None or process.poll() is None, told
+        time.sleep(0.01)

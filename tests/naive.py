@@ -17,12 +17,6 @@ SIZES = {
     "feed_forward_dim": 16,
 }
 OF_POSITIONS = ("distances", "queries", "keys")  # weights
-VARIANTS = {
-    "baseline": ("baseline", {}),
-    "repe": ("repe", {}),
-    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
-    "repe, causal": ("repe-causal", {}),
-}
 
 
 def lively(model, seed=0, end=0.0, sharpness=2.0):

@@ -22,22 +22,6 @@ def test_pages_are_those_of_the_committed_results(file):
     assert file.with_name("results.md").read_text() == page + "\n"
 
 
-def test_ratios_are_taken_within_a_round():
-    found = {"provenance": {"seed": 0}, "versions": {}}
-    row = {"measured": {"step": [3, 6, 20]}, "ours": {"step": [1, 2, 4]}}
-    found["training"] = {"repe": {"theirs": row}}
-    # A tenth of the tokens in as much time.
-    found["searches"] = {
-        "greedy": {
-            "reprt": {"sentences": 10, "seconds": [1, 2, 4], "tokens": [100] * 3},
-            "theirs": {"sentences": 1, "seconds": [3, 6, 20], "tokens": [10] * 3},
-        }
-    }
-    page = pages.markdown(found)
-    assert "| theirs | 3.00 (3.00 – 4.00) |" in page
-    assert "| theirs | 1 | 30.00 (30.00 – 40.00) | 2 (1 – 2) | 60.0 s |" in page
-
-
 def run(command, out, **environment):
     command = [sys.executable, FOLDER / "run.py", *command.split(), "--out", out]
     environment = os.environ | environment
@@ -83,7 +67,6 @@ def test_the_benchmark_of_a_gpu_runs_on_a_processor(tmp_path):
 
 @pytest.mark.long
 def test_translating_shows_agreement_and_measures(tmp_path):
-    pytest.importorskip("ctranslate2")
     found = run(
         "translate --peers tutorial ctranslate2:parallel --sentences 6 --rounds 1 "
         "--sample tutorial=1 --growth 2 --growth-rounds 1",

@@ -34,16 +34,9 @@ def commands(page):
     """Every simple command of a page's shell snippets, as words."""
     for block in blocks(page, "sh"):
         for line in block.replace("\\\n", " ").splitlines():
-            shell = shlex.shlex(line, posix=True, punctuation_chars="|>;")
-            shell.whitespace_split = True
-            words, command = list(shell), []
-            for word in [*words, ";"]:
-                if word in ("|", ">", ";", "&&"):
-                    if command:
-                        yield command
-                    command = []
-                else:
-                    command.append(word)
+            for command in re.split(r" (?:[|>]|&&) |; ", line):
+                if words := shlex.split(command, comments=True):
+                    yield words
 
 
 def assert_reprt_takes(words):

@@ -53,9 +53,16 @@ def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
     tiny_run.write_corpus(tmp_path, train=33, dev=5, test=6)
     (tmp_path / "tiny.toml").write_text(RECIPE)
     command = ["train", *tiny_run.arguments(tmp_path)]
+    end_epoch = Trainer._end_epoch
+
+    def interrupted(trainer):
+        end_epoch(trainer)
+        if trainer.state.epoch == 1:
+            raise KeyboardInterrupt
+
     with eager.training(), monkeypatch.context() as patch:
         # Each model's first epoch ends with an interruption.
-        patch.setattr(Trainer, "_end_epoch", interrupted(Trainer._end_epoch))
+        patch.setattr(Trainer, "_end_epoch", interrupted)
         assert [main(command) for _ in range(2)] == [130, 130]
     assert main(command) == 0
     assert "from epoch 2, step 1" in capsys.readouterr().err
@@ -66,15 +73,6 @@ def test_it_is_trained_resumed_searched_evaluated_audited_and_exported(
     assert main(["audit", str(out / "bag-that-sees-all")]) == 1
     assert main(["attention", str(out / "bag"), "a casa"]) == 2
     assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
-
-
-def interrupted(end_epoch):
-    def end(self):
-        end_epoch(self)
-        if self.state.epoch == 1:
-            raise KeyboardInterrupt
-
-    return end
 
 
 def assert_whole(run, out, capsys):

@@ -9,6 +9,7 @@ from tiny import TINY
 from reprt import models
 from reprt.analysis.lookahead import METHODS, audit
 from reprt.layers import AddPositional, Decoder, TokenAndPositionEmbedding, TokenNorm
+from reprt.presets import preset
 
 VOCAB = 24
 SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}
@@ -130,12 +131,9 @@ def test_the_published_model_looks_ahead():
 )
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
 def test_models_that_do_not(name, overrides, policy):
-    default = keras.config.dtype_policy()
-    try:
-        keras.config.set_dtype_policy(policy)
-        found = audit(models.build(name, VOCAB, VOCAB, **TINY, **overrides), length=6)
-    finally:
-        keras.config.set_dtype_policy(default)
+    settings = preset(name, **TINY, **overrides)
+    model = models.Transformer(VOCAB, VOCAB, settings, dtype=policy, name=name)
+    found = audit(model, length=6)
     assert not found.looks_ahead
     assert found.first_offending == {method: () for method in METHODS}
     assert f"{name} does not look ahead" in str(found)
@@ -236,20 +234,25 @@ class Stopped(Custom):
 
 
 @pytest.mark.parametrize(
-    "model, reason",
+    "model, backend, reason",
     [
-        (Stopped, "no finite derivatives"),
-        (WithoutTables, "no keras.layers.Embedding layer"),
+        (Stopped, "tensorflow", "no finite derivatives"),
+        (WithoutTables, "tensorflow", "no keras.layers.Embedding layer"),
+        (Subtle, "jax", "it takes Keras' TensorFlow backend"),
     ],
 )
-def test_where_there_is_no_gradient_the_reason_is_told(model, reason):
+def test_where_there_is_no_gradient_the_reason_is_told(
+    model, backend, reason, monkeypatch
+):
+    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     found = audit(model(), **SIZES)
     assert set(found.unavailable) == {"gradient"} and found.gradient is None
     assert reason in found.unavailable["gradient"]
     assert f"not available: {found.unavailable['gradient']}" in str(found)
     # What rolls over the end comes round: position 7 sees token 1, as it may.
-    expected = ((0, 1), (1, 2), (2, 3)) if model is WithoutTables else ()
-    assert found.first_offending["perturbation"] == expected
+    rolled = (0, 1), (1, 2), (2, 3)
+    expected = {WithoutTables: rolled, Subtle: ((4, 5),), Stopped: ()}
+    assert found.first_offending["perturbation"] == expected[model]
 
 
 def test_a_model_of_fixed_lengths_is_asked_at_those():
@@ -314,10 +317,3 @@ def infinite():
 def test_bad_input_is_named(make, options, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         audit(make(), **{**SIZES, "target_vocab_size": None, **options})
-
-
-def test_other_backends_do_without_the_gradient(monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    found = audit(Subtle(), **SIZES)
-    assert found.looks_ahead and set(found.unavailable) == {"gradient"}
-    assert "not available: it takes Keras' TensorFlow backend" in str(found)

@@ -53,20 +53,16 @@ LANGUAGES = {
 }
 
 
-@pytest.fixture
-def without_mecab(monkeypatch):
-    found = bleu._get_tokenizer
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
+    known = bleu._get_tokenizer
 
-    def get(name):
+    def without_mecab(name):
         if "mecab" in name:
             raise RuntimeError("requires extra dependencies")
-        return found(name)
+        return known(name)
 
-    monkeypatch.setattr(bleu, "_get_tokenizer", get)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_right_translation_has_100_in_any_language(without_mecab, language):
+    monkeypatch.setattr(bleu, "_get_tokenizer", without_mecab)
     name, text, words = LANGUAGES[language]
     found = scores(tokenizer([words]), [words], [text], language)
     as_tokens = scores(tokenizer([text], str), [text], [text], language)

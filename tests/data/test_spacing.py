@@ -72,13 +72,6 @@ def test_words_become_text_as_people_write_it(words):
     assert detokenised(words) == WRITTEN[words]
 
 
-def by_tensorflow(texts):
-    found = tf.constant(texts)
-    for pattern, written in RULES:
-        found = tf.strings.regex_replace(found, pattern, written)
-    return [text.decode() for text in found.numpy()]
-
-
 def samples():
     """Sentences of a corpus, and all that random punctuation can come to."""
     sentences = embedded.load(train=200, dev=1, test=1).train
@@ -101,7 +94,10 @@ def test_tensorflow_writes_what_python_writes():
     """For so an exported model writes what the package writes."""
     texts = [*WRITTEN, *samples()]
     expected = [detokenised(text) for text in texts]
-    assert by_tensorflow(texts) == expected
+    found = tf.constant(texts)
+    for pattern, written in RULES:
+        found = tf.strings.regex_replace(found, pattern, written)
+    assert [text.decode() for text in found.numpy()] == expected
     changed = sum(text != written for text, written in zip(texts, expected))
     assert changed > 2000
 

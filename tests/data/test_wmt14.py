@@ -9,14 +9,14 @@ import json
 import tarfile
 
 import pytest
-import tiny_run
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from reprt.data.corpora import embedded, wmt14
 from reprt.data.corpora.wmt14 import cleaned
+from reprt.data.encoding import encode
 from reprt.data.search import TextUnavailable, find
-from reprt_command import main
+from reprt.data.tokenizers.bpe import BPESettings
 
 PAIRS = 200  # of each archive
 DIRTY = [("only here", ""), ("word " * 251, "word"), ("a", "b " * 10), ("\u0301", "b")]
@@ -107,7 +107,7 @@ def aligned(corpus):
     return list(zip(corpus.train.source, corpus.train.target))
 
 
-def test_the_whole_text(server, pairs):
+def test_the_whole_text(server, pairs, tmp_path):
     with pytest.raises(TextUnavailable, match="fr_to_en, .* Received: 'de_to_fr'"):
         find("wmt14", "de_to_fr")
     corpus = find("wmt14", "en_to_fr")
@@ -126,6 +126,9 @@ def test_the_whole_text(server, pairs):
     assert [(part["name"], part["pairs"], part["kept"]) for part in record] == [
         (part.name, PAIRS + len(DIRTY), PAIRS) for part in wmt14.TRAIN
     ]
+    text = encode(corpus, BPESettings(size=300, shared=True), 999, tmp_path)
+    assert text.source_tokenizer.decode(text.train.source) == list(corpus.train.source)
+    assert text.target_tokenizer.decode(text.train.target) == list(corpus.train.target)
 
     server.files.clear()
     other = find("wmt14", "fr_to_en")
@@ -173,31 +176,6 @@ def test_what_was_killed_is_done_again_without_another_download(
         found = list(pool.map(lambda _: find("wmt14", "en_to_fr"), range(2)))
     assert [aligned(corpus) for corpus in found] == [expected(pairs)] * 2
     assert len(server.asked) == 7  # each archive once
-
-
-TINY = """
-text.max_tokens=24 vocabulary.size=300 batching.size=400 schedule.warmup_steps=4
-training.steps=3 training.keep_every=2 training.bleu=false models.base.num_blocks=1
-models.base.embedding_dim=8 models.base.num_heads=2 models.base.key_dim=4
-models.base.value_dim=4 models.base.feed_forward_dim=16
-"""
-
-
-def test_one_command_downloads_and_trains(server, tmp_path, eagerly):
-    recipe = tiny_run.REPOSITORY / "experiments" / "wmt14_en_fr.toml"
-    sets = [f"--set={each}" for each in TINY.split()]
-    out = tmp_path / "out"
-
-    assert main(["train", str(recipe), "--out", str(out), *sets]) == 0
-
-    manifest, metrics = (
-        json.loads((out / "base" / f"{name}.json").read_text())
-        for name in ("manifest", "metrics")
-    )
-    kept = ["step-00000002.keras", "step-00000003.keras"]
-    assert metrics["averaged_models"] == kept
-    assert manifest["text"] == "WMT14 en_to_fr"
-    assert "WMT14 en_to_fr" in (out / "report.md").read_text()
 
 
 @pytest.mark.parametrize(

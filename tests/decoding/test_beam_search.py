@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from elsewhere import python
 from keras import ops
-from naive import END, PAD, SIZES, START, VARIANTS
-from variants import POSITIONED
+from naive import END, PAD, SIZES, START
+from variants import ALL, POSITIONED
 
 from reprt import layers, models
 from reprt.constants import RESERVED
@@ -22,7 +22,8 @@ from reprt.decoding.beam_search import EXTRA_TOKENS, MORE_ROOM, BeamSearch
 from reprt.decoding.sampling import sample
 from reprt.decoding.translator import Translator
 
-PADDED = ("repe", {"padding_in_statistics": True})
+NAMES = ("baseline", "repe", "repe, prefix", "repe, causal")
+VARIANTS = {name: ALL[name] for name in NAMES}
 LIMIT = 24
 
 
@@ -54,7 +55,7 @@ def reader_of(variant):
 
 
 @functools.cache
-def search_of(variant, size, length_penalty=0.6):
+def search_of(variant, size, length_penalty=0.6, jit_compile=False):
     return BeamSearch(
         model_of(variant),
         START,
@@ -62,6 +63,7 @@ def search_of(variant, size, length_penalty=0.6):
         beam_size=size,
         length_penalty=length_penalty,
         max_tokens=LIMIT,
+        jit_compile=jit_compile,
     )
 
 
@@ -112,13 +114,7 @@ def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
 
 
 def test_xla_finds_what_graphs_find():
-    search = BeamSearch(
-        model_of("repe, causal"),
-        *(START, END),
-        beam_size=2,
-        max_tokens=LIMIT,
-        jit_compile=True,
-    )
+    search = search_of("repe, causal", 2, jit_compile=True)
     for found, expected in zip(search(SOURCES), found_by("repe, causal", 2)):
         assert_same(found, expected)
 
@@ -182,7 +178,7 @@ def test_a_search_follows_the_weights():
 
 
 def test_where_padding_counts_sentences_of_one_length_are_searched_together():
-    model = build(PADDED)
+    model = build(ALL["repe, padding counts"])
     rows = [row[row != PAD] for row in sentences([5, 2, 5, 2], seed=1)]
     options = {"beam_size": 2, "max_tokens": 8}
     sides = [

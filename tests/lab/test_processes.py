@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import called
 import pytest
+from elsewhere import until
 
 import reprt
 from reprt import termination
@@ -47,13 +47,6 @@ def test_what_a_call_returns_or_raises_comes_back_and_nothing_else():
         in_own_process(called.be_asked_to_end)
     with pytest.raises(ChildProcessError, match="was lost, .* The same command"):
         in_own_process(called.be_killed)
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def is_running(process):

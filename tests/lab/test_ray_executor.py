@@ -4,45 +4,28 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
 
+import psutil
 import pytest
 import tiny_run
+from elsewhere import until
 
 from reprt.lab.folder import RunFolder
 
-pytest.importorskip("ray")
 RECIPE = tiny_run.RECIPE + """
 [trials]
 seeds = [0, 1]
 """
 EPOCHS = 16  # more than end between a checkpoint and the kill
-WORKER = b"ray::_train_one"
 
 
 def workers(driver):
     """The processes that train for a driver, by Ray's name for them."""
-    parents, names = {}, {}
-    for folder in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{folder}/stat") as file:
-                parents[int(folder)] = int(file.read().rpartition(")")[2].split()[1])
-            with open(f"/proc/{folder}/cmdline", "rb") as file:
-                names[int(folder)] = file.read()
-        except OSError:  # it has ended
-            pass
-
-    def is_ours(process):
-        while process in parents:
-            process = parents[process]
-            if process == driver.pid:
-                return True
-        return False
-
-    return [p for p, name in names.items() if name.startswith(WORKER) and is_ours(p)]
+    ours = psutil.Process(driver.pid).children(recursive=True)
+    named = [p for p in psutil.process_iter(["cmdline"]) if p in ours]
+    return [p for p in named if "ray::_train_one" in " ".join(p.info["cmdline"] or ())]
 
 
 @pytest.mark.long
@@ -63,17 +46,12 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
     with open(log, "w") as file:
         driver = subprocess.Popen(command, stdout=file, stderr=file)
     try:
-        deadline = time.monotonic() + 300
         runs = [out / f"repe.{seed}" for seed in (0, 1)]
-
-        while not any(any(run.glob("checkpoints/step-*.npz")) for run in runs):
-            assert time.monotonic() < deadline, log.read_text()
-            assert driver.poll() is None, log.read_text()
-            time.sleep(0.1)
+        until(lambda: any(out.glob("repe.*/checkpoints/step-*.npz")), driver, log)
         killed = workers(driver)
         assert killed
         for process in killed:
-            os.kill(process, signal.SIGKILL)
+            process.kill()
         assert driver.wait(300) == 0, log.read_text()
     finally:
         driver.kill()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_run
 import toy_family
-from tiny import settings
+from tiny import Lines, settings
 
 from reprt.lab import train
 from reprt.lab.folder import RunFolder
@@ -77,6 +77,19 @@ def test_trials_are_trained_one_after_the_other_and_compared(
     assert metrics["peak_memory_bytes"] > 100 * 2**20  # TensorFlow alone has more
     assert found["per_token"] != pytest.approx(found["mean_of_batches"])
     assert len(metrics["test_scores"]) == 4
+
+
+@pytest.mark.parametrize("vocabulary", ["wordpiece", "bpe"])
+def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
+    split, progress = types.SimpleNamespace(cut=0.02), Lines()
+    unknown = {"train": {"source": 0, "target": 5e-3}, "test": {"source": 0.25}}
+    text = types.SimpleNamespace(train=split, test=split, unknown=unknown)
+    train._say_what_is_lost(progress, text, vocabulary)
+    said, cut, _, lost = progress.said
+    assert said == "Unknown: 0.00% of the source's pieces, 0.50% of the target's"
+    assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
+    assert "25.0% of the pieces of the test source are [UNK]" in lost
+    assert ("BPE" in lost) == (vocabulary == "wordpiece")
 
 
 def test_samples_are_compared_with_their_own_references(text, monkeypatch):

@@ -1,18 +1,22 @@
-"""Each norm of the registry says truly whether it sees later tokens."""
+"""The norms of embeddings: equations, precision, and whether they see later tokens."""
 
 from typing import get_args
 
+import keras
 import numpy as np
+import oracle
 import pytest
+import tensorflow as tf
 import variants
 from formula import array_by_formula, set_weights_by_formula
 
 from reprt import constants
-from reprt.layers import RMSNorm
+from reprt.layers import RMSNorm, TokenNorm
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.presets import preset
 
-X = array_by_formula((2, 6, 5), scale=2.0)
+X = array_by_formula((3, 7, 5), scale=2.0) + 1.0
+MASK = np.arange(7)[None, :] < np.array([[7], [4], [1]])
 LAYERS = [name for name in variants.NORMS if not name.startswith("none")]
 
 
@@ -32,9 +36,9 @@ def test_settings_and_layers_know_the_same_names():
 @pytest.mark.parametrize("masked", [False, True])
 def test_causal_is_what_other_later_tokens_show(variant, masked):
     layer = layer_of(variant)
-    mask = np.arange(6)[None, :] < np.array([[6], [5]]) if masked else None
+    mask = MASK if masked else None
     before, moved = np.asarray(layer(X, mask=mask)), 0.0
-    for later in range(1, 6):
+    for later in range(1, 7):
         for factor in (-3.0, 0.0, 5.0):
             changed = X.copy()
             changed[:, later] = factor * changed[:, later] + factor
@@ -49,7 +53,7 @@ def test_causal_is_what_other_later_tokens_show(variant, masked):
 @pytest.mark.parametrize("variant", [v for v in LAYERS if layer_of(v).causal])
 def test_steps_are_the_rows_of_a_causal_norm(variant):
     layer = layer_of(variant)
-    state = layer.start(2, 5)
+    state = layer.start(3, 5)
     for position, expected in enumerate(np.asarray(layer(X)).swapaxes(0, 1)):
         row, state = layer.step(X[:, position : position + 1], position, state)
         np.testing.assert_allclose(row[:, 0], expected, atol=1e-5)
@@ -61,3 +65,78 @@ def test_squares_that_leave_half_precision_do_no_harm():
     y = RMSNorm(dtype="mixed_float16")(x)
     assert y.dtype == "float16"
     np.testing.assert_allclose(y, RMSNorm()(X), atol=5e-3)
+
+
+def normed(x, mask=None, **options):
+    return np.asarray(TokenNorm(**options)(x, mask=mask))
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+@pytest.mark.parametrize("mask", [None, MASK], ids=["unmasked", "masked"])
+def test_equals_the_equations(statistics, mask):
+    expected = [
+        oracle.token_norm(x, None if mask is None else real, statistics)
+        for x, real in zip(X, MASK)
+    ]
+    np.testing.assert_allclose(
+        normed(X, mask, statistics=statistics), expected, atol=2e-5
+    )
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_gradients_are_finite_whatever_padding_holds(statistics):
+    layer = TokenNorm(statistics)
+    x = np.where(MASK[..., None], X, np.inf).astype("float32")
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.reduce_sum(layer(x, mask=tf.constant(MASK)) ** 3)
+    assert np.isfinite(tape.gradient(total, x)).all()
+
+
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_long_sequences_with_a_large_mean_stay_exact(statistics):
+    x = np.random.default_rng(0).normal(1e4, 1.0, (1, 5000, 2)).astype("float32")
+    expected = oracle.token_norm(x[0], statistics=statistics)
+    # A float32 near 1e4 is itself known to 5e-4 only.
+    np.testing.assert_allclose(normed(x, statistics=statistics)[0], expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("statistics", ["sequence", "prefix"])
+def test_statistics_are_float32_whatever_the_policy(policy, statistics):
+    # The squares of these numbers overflow float16, and bfloat16 cannot add them up.
+    # Multiples of 256 are exact in all three types.
+    x = 256.0 * np.round(np.random.default_rng(0).normal(0, 3, (1, 300, 4)))
+    half = TokenNorm(statistics, dtype=policy)(x.astype("float32"))
+    np.testing.assert_allclose(
+        np.asarray(half, dtype="float32"),
+        normed(x.astype("float32"), statistics=statistics),
+        atol=0.02,
+    )
+
+
+def test_an_attached_mask_is_used_and_stays_attached():
+    tokens = keras.layers.Embedding(9, 4, mask_zero=True)(np.array([[5, 6, 0]]))
+    layer = TokenNorm()
+    y = layer(tokens)
+    explicit = layer(np.asarray(tokens), np.array([[True, True, False]]))
+    np.testing.assert_array_equal(y, explicit)
+    np.testing.assert_array_equal(y._keras_mask, tokens._keras_mask)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: TokenNorm("causal"), r"one of \('sequence', 'prefix'\).*'causal'"),
+        (lambda: TokenNorm()(X[0]), r"\(batch, tokens, features\).*\(7, 5\)"),
+        (
+            lambda: TokenNorm()(X, mask=MASK.astype("float32")),
+            "`mask`.*boolean.*dtype=float32",
+        ),
+        (lambda: TokenNorm()(X, mask=MASK[..., None]), r"shape=\(3, 7, 1\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

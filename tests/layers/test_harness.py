@@ -148,15 +148,6 @@ CASES = {
 }
 
 
-def check_layer(make, inputs, output_shapes, weights, call):
-    """Holds one layer, which `make` makes, against what every layer owes its users."""
-    _check_by_keras(make, inputs, output_shapes, weights, call)
-    _check_compiled_step(make, inputs, call)
-    _check_saving(make, inputs, call)
-    for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
-        _check_policy(make, inputs, call, policy)
-
-
 def _check_by_keras(make, inputs, output_shapes, weights, call):
     """What Keras asks of its own layers: config, shapes, weights, mixed precision."""
     names = inspect.signature(make().build).parameters
@@ -244,7 +235,13 @@ def _check_policy(make, inputs, call, policy):
 
 @pytest.mark.parametrize("case", CASES)
 def test_layer_keeps_the_contract(case):
-    check_layer(*CASES[case])
+    """What every layer owes its users."""
+    make, inputs, output_shapes, weights, call = CASES[case]
+    _check_by_keras(make, inputs, output_shapes, weights, call)
+    _check_compiled_step(make, inputs, call)
+    _check_saving(make, inputs, call)
+    for policy in ("float32", "mixed_bfloat16", "mixed_float16"):
+        _check_policy(make, inputs, call, policy)
 
 
 @pytest.mark.parametrize("name", ["EncoderBlock", "DecoderBlock", "Encoder", "Decoder"])

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from elsewhere import python
-from tiny import TINY
+from tiny import LABELS, TINY
 
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
@@ -111,8 +111,7 @@ def test_the_loss_is_of_the_logits_that_a_subclass_makes(tiny, ids):
 @pytest.mark.parametrize("weights", [None, "tokens", "sentences"])
 def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny, ids):
     """In a graph the logits are never all made; step by step, Keras' way, they are."""
-    labels = np.array([[4, 7, 5, 6, 3], [8, 5, 3, 0, 0]], dtype="int32")
-    of = {"tokens": labels / 4, "sentences": np.array([0.5, 2.0])}
+    of = {"tokens": LABELS / 4, "sentences": np.array([0.5, 2.0])}
     weight = None if weights is None else of[weights].astype("float32")
     found = []
     for eagerly in (False, True):
@@ -126,8 +125,8 @@ def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny,
         )
         found.append(
             [
-                *model.train_on_batch(ids, labels, weight),
-                *model.evaluate(ids, labels, sample_weight=weight, verbose=0),
+                *model.train_on_batch(ids, LABELS, weight),
+                *model.evaluate(ids, LABELS, sample_weight=weight, verbose=0),
                 *(float(abs(each).sum()) for each in model.get_weights()),
             ]
         )

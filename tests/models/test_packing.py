@@ -11,7 +11,7 @@ import tensorflow as tf
 import test_decoder_only
 from elsewhere import python
 from tiny import LABELS, SOURCE, TARGET
-from variants import FAMILY, ONE_SEQUENCE, POSITIONED
+from variants import ALL, ONE_SEQUENCE, POSITIONED
 
 import reprt.data
 from reprt.data import pack
@@ -20,13 +20,9 @@ from reprt.data.packing import GROUPS, fitting, plan_shapes, shares
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 
+NAMES = "baseline", "repe", "repe, prefix", "repe, padding counts", "repe, causal"
 VARIANTS = {
-    "baseline": ("baseline", {}),
-    "repe": ("repe", {}),
-    "repe, prefix": ("repe", {"decoder_statistics": "prefix"}),
-    "repe, padding counts": ("repe", {"padding_in_statistics": True}),
-    "tied, norms before": FAMILY["norms before, tied"],
-    "repe, causal": FAMILY["repe, causal"],
+    **{name: ALL[name] for name in (*NAMES, "norms before, tied")},
     "decoder-only": ("decoder-only", {}),
     "recurrent": ("recurrent", {}),
     **POSITIONED,
@@ -213,9 +209,7 @@ def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(tiny):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-ON_JAX_TOO = {
-    name: VARIANTS[name] for name in ("baseline", "repe, prefix", "repe, causal")
-}
+ON_JAX_TOO = {name: ALL[name] for name in ("baseline", "repe, prefix", "repe, causal")}
 ON_JAX = """
 import json, sys
 sys.path[:0] = sys.argv[1:]
@@ -249,7 +243,6 @@ print(json.dumps(results))
 
 @pytest.mark.long
 def test_jax_trains_to_the_losses_of_tensorflow(tiny, monkeypatch):
-    pytest.importorskip("jax")
     here = pathlib.Path(__file__).parent
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     results = json.loads(python(ON_JAX, here, here.parent))

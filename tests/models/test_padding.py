@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 from formula import shaken
 from tiny import LABELS, SOURCE, TARGET
-from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX
+from variants import ALL, ONE_SEQUENCE, POSITIONED
 
 from reprt.data import pack
 
+NAMES = "baseline", "baseline, to the letter", "repe", "repe, prefix on both sides"
 VARIANTS = {
-    "baseline": ("baseline", {}),
-    "to the letter": ("baseline", {"scale": "inverse_sqrt", "table": "paper"}),
-    "repe": ("repe", {}),
+    **{name: ALL[name] for name in (*NAMES, "repe, causal", "norms before, tied")},
     "repe, learned": ("repe", {"table": "learned"}),
-    "repe, prefix": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
-    "repe, causal": FAMILY["repe, causal"],
-    "modern": ("transformer-modern", {}),
     "one sequence": ("decoder-only", {}),
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
     "one sequence, learned": ("decoder-only", {"table": "learned"}),

@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import pytest
 from formula import shaken
-from variants import ALL, sees_ahead
+from variants import ALL, PREFIX, sees_ahead
 
 from reprt import models
 from reprt.lab.paper import PARAMETERS
@@ -128,9 +128,6 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
 
 
-PREFIXES = {"encoder_statistics": "prefix", "decoder_statistics": "prefix"}
-
-
 @pytest.mark.parametrize(
     "name, settings, message",
     [
@@ -143,7 +140,7 @@ PREFIXES = {"encoder_statistics": "prefix", "decoder_statistics": "prefix"}
         ("baseline", {"position_dim": 8}, "position='add' has none.*'untied'"),
         ("baseline", {"decoder_statistics": "prefix"}, "='none' has none"),
         ("decoder-only", {"decoder_statistics": "prefix"}, "='none' has none"),
-        ("repe", {"embedding_norm": "rms", **PREFIXES}, "='rms' has none"),
+        ("repe", {"embedding_norm": "rms", **PREFIX}, "='rms' has none"),
         ("repe", {"output_tying": "tied"}, "wider than embeddings.*'projected'"),
         ("repe", {"shared_embedding": True}, "one vocabulary.*target_vocab_size=8"),
         ("repe", {"dropout_places": []}, "acts nowhere"),

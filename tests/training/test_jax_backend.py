@@ -16,7 +16,6 @@ from variants import COMPARED
 
 from reprt.data.encoding import encode
 
-pytest.importorskip("jax")
 pytestmark = pytest.mark.long
 HERE = pathlib.Path(__file__).parent
 NAMES = {1: tuple(COMPARED), 2: ("repe", "baseline", "recurrent")}  # by devices

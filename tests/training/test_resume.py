@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tiny_run
-from tiny import assert_same, losses, to_the_end, variables
+from tiny import assert_same, losses
 
 from reprt.lab.folder import RunFolder
 from reprt_command import main
@@ -86,26 +86,3 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(arguments, tmp
     ):
         for name in set(this.files) - {"state"}:  # Adam's moments among them
             np.testing.assert_array_equal(this[name], that[name])
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_an_epoch_of_batches_of_tokens_goes_on_in_its_middle(trainer, monkeypatch):
-    asked = {"batching": {"name": "tokens", "size": 100}, "text": {"max_tokens": 24}}
-    asked["checkpoint_minutes"] = 0
-    whole = to_the_end(trainer("whole", **asked))
-    run = trainer("run", **asked)
-    train = run._backend.train
-
-    def killed(batch):
-        if run.state.step == 2:
-            raise KeyboardInterrupt
-        return train(batch)
-
-    monkeypatch.setattr(run._backend, "train", killed)
-    with pytest.raises(KeyboardInterrupt):
-        run.train_epoch()
-    run = trainer("run", **asked)
-    assert (run.state.step, run.state.epoch) == (2, 0)
-    to_the_end(run)
-    assert_same(variables(run), variables(whole))
-    assert losses(run.folder) == losses(whole.folder)

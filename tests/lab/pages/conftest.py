@@ -34,7 +34,6 @@ def add(tmp_path):
         pair="pt_to_en",
         under=".",
         starts=1,
-        steps=(),
         **tables,
     ):
         path = tmp_path / under / name
@@ -60,7 +59,6 @@ def add(tmp_path):
         (path / "manifest.json").write_text(json.dumps(manifest.as_table()))
         folder = RunFolder(path)
         folder.write_log(rows)
-        folder.write_log(steps, "steps.csv")
         if metrics is not None:
             results = {"parameters": 1234567, "epochs": len(rows), "finished": "now"}
             folder.write_metrics(Metrics(**results | metrics))

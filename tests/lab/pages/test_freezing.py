@@ -8,6 +8,7 @@ from reprt.lab.pages import write_page
 from reprt.lab.pages.freeze import freeze
 from reprt.lab.pages.runs import page_settings, read_texts
 
+pytestmark = pytest.mark.usefixtures("drawn")
 EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}
 SCORE = {"metric": "chrF", "form": "corpus tokens", "value": 1e-7, "signature": "c|s"}
 METRICS = {
@@ -35,7 +36,7 @@ def live(add):
     return folder
 
 
-def test_a_run_comes_back_as_it_was(live, tmp_path_factory, drawn):
+def test_a_run_comes_back_as_it_was(live, tmp_path_factory):
     out = tmp_path_factory.mktemp("frozen")
     place, unfinished = freeze(live, out)
     assert place == out and unfinished == ["repe-deep.text.0"]
@@ -51,9 +52,7 @@ def test_a_run_comes_back_as_it_was(live, tmp_path_factory, drawn):
         read_texts(out)
 
 
-def test_texts_are_frozen_together_without_their_sentences(
-    add, tmp_path_factory, drawn
-):
+def test_texts_are_frozen_together_without_their_sentences(add, tmp_path_factory):
     for text in ("TED-HRLR az_to_en", "az_to_en, tokenised"):
         add("repe", [row(1, 4.0, 3.5)], METRICS, text, "az_to_en", under=text)
         live = add("baseline", [row(1, 4.0, 3.5)], {}, text, "az_to_en", under=text)
@@ -67,7 +66,7 @@ def test_texts_are_frozen_together_without_their_sentences(
 
 
 def test_a_frozen_experiment_grows_and_loses_no_finished_run(
-    live, add, tmp_path_factory, drawn
+    live, add, tmp_path_factory
 ):
     out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
     add("repe-deep.text.1", [row(1, 4.0, 3.0)], {}, EMBEDDED, training={"seed": 1})
@@ -86,7 +85,7 @@ def test_a_frozen_experiment_grows_and_loses_no_finished_run(
 
 
 def test_a_selection_takes_runs_of_other_folders_with_their_look(
-    live, tmp_path_factory, drawn
+    live, tmp_path_factory
 ):
     frozen, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
     folder = tmp_path_factory.mktemp("page")
