@@ -134,7 +134,7 @@ class BatchPlan:
 def arrays(split: EncodedSplit, chosen, length=None):
     """Returns chosen sentences as `batches` does.
 
-    `length` makes the padded length of both sides of the longest one's.
+    Each side is padded to its own longest, or both to `length` of the longest of all.
     """
     source = [split.source[index] for index in chosen]
     target = [split.target[index] for index in chosen]
