@@ -107,6 +107,5 @@ def losses(read, source, target):
     """−log P of each word of a target after the first, given those before it."""
     assert target[0] == START
     return [
-        -read(source, target[1:place])[target[place]]
-        for place in range(1, len(target))
+        -read(source, target[1:place])[target[place]] for place in range(1, len(target))
     ]

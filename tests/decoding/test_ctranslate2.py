@@ -41,10 +41,7 @@ KNOWN = {
         f"position={name}": ("baseline", {"position": name})
         for name in ("none", "rotary", "relative")
     },
-    "projected": (
-        "baseline",
-        {"output_tying": "projected", "shared_embedding": True},
-    ),
+    "projected": ("baseline", {"output_tying": "projected", "shared_embedding": True}),
 }
 UNKNOWN_TO_IT = {
     "repe": "'position' one of .*'concat'",

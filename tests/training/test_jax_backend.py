@@ -128,9 +128,7 @@ def expected(tmp_path_factory, text):
 def on_jax(request, expected, tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("jax")
     for name in NAMES[request.param]:
-        (folder / f"{name}.npz").write_bytes(
-            (expected[0] / f"{name}.npz").read_bytes()
-        )
+        (folder / f"{name}.npz").write_bytes((expected[0] / f"{name}.npz").read_bytes())
     # A cache that was filled where TensorFlow is serves where it is not.
     encode(text.corpus, VOCABULARY, 24, folder / "cache")
     devices = f"--xla_force_host_platform_device_count={request.param}"
