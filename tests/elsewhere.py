@@ -13,11 +13,10 @@ def python(script, *arguments, **options):
     return done.stdout.strip().rpartition("\n")[2]
 
 
-def until(condition, process=None, log=None, seconds=300):
+def until(condition, process=None, log=None, seconds=60):
     """Waits for what a process is to do, and shows its log if it ends before."""
     end = time.monotonic() + seconds
     while not condition():
-        told = log and log.read_text()
-        assert time.monotonic() < end, told
-        assert process is None or process.poll() is None, told
-        time.sleep(0.01)
+        assert time.monotonic() < end, log and log.read_text()
+        assert process is None or process.poll() is None, log and log.read_text()
+        time.sleep(0.05)

@@ -171,7 +171,7 @@ class Recipe(RecipeFile):
                 "seed of its own."
             )
         if self.trials.pairs and any(
-            each.split("=")[0].strip() == "text.pair" for each in self.overrides
+            _key_and_value(each)[0] == ["text", "pair"] for each in self.overrides
         ):
             raise ValueError(
                 "Expected --pair instead of text.pair, for the recipe has trials.pairs."

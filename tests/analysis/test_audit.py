@@ -9,6 +9,7 @@ from tiny import TINY
 from reprt import models
 from reprt.analysis.lookahead import METHODS, audit
 from reprt.layers import AddPositional, Decoder, TokenAndPositionEmbedding, TokenNorm
+from reprt.models.registry import make
 from reprt.presets import preset
 
 VOCAB = 24
@@ -132,8 +133,7 @@ def test_the_published_model_looks_ahead():
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
 def test_models_that_do_not(name, overrides, policy):
     settings = preset(name, **TINY, **overrides)
-    model = models.Transformer(VOCAB, VOCAB, settings, dtype=policy, name=name)
-    found = audit(model, length=6)
+    found = audit(make(settings, VOCAB, VOCAB, name=name, dtype=policy), length=6)
     assert not found.looks_ahead
     assert found.first_offending == {method: () for method in METHODS}
     assert f"{name} does not look ahead" in str(found)

@@ -153,6 +153,8 @@ def test_what_has_ended_comes_before_what_the_limit_cuts(briefly, tmp_path):
     [expected], [found] = ours(["a b"]), theirs(["a b"])
     assert found.text == expected.text
     assert found.alternatives[0].ended
+    with pytest.raises(ValueError, match="keeps no attention weights"):
+        theirs.attention("a b")
 
 
 TAGGED = BPESettings(size=150, shared=True, tags=True)

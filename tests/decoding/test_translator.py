@@ -212,6 +212,7 @@ def test_attention_is_that_of_every_head(repe):
     )
     assert maps.target == ("[START]", *found.tokens)
     assert maps.written[:-1] == [*found.tokens] and maps.search == "greedy"
+    assert translator.attention(b"a casa \xe9").sentence == "a casa \ufffd"
     first, *_, last = maps.tokens("cross")[0]
     assert first == f"[START] ⇒ {found.tokens[0]}"
     assert last.endswith("[END]" if found.alternatives[0].ended else "…")

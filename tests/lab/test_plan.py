@@ -113,8 +113,11 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert page.count("not run") >= 13 * 2
 
 
-def found(monkeypatch, tmp_path, error, missing, more=()):
-    """What is run of a recipe on two pairs, if the text of some is missing."""
+AZ_AND_GL = ("az_to_en", "gl_to_en")
+
+
+def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
+    """What is run of a recipe on these pairs, if the text of some is missing."""
     text = embedded.load()
 
     def find(source, pair, downloads):
@@ -124,7 +127,7 @@ def found(monkeypatch, tmp_path, error, missing, more=()):
 
     monkeypatch.setattr(texts, "find", find)
     asked = ["text.source=auto", "training.epochs=4", *more]
-    recipe = load_recipe(Path("pt_to_en"), asked, pairs=["az_to_en", "gl_to_en"])
+    recipe = load_recipe(Path("pt_to_en"), asked, pairs)
     return find_runs(recipe, [], tmp_path, Progress())
 
 
@@ -138,6 +141,12 @@ def test_the_fallback_is_run_where_no_pair_was_found(tmp_path, monkeypatch, miss
         assert run.training.epochs == 4
         # The fallback has a pair of its own, whatever was asked for.
         assert run.text.pair == ("pt_to_en" if fallback else "gl_to_en")
+
+
+def test_the_fallback_does_not_take_a_pair_that_was_set(tmp_path, monkeypatch):
+    asked = ["text.pair=az_to_en"]
+    (work,) = found(monkeypatch, tmp_path, NothingFound, ["az_to_en"], asked, pairs=())
+    assert {run.text.pair for run in work.runs} == {"pt_to_en"}
 
 
 def test_a_fallback_that_has_runs_goes_on_without_a_download(

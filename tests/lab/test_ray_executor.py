@@ -24,6 +24,7 @@ EPOCHS = 16  # more than end between a checkpoint and the kill
 def workers(driver):
     """The processes that train for a driver, by Ray's name for them."""
     ours = psutil.Process(driver.pid).children(recursive=True)
+    # Which passes over processes that have ended since.
     named = [p for p in psutil.process_iter(["cmdline"]) if p in ours]
     return [p for p in named if "ray::_train_one" in " ".join(p.info["cmdline"] or ())]
 
@@ -47,7 +48,8 @@ def test_two_workers_share_the_runs_and_a_killed_one_goes_on(
         driver = subprocess.Popen(command, stdout=file, stderr=file)
     try:
         runs = [out / f"repe.{seed}" for seed in (0, 1)]
-        until(lambda: any(out.glob("repe.*/checkpoints/step-*.npz")), driver, log)
+        begun = "repe.*/checkpoints/step-*.npz"
+        until(lambda: any(out.glob(begun)), driver, log, seconds=300)
         killed = workers(driver)
         assert killed
         for process in killed:

@@ -204,17 +204,13 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
         ("training.epochs=many", "'training.epochs' in [models.one] of"),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
         ("models.one.training.seed=1", "Expected trials.seeds instead of training"),
+        ("text.pair=az_to_en", "Expected --pair instead of text.pair"),
     ],
 )
 def test_a_mistake_in_an_override_is_told(write, override, message):
     text = TRIALS + '[text]\npair = "pt_to_en"\n'
     with pytest.raises(ValueError, match=re.escape(message)):
-        load_recipe(write(text), [override])
-
-
-def test_one_pair_of_a_recipe_of_many_is_chosen_by_its_option():
-    with pytest.raises(ValueError, match="Expected --pair instead of text.pair"):
-        load_recipe(pathlib.Path("table1"), ["text.pair=az_to_en"])
+        load_recipe(write(text), [override], pairs=["gl_to_en"])
 
 
 def test_what_is_no_recipe_is_refused(write):

@@ -6,6 +6,7 @@ import pathlib
 import time
 from unittest import mock
 
+import keras
 import pytest
 import tensorflow as tf
 from tiny import settings
@@ -14,6 +15,7 @@ from reprt import files
 from reprt.decoding import export as exporting
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics
+from reprt.training.checkpoint import save_checkpoint
 
 OURS = ".reprt-0123456789ab"
 
@@ -27,10 +29,16 @@ def outside(tmp_path):
 
 
 def test_links_are_not_followed(tmp_path, outside):
-    (tmp_path / "log.csv").symlink_to(outside)
-    RunFolder(tmp_path).write_log([{"epoch": 1}])
+    run, model = RunFolder(tmp_path), mock.Mock()
+    model.save = lambda path: pathlib.Path(path).write_text("a model")
+    run.checkpoints.mkdir()
+    for name in ("checkpoints/step-00000001.npz", "model.keras", "log.csv"):
+        (tmp_path / name).symlink_to(outside)
+    save_checkpoint(run.checkpoints, 1, {"a": keras.Variable([1.0])}, {})
+    run.save_model(model)
+    run.write_log([{"epoch": 1}])
     assert outside.read_text() == "years of work"
-    assert RunFolder(tmp_path).log() == [{"epoch": 1}]
+    assert run.log() == [{"epoch": 1}] and run.model.read_text() == "a model"
 
 
 def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else(tmp_path, text):

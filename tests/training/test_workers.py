@@ -71,7 +71,7 @@ def test_two_workers_train_as_one_and_go_on_after_either_was_killed(start, tmp_p
     for lost, epoch in (("the chief", 2), ("another", 5)):
         workers = start(*more)
         told = f"epoch {epoch}/{EPOCHS}, training"
-        until(lambda: told in log.read_text(), workers[0], log)
+        until(lambda: told in log.read_text(), workers[0], log, seconds=240)
         killed = 0 if lost == "the chief" else 1
         workers[killed].send_signal(signal.SIGKILL)
         assert workers[1 - killed].wait(200) == 2
