@@ -99,11 +99,12 @@ class EncodedCorpus:
 
     @functools.cached_property
     def unknown(self) -> dict[str, dict[str, float]]:
-        """The share of `[UNK]` among the pieces of each split's source and target."""
+        """The share of `[UNK]` among the pieces of each side of each split."""
         return {
             name: {
-                side: _share_of_unknown(Rows.of(getattr(getattr(self, name), side)))
+                side: _share_of_unknown(rows)
                 for side in ("source", "target")
+                if (rows := Rows.of(getattr(getattr(self, name), side))).ids.size
             }
             for name in SPLITS
         }

@@ -63,10 +63,9 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
 
 def _say_what_is_lost(progress, text, vocabulary: str):
     """Says how much of the text is `[UNK]`, and warns where that or a cut is much."""
-    source, target = text.unknown["train"].values()
-    progress.say(
-        f"Unknown: {source:.2%} of the source's pieces, {target:.2%} of the target's"
-    )
+    shares = text.unknown["train"].items()
+    told = (f"{share:.2%} of the {side}'s pieces" for side, share in shares)
+    progress.say(f"Unknown: {', '.join(told)}")
     advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
     for split, sides in text.unknown.items():
         if (cut := getattr(text, split).cut) > MUCH:

@@ -86,7 +86,7 @@ def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
     text = types.SimpleNamespace(train=split, test=split, unknown=unknown)
     train._say_what_is_lost(progress, text, vocabulary)
     said, cut, _, lost = progress.said
-    assert said == "Unknown: 0.00% of the source's pieces, 0.50% of the target's"
+    assert said == "Unknown: 0.00% of the source's pieces, 0.50% of the target's pieces"
     assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
     assert "25.0% of the pieces of the test source are [UNK]" in lost
     assert ("BPE" in lost) == (vocabulary == "wordpiece")

@@ -81,6 +81,7 @@ def test_a_recipe_trains_evaluates_and_reports_one(
     recipe.write_text(RECIPE)
     assert main(["train", *arguments(tmp_path)]) == 0
     said = "".join(capsys.readouterr())
+    assert "Unknown: 0.00% of the target's pieces\n" in said
     loss = re.search(r"prefix loss (\S+) on the validation split, perplexity", said)[1]
     assert f" {loss} |" in (out / "language_model.md").read_text("utf-8")
     assert main(["evaluate", str(out / "plain"), "--split", "dev"]) == 0
