@@ -1,5 +1,3 @@
-"""The benchmarks run on few sentences, and their pages are of their results."""
-
 import json
 import os
 import pathlib

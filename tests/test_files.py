@@ -1,5 +1,3 @@
-"""Locks; text files as other programs write them."""
-
 import errno
 
 from reprt.files import file_lock, read_json, read_toml

@@ -1,5 +1,3 @@
-"""What a progress shows, on a terminal and in a log."""
-
 from tqdm import tqdm
 
 from reprt import progress

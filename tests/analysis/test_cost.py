@@ -1,5 +1,3 @@
-"""What a training costs: products counted in graphs, sums over a text, the page."""
-
 import json
 import math
 import re

@@ -1,5 +1,3 @@
-"""BPE: sentencepiece's models, in Python and in TensorFlow's graphs."""
-
 import dataclasses
 
 import numpy as np

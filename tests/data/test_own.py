@@ -1,5 +1,3 @@
-"""Texts of the user's own: two files, or a table."""
-
 import pandas as pd
 import pytest
 

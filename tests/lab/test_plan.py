@@ -1,5 +1,3 @@
-"""What a job will cost, and jobs over several texts."""
-
 import re
 import shutil
 import types

@@ -1,5 +1,3 @@
-"""From a recipe's file to the settings of its runs."""
-
 import json
 import pathlib
 import re

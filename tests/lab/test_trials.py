@@ -1,5 +1,3 @@
-"""Trials from their recipe to their comparison."""
-
 import json
 import re
 import types

@@ -1,5 +1,3 @@
-"""The norms of embeddings: equations, precision, and whether they see later tokens."""
-
 from typing import get_args
 
 import keras

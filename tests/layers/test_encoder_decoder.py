@@ -1,5 +1,3 @@
-"""How sublayers are wired."""
-
 import keras
 import numpy as np
 import pytest

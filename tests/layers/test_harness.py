@@ -1,5 +1,3 @@
-"""Every layer through one harness."""
-
 import inspect
 import tempfile
 from functools import partial

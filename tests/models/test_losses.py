@@ -1,5 +1,3 @@
-"""The loss, the metric and the schedule."""
-
 import keras
 import numpy as np
 import pytest

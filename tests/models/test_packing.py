@@ -1,5 +1,3 @@
-"""Packed batches give what padded ones give."""
-
 import functools
 import json
 import pathlib

@@ -1,5 +1,3 @@
-"""The mean of a run's last models."""
-
 import keras
 import numpy as np
 import pytest

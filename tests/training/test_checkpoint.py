@@ -1,5 +1,3 @@
-"""Checkpoints: saved bit for bit, whole or not at all; damaged ones are named."""
-
 import io
 import json
 import zipfile

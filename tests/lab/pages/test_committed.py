@@ -1,5 +1,3 @@
-"""The frozen experiments of the repository, and the pages on them."""
-
 import pathlib
 import re
 

@@ -1,5 +1,3 @@
-"""Each page says what the files of runs say, and what was not run."""
-
 import re
 
 import pytest
