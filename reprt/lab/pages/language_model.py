@@ -14,8 +14,13 @@ FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     groups = by_settings(run for run in runs if run.finished)
-    groups.sort(key=lambda group: group.table[PREFIX].mean())
+    groups.sort(key=_loss)
     return {"table": markdown([_cells(group) for group in groups], "ll")}
+
+
+def _loss(group: Group) -> float:
+    """What training lowered stands for a prefix loss that was not measured."""
+    return group.table[PREFIX].fillna(group.table[FORCED]).mean()
 
 
 def _cells(group: Group) -> dict[str, str]:
