@@ -137,6 +137,27 @@ def test_the_quickstart_has_the_spread_of_the_first_run():
     assert f"{told} causal RePE ({{causal RePE}})".format(**near) in README.read_text()
 
 
+def test_what_is_said_of_language_models_is_so():
+    page, folder = " ".join(PAGE.read_text("utf-8").split()), RESULTS / "language_model"
+    said = (
+        "of {} and a prefix perplexity of {}. For the others the two are equal: {} for "
+        "a plain decoder, {} for RePE without TokenNorm and {} for causal RePE.",
+        "they are {} and {}, and {}, {} and {}.",
+    )
+
+    def told(n):
+        return f"{n / 1e6:.0f} million" if n > 1e6 else f"{n:,.{int(n < 1e3)}f}"
+
+    names = ["val_loss_per_token", CHOSEN_BY]
+    for place, words in zip((folder, folder / "longer"), said):
+        found = [np.exp(group.table[names]).mean() for group in groups(place).values()]
+        causal, plain, leaking, without = found
+        others = plain, without, causal
+        assert np.allclose(*zip(*others), rtol=1e-3)
+        numbers = map(told, [*leaking, *(prefix for _, prefix in others)])
+        assert words.format(*numbers) in page
+
+
 @functools.cache
 def measured(experiment, pair):
     """The runs on this text that have a loss to be chosen by."""
