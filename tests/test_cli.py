@@ -125,6 +125,8 @@ def told(capsys):
 @pytest.mark.parametrize(
     "command, message",
     [
+        ("", "Missing command"),
+        ("train", "Missing argument 'RECIPE'"),
         ("train TINY --pair xx_to_yy", "xx_to_yy"),
         ("train TINY --text 2024", "2024, given as a path"),
         ("train TINY --train a.de b.en", "No such file or directory: 'a.de'"),

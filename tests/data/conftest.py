@@ -1,5 +1,3 @@
-"""A server on this machine, for downloads."""
-
 import http.server
 import threading
 

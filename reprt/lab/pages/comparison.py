@@ -16,7 +16,7 @@ FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     table = runs_table(run for run in runs if run.finished)
     groups = by_schedule(table)
-    groups.sort(key=_order)
+    groups.sort(key=order)
     write_text(out / "comparison.csv", as_csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
@@ -27,7 +27,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     }
 
 
-def _order(group: Group):
+def order(group: Group):
     """The best comes first; what has no prefix loss comes last."""
     missing = group.table[PREFIX].isna().all()
     return missing, group.table[FORCED if missing else PREFIX].mean()

@@ -5,22 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
+from reprt.lab.pages.comparison import FORCED, PREFIX, order
 from reprt.lab.pages.frame import Group, by_settings, spread
 from reprt.lab.pages.tables import markdown
 from reprt.lab.records import Run
 
-FORCED, PREFIX = "val_loss_per_token", "val_prefix_loss_per_token"
-
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     groups = by_settings(run for run in runs if run.finished)
-    groups.sort(key=_loss)
+    groups.sort(key=order)
     return {"table": markdown([_cells(group) for group in groups], "ll")}
-
-
-def _loss(group: Group) -> float:
-    """What training lowered stands for a prefix loss that was not measured."""
-    return group.table[PREFIX].fillna(group.table[FORCED]).mean()
 
 
 def _cells(group: Group) -> dict[str, str]:
