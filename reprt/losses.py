@@ -142,10 +142,10 @@ def token_weights(y_true, sample_weight=None):
 
 
 def real_tokens(y_true):
-    """Returns 1.0 on labels that are not padding and 0.0 on padding, in float32.
+    """Returns 1.0 on labels above 0 and 0.0 on others, which are padding, in float32.
 
     >>> import keras, reprt
     >>> keras.ops.convert_to_numpy(reprt.losses.real_tokens([[3, 1, 0]])).tolist()
     [[1.0, 1.0, 0.0]]
     """
-    return ops.cast(ops.not_equal(y_true, PAD_ID), "float32")
+    return ops.cast(ops.greater(y_true, PAD_ID), "float32")

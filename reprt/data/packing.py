@@ -248,6 +248,8 @@ def packed(batches, layout="sides", strategy=None):
     """
     shapes = None
     if shapes_are_costly():
+        if batches.cardinality() == -1:
+            raise ValueError("Expected a finite dataset. Received one without an end.")
         sample = [
             _lengths(*map(np.asarray, (*inputs, labels)))
             for inputs, labels, *_ in batches
@@ -284,10 +286,15 @@ def _in_graph(given, layout, shapes):
 
 
 def _lengths(source, target, labels):
+    if target.shape != labels.shape:
+        raise ValueError(
+            "Expected labels of the target's shape, its inputs moved by one. Received: "
+            f"{labels.shape} and {target.shape}."
+        )
     # A label may stand where its input is padding: it is scored all the same.
-    target_kept = (target != PAD_ID) | (labels != PAD_ID)
+    target_kept = (target > PAD_ID) | (labels > PAD_ID)
     columns = source.shape[1], target.shape[1]
-    return Lengths((source != PAD_ID).sum(1), target_kept.sum(1), columns)
+    return Lengths((source > PAD_ID).sum(1), target_kept.sum(1), columns)
 
 
 def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
@@ -302,7 +309,7 @@ def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
     target, labels = (_filled_up(each, 0, of_target) for each in (target, labels))
     if layout is None:
         return (source, target), labels
-    kept = source != PAD_ID, (target != PAD_ID) | (labels != PAD_ID)
+    kept = source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
     groups = _groups(Lengths(*(each.sum(1) for each in kept)).keys(layout), shape.sizes)
     packings: tuple
     if layout == "sides":
@@ -340,7 +347,7 @@ def _packing(groups, ids, kept, packed, widths):
     """The packing of one side, of groups of rows."""
     row, _ = np.nonzero(kept)  # of each token
     tokens = np.flatnonzero(kept)
-    real_tokens = np.append(ids.ravel()[tokens] != PAD_ID, False)
+    real_tokens = np.append(ids.ravel()[tokens] > PAD_ID, False)
     lengths = kept.sum(1)
     offsets = np.cumsum(lengths) - lengths  # of each sentence, once packed
     columns = np.arange(len(tokens)) - offsets[row]

@@ -103,7 +103,7 @@ class AttentionMaps:
                 chosen = {n: np.eye(len(queries), k=k) for n, k in places.items()}
             chosen["same"] = queries[:, None] == keys
             chosen["end"] = np.broadcast_to(keys == END, chosen["same"].shape)
-            weights = getattr(self, kind)
+            weights = np.asarray(getattr(self, kind))
             for layer, head in np.ndindex(weights.shape[:2]):
                 row = {"kind": kind, "layer": layer + 1, "head": head + 1}
                 for name, mask in chosen.items():
@@ -131,7 +131,7 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     """
     data = {**vars(maps), "steps": maps.steps}
     for kind in maps.kinds:
-        data[kind] = data[kind].astype("float64").round(4).tolist()
+        data[kind] = np.asarray(data[kind], "float64").round(4).tolist()
     # A browser looks for an end of the script, or a comment, in strings too.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     template = resources.files("reprt.decoding").joinpath("attention_page.html")

@@ -203,7 +203,7 @@ class BeamSearch:
         """Returns beams and prefixes of a source, with room for `capacity` tokens."""
         memory = self.model.encode(source_ids, training=False)
         sentences = ops.shape(source_ids)[0]
-        own = ops.sum(ops.cast(source_ids != PAD_ID, "int32"), axis=1)
+        own = ops.sum(ops.cast(source_ids > PAD_ID, "int32"), axis=1)
         shape = (sentences, self.beam_size)
         none = ops.full(shape, -math.inf, "float32")
         beams = _Beams(

@@ -29,7 +29,7 @@ ELSEWHERE = (
 
 
 def export_ctranslate2(
-    translator: Translator, folder: Path, quantization: str = "float32"
+    translator: Translator, folder: str | Path, quantization: str = "float32"
 ) -> Path:
     """Writes a model of CTranslate2 with its vocabularies, a folder `ctranslate2`.
 
@@ -45,7 +45,7 @@ def export_ctranslate2(
             unknown quantization, or if the folder has such a model already.
     """
     check_choice(("float32", "int8"), quantization=quantization)
-    place = folder / "ctranslate2"
+    place = Path(folder, "ctranslate2")
     check_free(place)
     model = translator.model
     if not isinstance(model, Transformer):

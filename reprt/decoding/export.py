@@ -54,7 +54,7 @@ class ExportedTranslator(tf.Module):
         return self._target.graph_write(tf.ragged.boolean_mask(best, kept))
 
 
-def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
+def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
     """Writes a SavedModel and a `.keras` file to a folder, and returns their paths.
 
     `saved_model` takes strings and needs nothing but TensorFlow and tensorflow-text;
@@ -67,7 +67,7 @@ def export(translator: Translator, folder: Path) -> tuple[Path, Path]:
             f"TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. Every "
             "backend reads the same run folders."
         )
-    saved_model, model = folder / "saved_model", folder / "model.keras"
+    saved_model, model = Path(folder, "saved_model"), Path(folder, "model.keras")
     check_free(saved_model)
     check_free(model)
     try:

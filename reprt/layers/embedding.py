@@ -38,7 +38,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         embedding_dim: width m of the embedding, even.
         positional: `AddPositional`, `ConcatPositional` or a layer like them, called on
             the tokens, `start` and `mask`; None where what follows knows the order by
-            itself, and states are tokens.
+            itself, and states are tokens. One that acts within attention does nothing
+            here.
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
         scale: `"sqrt"`, `"inverse_sqrt"` or `"none"`. Defaults to `"sqrt"`.
         dropout: rate of dropout on the states. Defaults to 0.
@@ -51,7 +52,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
     Call arguments:
         ids: integer tensor `(batch, length)`, 0 for padding.
         statistics_mask: boolean tensor `(batch, length)`, True on the tokens that
-            count in the norm's statistics; None for all.
+            count in the norm's statistics; None for the real ones.
         packing: a `Packing`, for packed results; None for padded ones.
         start: position of the first of the tokens, a scalar or integers `(batch, 1)`.
         training: whether dropout is active.
@@ -135,7 +136,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         mask = padding_mask(ids)
         tokens = self._scaled(ids)
         if self.token_norm is not None:
-            tokens = self.token_norm(tokens, mask=statistics_mask)
+            counted = mask if statistics_mask is None else statistics_mask
+            tokens = self.token_norm(tokens, mask=counted)
         states = self._placed(tokens, start=start, mask=mask)
         if packing is not None:
             tokens, states = packing.pack(tokens), packing.pack(states)

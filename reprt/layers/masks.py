@@ -42,7 +42,7 @@ def padding_mask(ids):
     """
     ids = ops.convert_to_tensor(ids)
     check_ids(ids)
-    return ops.not_equal(ids, PAD_ID)
+    return ops.greater(ids, PAD_ID)
 
 
 def causal_mask(length):

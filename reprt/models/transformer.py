@@ -180,7 +180,7 @@ class Transformer(BlockModel):
         mask = padding_mask(ids)
         if count_padding is None:
             count_padding = self.config.padding_in_statistics
-        counted = None if count_padding else mask
+        counted = ops.ones_like(mask) if count_padding else mask
         tokens, states = embedding(
             ids, statistics_mask=counted, packing=packing, training=training
         )

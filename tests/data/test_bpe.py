@@ -97,6 +97,8 @@ def test_chunks_are_cut_sentences_and_decoding_stops_at_the_first_end(
     assert cut == [ids[:6].tolist() for ids in whole]
     rows = [np.append(whole[0], whole[0]), np.append(whole[0], [0, 0]), whole[0][:-1]]
     assert tokenizer.decode([*rows, []]) == sentences[:1] * 3 + [""]
+    with pytest.raises(ValueError, match="several sentences. Received one: 'olá'"):
+        tokenizer.encode("olá")
 
 
 class InGraph(tf.Module):

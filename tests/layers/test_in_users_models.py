@@ -123,6 +123,12 @@ def test_a_table_that_makes_the_logits_as_well_comes_back(tmp_path):
         layers.TokenAndPositionEmbedding(9, 8, None, embedding=table)
 
 
+def test_an_embedding_normalises_by_the_real_tokens():
+    embed = layers.TokenAndPositionEmbedding(9, 4, None, token_norm=layers.TokenNorm())
+    padded, alone = (embed(np.array([ids]))[0] for ids in ([2, 5, 3, 0], [2, 5, 3]))
+    np.testing.assert_allclose(padded[:, :3], alone, rtol=1e-5)
+
+
 @keras.saving.register_keras_serializable(package="tests")
 class Masked(keras.Model):
     """A user's own model that is called on states and their mask."""

@@ -132,6 +132,8 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         pack((SOURCE, TARGET), LABELS, layout="x")
     with pytest.raises(ValueError, match="batches of the pair .* Received the shapes"):
         pack((SOURCE[0], TARGET[0]), LABELS[0])
+    with pytest.raises(ValueError, match=r"by one. Received: \(2, 2\) and \(2, 5"):
+        pack((SOURCE, TARGET), LABELS[:, :2])
 
 
 def test_groups_may_be_wider_than_a_table_of_positions(tiny):

@@ -47,17 +47,17 @@ class Tokenizer(abc.ABC):
         """Returns what a file of this tokenizer holds."""
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: str | Path) -> Self:
         """Reads what `write` wrote, or raises a `ValueError` that names the file."""
         try:
-            return cls.from_bytes(path.read_bytes())
+            return cls.from_bytes(Path(path).read_bytes())
         except (OSError, ValueError) as error:
             message = f"The vocabulary {path} cannot be used: {error}"
             raise ValueError(message) from error
 
-    def write(self, path: Path):
+    def write(self, path: str | Path):
         """Writes a file; a kill leaves the whole file or none."""
-        with whole_file(path) as file:
+        with whole_file(Path(path)) as file:
             file.write(self.to_bytes())
 
     @abc.abstractmethod
@@ -171,6 +171,8 @@ def check_reserved(vocabulary: Sequence[str]):
 
 
 def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
+    if isinstance(sentences, str):
+        raise ValueError(f"Expected several sentences. Received one: {sentences!r}.")
     for start in range(0, len(sentences), CHUNK):
         yield sentences[start : start + CHUNK]
 
