@@ -1,5 +1,7 @@
 """Files: read, and written whole or not at all; locks; the folder of the cache."""
 
+# By hand, for the usual libraries cannot write a folder whole or not at all.
+
 import contextlib
 import json
 import os

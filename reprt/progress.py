@@ -42,7 +42,7 @@ def byte_line(name: str, total: int):
 
 def duration(seconds: float) -> str:
     """Returns a duration such as `1:02:03` or `4:05`."""
-    minutes, second = divmod(round(seconds), 60)
+    minutes, second = divmod(max(0, round(seconds)), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02d}:{second:02d}" if hour else f"{minute}:{second:02d}"
 

@@ -38,8 +38,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         if (embedding_dim is None) == (peak is None) or warmup_steps < 1:
             raise ValueError(
                 "Expected one of embedding_dim and peak, and a step or more of warm-up."
-                f" Received: embedding_dim={embedding_dim}, peak={peak}, "
-                f"warmup_steps={warmup_steps}."
+                f" Received: {embedding_dim}, {peak} and warmup_steps={warmup_steps}."
             )
         self.embedding_dim = embedding_dim
         self.warmup_steps = warmup_steps
@@ -89,10 +88,8 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         super().__init__()
         if steps is None or not 0 < warmup_steps < steps < math.inf:
             raise ValueError(
-                "Expected the length of a cosine schedule to be longer than its warm-up"
-                f", of at least one step. Received: warmup_steps={warmup_steps}, steps="
-                f"{steps}. Set fewer warmup_steps or more steps. Outside of a run, give"
-                " `steps`."
+                "Expected more steps than a cosine schedule's warm-up, of one or more. "
+                f"Received: steps={steps}, warmup_steps={warmup_steps}."
             )
         if floor > peak:
             raise ValueError(

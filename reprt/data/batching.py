@@ -85,9 +85,8 @@ class BatchPlan:
         longest = self.lengths.max(initial=0)
         if self.name == "tokens" and longest > self.size:
             raise ValueError(
-                "Expected batches of as many tokens as the longest sentence has, "
-                f"{longest}, or more. Received: size={self.size}. Make the batches "
-                "larger, or 'max_tokens' in [text] smaller."
+                f"Expected batches of the longest sentence's {longest} tokens or more."
+                f" Received: size={self.size}. Raise it, or lower max_tokens in [text]."
             )
 
     def batches(self, epoch: int | None = None, skip: int = 0) -> Rows:

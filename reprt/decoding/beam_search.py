@@ -1,5 +1,7 @@
 """From a trained model to translations: greedy and beam search."""
 
+# By hand, for no library searches with any Keras model on three backends.
+
 import dataclasses
 import functools
 import math

@@ -63,9 +63,8 @@ def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
     """
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
-            "Expected Keras' TensorFlow backend, since a SavedModel is a graph of "
-            f"TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. Every "
-            "backend reads the same run folders."
+            "Expected Keras' TensorFlow backend, of which a SavedModel is a graph. "
+            f"Received: KERAS_BACKEND={keras.backend.backend()}."
         )
     saved_model, model = Path(folder, "saved_model"), Path(folder, "model.keras")
     check_free(saved_model)

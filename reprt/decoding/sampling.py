@@ -61,8 +61,6 @@ def sample(
     step = compiled(model.step, model)
     prompts = [prompts] if isinstance(prompts, str) else list(prompts)
     given = [ids[:-1] for ids in tokenizer.encode(prompts)]
-    if not given:
-        return []
     longest = max(map(len, given))
     if longest > model.longest_target:
         raise ValueError(

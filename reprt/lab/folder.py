@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import io
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import tomli_w
 
 from reprt import files
-from reprt.data.corpora.corpus import SPLITS
+from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
 from reprt.lab.provenance import provenance
 from reprt.lab.records import Epoch, Manifest, Metrics, Run
@@ -73,7 +74,11 @@ class RunFolder:
             unknown=text.unknown,
             sentence_pairs={split: len(getattr(text, split)) for split in SPLITS},
         )
-        if (self.path / "config.toml").exists():
+        made = (self.path / "config.toml").exists()
+        if made and not self.manifest().starts:  # it never began: a setting was refused
+            shutil.rmtree(self.path)
+            made = False
+        if made:
             self._check_same(settings, manifest)
             if self.metrics() is None:  # some settings may change when a run goes on
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
@@ -92,10 +97,12 @@ class RunFolder:
                 new._write_json("manifest.json", manifest.as_table())
                 new._write("config.toml", tomli_w.dumps(settings.as_table()))
 
-    def holds_another(self, settings: RunSettings) -> bool:
-        """Returns whether there is a run that `open` would refuse for its settings."""
-        there = (self.path / "config.toml").exists()
-        return there and self.settings().identity != settings.identity
+    def holds_another(self, settings: RunSettings, corpus: Corpus) -> bool:
+        """Returns whether there is a run with other settings or on another text."""
+        if not (self.path / "config.toml").exists() or not self.manifest().starts:
+            return False
+        other = self.settings().identity != settings.identity
+        return other or self.manifest().text_sha256 != corpus.digest()
 
     def _check_neighbours(self, manifest: Manifest):
         # They share a report, which sets their losses side by side.
@@ -103,7 +110,7 @@ class RunFolder:
             if files.is_unfinished(path.parent):
                 continue
             other = RunFolder(path.parent).manifest()
-            if other.hashes != manifest.hashes:
+            if other.starts and other.hashes != manifest.hashes:
                 raise ValueError(
                     f"{path.parent} holds a run on another text, {other.text}, or with "
                     "other vocabularies. Choose another --out."

@@ -32,14 +32,15 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             done, finished = len(files.log()), files.metrics() is not None
             plan = BatchPlan(text.train.lengths, **dict(run.batching))
             steps = training.steps or training.epochs * plan.steps
-            left = 0 if finished else max(0, steps - done * plan.steps)
+            another = files.holds_another(run, text.corpus)
+            left = 0 if finished or another else max(0, steps - done * plan.steps)
             together += left
             costs = cost(run.model, steps / plan.steps)
             seconds += left / steps * costs.train_flops / USUAL
             of = "" if training.steps else f" of {training.epochs}"
             state = f"{done}{of} epochs" if done else "to do"
             state = "finished" if finished else state
-            if files.holds_another(run):
+            if another:
                 state = "a run with other settings"
             head = {"pair": work.corpus.pair, "run": run.name, "state": state}
             rows.append({**head, "steps left": f"{left:,}", **counts(costs)})

@@ -72,8 +72,8 @@ def run_on_ray(
             text = ray.put(each)
             for run in each.runs:
                 folder = RunFolder(each.folder / run.name)
-                # One with other settings is refused where it would be trained.
-                if folder.metrics() is None or folder.holds_another(run):
+                # Another one is refused where it would be trained.
+                if folder.metrics() is None or folder.holds_another(run, each.corpus):
                     task = train.remote(sys.argv, text, run)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)

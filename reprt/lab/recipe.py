@@ -327,7 +327,7 @@ def schema_text() -> str:
     schema = RecipeFile.model_json_schema()
     fields = {
         name: field
-        for usual in PRESETS.values()
+        for usual in reversed(PRESETS.values())  # the Transformer's have the last word
         for name, field in type(usual).model_json_schema()["properties"].items()
     }
     schema["properties"]["model"]["properties"] = fields

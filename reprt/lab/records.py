@@ -151,14 +151,18 @@ class Run(Settings):
         return f"{self.settings.schedule.name} from {self.settings.schedule.peak:g}"
 
     @property
+    def whole_epochs(self) -> list[Epoch]:
+        """The log's rows of epochs that `training.steps` did not cut."""
+        tokens = max((row["train_tokens"] for row in self.log), default=0)
+        return [row for row in self.log if row["train_tokens"] == tokens]
+
+    @property
     def numbers(self) -> dict[str, float]:
-        """What was measured. An epoch's time is the median, which forgets a pause, of
-        those that `training.steps` did not cut."""
+        """What was measured. An epoch's time is the median, which forgets a pause."""
         found: dict[str, float] = {}
         if self.log:
-            tokens = max(row["train_tokens"] for row in self.log)
-            whole = [row for row in self.log if row["train_tokens"] == tokens]
-            seconds = statistics.median(row["train_seconds"] for row in whole)
+            tokens = self.whole_epochs[0]["train_tokens"]
+            seconds = statistics.median(r["train_seconds"] for r in self.whole_epochs)
             found = self.log[-1] | {
                 "train_seconds": sum(row["train_seconds"] for row in self.log),
                 "seconds_an_epoch": seconds,

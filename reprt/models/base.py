@@ -83,8 +83,7 @@ class TranslationModel(keras.Model, abc.ABC):
         if shared and source_vocab_size != target_vocab_size:
             raise ValueError(
                 "Expected one vocabulary for both sides, which one table embeds. "
-                f"Received: source_vocab_size={source_vocab_size}, "
-                f"target_vocab_size={target_vocab_size}."
+                f"Received vocabularies of {source_vocab_size} and {target_vocab_size}."
             )
         super().__init__(**kwargs)
         self.source_vocab_size = source_vocab_size

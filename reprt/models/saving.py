@@ -18,7 +18,7 @@ def load_model(path: Path):
             f"{path} cannot be read as a Keras model: it is no whole zip archive."
         )
     try:
-        return keras.saving.load_model(path)
+        return keras.saving.load_model(path, compile=False)
     except Exception as error:  # Keras, HDF5 and zip have no common base of errors.
         raise ValueError(
             f"{path} cannot be read as a Keras model: {type(error).__name__}: {error}"

@@ -271,10 +271,8 @@ class RunSettings(Settings):
             )
         if one_table and both and not self.vocabulary.joint:
             raise ValueError(
-                "Expected one vocabulary for the two sides of a model that has one"
-                " embedding table (shared_embedding): [vocabulary] with name = 'bpe'"
-                f" and shared = true. Received: name = {self.vocabulary.name!r}, one"
-                " for each side."
+                "Expected name = 'bpe' and shared = true in [vocabulary], as "
+                f"shared_embedding needs. Received: name = {self.vocabulary.name!r}."
             )
         alone = getattr(model, "scores_source", False)  # a decoder
         if type(self.objective) is not TranslationSettings and not alone:

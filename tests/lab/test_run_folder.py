@@ -79,6 +79,7 @@ def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
 
 def test_what_changes_no_numbers_may_change_until_a_run_has_finished(files, text):
     files.open(settings(), text)
+    files.add_start([], [], False)
     elsewhere = settings().text.changed(source="/elsewhere")
     changes = {"hours": 1.0, "checkpoint_minutes": 1.0, "tensorboard": True}
     later = settings(**changes, bleu=True).changed(text=elsewhere)
@@ -90,7 +91,9 @@ def test_what_changes_no_numbers_may_change_until_a_run_has_finished(files, text
 
 
 def test_other_settings_and_texts_are_refused_and_named(files, text):
+    files.open(settings(hours=1.0, seed=1), text)  # it never begins, and is replaced
     files.open(settings(), text)
+    files.add_start([], [], False)
     before = snapshot(files.path.parent)
     run = settings(model={"dropout": 0.2}, seed=1)
     named = "model.dropout: 0.1 there, 0.2 .*; training.seed: 0 there, 1 asked for"

@@ -63,12 +63,11 @@ def test_the_cosine_rises_falls_and_stays():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: CosineSchedule(None), "the length of a cosine schedule"),
+        (lambda: CosineSchedule(None), "more steps than a .*: steps=None"),
         (lambda: CosineSchedule(9, 2, peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: CosineSettings(peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(8, 0), "a step or more of warm-up.*warmup_steps=0"),
-        (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "Outside of a"),
     ],
 )
 def test_what_is_no_schedule_is_refused(make, message):
@@ -167,5 +166,5 @@ def test_an_update_is_made_only_where_gradients_are_finite(trainer):
 
 
 def test_a_run_shorter_than_its_warm_up_is_refused(trainer):
-    with pytest.raises(ValueError, match="longer than its warm-up.*=2000, steps=6"):
+    with pytest.raises(ValueError, match="warm-up.*: steps=6, .*=2000"):
         trainer("run", schedule={"name": "cosine", "warmup_steps": 2000})

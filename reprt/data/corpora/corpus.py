@@ -108,9 +108,8 @@ def check_aligned(source: Sequence, target: Sequence, where: object):
     """Refuses sides of different lengths."""
     if len(source) != len(target):
         raise ValueError(
-            f"Both sides need the same number of lines. Received: {len(source)} and "
-            f"{len(target)} in {where}. Line i of one translates line i of the other, "
-            "so one of them has lost or gained a line."
+            "Line i of one side translates line i of the other: both need as many "
+            f"lines. Received: {len(source)} and {len(target)} in {where}."
         )
 
 

@@ -58,8 +58,7 @@ def load(
             raise ValueError(
                 f"Expected enough pairs in {' and '.join(train)} for "
                 f"{', '.join(missing)}, {held_out:.2%} each. Received: {len(whole)}, "
-                f"none of which falls to {empty[0]}. Name files of its own by --dev "
-                "and --test."
+                f"none of which falls to {empty[0]}. Add files by --dev and --test."
             )
     origin = " and ".join(str(Path(path).absolute()) for path in train)
     name = f"{pair} from {Path(train[0]).name}"

@@ -161,8 +161,7 @@ def _splits(pair: Pair, lines: Callable, place: Path) -> list[Split]:
             except (FileNotFoundError, KeyError):
                 raise FileNotFoundError(
                     f"{place / name} is missing. Each of {', '.join(SPLITS)} needs "
-                    "two files with a sentence a line, as in datasets/pt_to_en/"
-                    "pt.train and en.train."
+                    "two files, as datasets/pt_to_en/pt.train and en.train."
                 ) from None
         (source, here), (target, there) = sides.items()
         splits.append(Split.of(here, there, f"{source} and {target}"))

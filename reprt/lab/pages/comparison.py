@@ -22,6 +22,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         _draw(groups, out / "comparison.png")
     return {
         "count": str(len(table)),
+        "picture": "![Both losses and BLEU](comparison.png)" if groups else "",
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
         "cost": cost_section({_name(group): group.table for group in groups}),
     }
@@ -43,11 +44,12 @@ def _sections(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     for name in sorted({group.run.schedule for group in groups}, reverse=True):
         section = [group for group in groups if group.run.schedule == name]
         title, (first, *others) = "Each on its own schedule", section
+        settings = [group.run.settings for group in section]
         if all(_schedule(each) == _schedule(first) for each in others):
             title = f"All on one schedule, {first.rate}"
             # A model whose own schedule is the common one was trained only once.
             section = [each for each in groups if _schedule(each) == _schedule(first)]
-        elif all(group.run.settings.schedule_dim for group in section):
+        elif all(s.schedule_dim == s.model.embedding_dim for s in settings):
             title += ", m = the width of its embedding"
         names = {group.run.name for group in section}
         known = [{group.run.name for group in each} for _, each in sections]

@@ -94,7 +94,8 @@ def _results(runs: Sequence[Run]) -> str:
 
 def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
     state, ratio = "" if run.metrics else " so far", "–"
-    seconds, times = run.cell(SECONDS, 1), [row["train_seconds"] for row in run.log]
+    times = [row["train_seconds"] for row in run.whole_epochs]
+    seconds = run.cell(SECONDS, 1)
     if times[1:]:
         seconds += f" ({min(times):.1f} to {max(times):.1f})"
     if times and baseline:

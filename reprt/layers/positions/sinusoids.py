@@ -98,7 +98,6 @@ class PositionTable(Positional):
     def check_length(self, tokens):
         if isinstance(tokens, int) and tokens > self.max_length:
             raise ValueError(
-                f"{type(self).__name__} was built for at most {self.max_length} "
-                f"tokens (`max_length`). Received a sequence of {tokens}: cut it, or "
-                "build with a larger one."
+                f"{type(self).__name__} takes at most {self.max_length} tokens, its "
+                f"`max_length`. Received a sequence of {tokens}."
             )
