@@ -225,3 +225,4 @@ def test_the_schema_knows_every_key_and_what_it_means():
     of_model = schema["$defs"]["ModelTable"]["properties"]
     assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(of_model)
     assert "by_hand" not in tables
+    assert "projected" in str(of_model["output_tying"])  # which not every family takes
