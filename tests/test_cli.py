@@ -254,7 +254,6 @@ def test_several_translations_are_for_people_or_for_programs(
 
 
 def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
-    """On a copy of the run, with its text at another place."""
     run, text = tmp_path / "repe", tmp_path / "moved"
     shutil.copytree(finished / "out" / "repe", run)
     shutil.copytree(finished / "text", text)

@@ -87,7 +87,6 @@ def test_references_to_the_papers_equations_name_their_section():
 
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=name)
 def test_links_to_files(page):
-    """Of the site Sphinx checks those that stay within it."""
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
         outside = re.match(r"(\.\./)+(experiments|notebooks)/", target)
         if "://" not in target and (page not in DOCS or outside):
@@ -108,7 +107,6 @@ def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
 def test_notebooks_are_kept_as_they_ran(notebook):
-    """Each cell ran once, in order, and no output tells of the machine."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == [*range(1, len(code) + 1)]

@@ -91,7 +91,6 @@ def samples():
 
 
 def test_tensorflow_writes_what_python_writes():
-    """For so an exported model writes what the package writes."""
     texts = [*WRITTEN, *samples()]
     expected = [detokenised(text) for text in texts]
     found = tf.constant(texts)

@@ -75,7 +75,6 @@ def words(sentence):
 
 @pytest.mark.parametrize("script", COMPOSED)
 def test_what_is_written_is_composed(script):
-    """For so people type it, and a perfect translation equals its reference."""
     texts = [COMPOSED[script], unicodedata.normalize("NFD", COMPOSED[script])]
     tokenizer = WordPiece(learn_vocabulary(texts * 9, 100))
     rows = tokenizer.encode(texts)
@@ -127,7 +126,6 @@ def test_nothing_of_a_training_text_is_unknown(kind):
 
 
 def test_signs_that_hardly_occur_do_not_crowd_a_vocabulary(monkeypatch):
-    """As with BPE, a small part of the text may be unknown; but no more."""
     stray = "".join(map(chr, range(0x4E00, 0x5300)))
     texts = [stray, *["the house " * 50] * 200]
     assert set(stray) <= set(learn_vocabulary(texts, 100))

@@ -140,7 +140,6 @@ def test_any_token_can_be_drawn(tmp_path, pictures, tokens):
 
 
 def test_what_heads_do_is_told():
-    """Of heads that do one thing each, and of any by a sum over pairs of tokens."""
     source = ["a", "b", "a", "[END]"]
     back, ahead = np.eye(4, k=-1), np.eye(4, k=1)
     back[0, 0] = ahead[3, 3] = 1

@@ -169,7 +169,6 @@ def test_neither_padding_nor_the_start_is_ever_said():
 
 
 def test_a_search_follows_the_weights():
-    """Validation translates while training goes on."""
     model = build(VARIANTS["baseline"])
     search = BeamSearch(model, START, END, max_tokens=5)
     assert search(SOURCES[:1]) != [[]]

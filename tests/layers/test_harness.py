@@ -233,7 +233,6 @@ def _check_policy(make, inputs, call, policy):
 
 @pytest.mark.parametrize("case", CASES)
 def test_layer_keeps_the_contract(case):
-    """What every layer owes its users."""
     make, inputs, output_shapes, weights, call = CASES[case]
     _check_by_keras(make, inputs, output_shapes, weights, call)
     _check_compiled_step(make, inputs, call)

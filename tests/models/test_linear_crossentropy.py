@@ -85,7 +85,6 @@ def test_very_unlikely_labels_have_a_finite_loss():
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
 def test_no_tensor_has_the_logits_of_all_tokens(compiled):
-    """The point of it all: `tokens · vocab_size` numbers are never in memory."""
     tokens, vocabulary = 400, 300
 
     @tf.function(jit_compile=compiled)

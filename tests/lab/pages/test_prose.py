@@ -41,11 +41,6 @@ CONTEST = {
     **RIVALS,
     **WHOLE,
 }
-# On the longer text two rivals are those of the first contest.
-EARLIER = {
-    "narrow baseline": ("contest_1", "baseline-narrow-qk"),
-    "modern Transformer": ("contest_1", "modern"),
-}
 # The rows of the table that says why: the models on the small and the longer texts.
 WHY = {
     "neither": ("neither", "neither"),
@@ -184,10 +179,9 @@ def by_model(experiment, pair):
 
 def contestant(row, pair):
     """The runs of a row of the contest's table on a text."""
-    longer = pair == "pt_to_en"
-    experiment, model = (longer and EARLIER.get(row)) or CONTEST[row]
+    experiment, model = CONTEST[row]
     if experiment == "contest_2":
-        model += "-1" if longer else "-2"  # the dropout, in tenths
+        model += "-1" if pair == "pt_to_en" else "-2"  # the dropout, in tenths
     return by_model(experiment, pair)[model]
 
 
