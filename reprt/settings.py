@@ -206,13 +206,13 @@ class TransformerSettings(BlockSettings):
             changed = "statistics" in name and getattr(self, name) != field.default
             if changed and self.embedding_norm != "token_norm":
                 raise ValueError(
-                    f"embedding_norm={self.embedding_norm!r} has none of {name}: leave "
-                    f"it at {field.default!r}, or set embedding_norm='token_norm'."
+                    f"embedding_norm={self.embedding_norm!r} has no {name}: leave it "
+                    f"at {field.default!r}, or set embedding_norm='token_norm'."
                 )
         if self.position_dim is not None and self.position not in WITH_WIDTH:
             raise ValueError(
-                f"position={self.position!r} has none of a position_dim: leave it "
-                f"out, or set position to one of {WITH_WIDTH}."
+                f"position={self.position!r} has no position_dim: leave it out, "
+                f"or set position to one of {WITH_WIDTH}."
             )
         if self.position == "rotary" and self.key_dim % 2:
             raise ValueError(
