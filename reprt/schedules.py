@@ -38,7 +38,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         if (embedding_dim is None) == (peak is None) or warmup_steps < 1:
             raise ValueError(
                 "Expected one of embedding_dim and peak, and a step or more of warm-up."
-                f" Received: {embedding_dim}, {peak} and warmup_steps={warmup_steps}."
+                f" Received: embedding_dim={embedding_dim}, peak={peak}, "
+                f"warmup_steps={warmup_steps}."
             )
         self.embedding_dim = embedding_dim
         self.warmup_steps = warmup_steps

@@ -74,11 +74,10 @@ class RunFolder:
             unknown=text.unknown,
             sentence_pairs={split: len(getattr(text, split)) for split in SPLITS},
         )
-        made = (self.path / "config.toml").exists()
-        if made and not self.manifest().starts:  # it never began: a setting was refused
-            shutil.rmtree(self.path)
-            made = False
-        if made:
+        config = self.path / "config.toml"
+        if config.exists() and not self.manifest().starts:
+            shutil.rmtree(self.path)  # it never began: a setting was refused
+        if config.exists():
             self._check_same(settings, manifest)
             if self.metrics() is None:  # some settings may change when a run goes on
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
@@ -99,10 +98,12 @@ class RunFolder:
 
     def holds_another(self, settings: RunSettings, corpus: Corpus) -> bool:
         """Returns whether there is a run with other settings or on another text."""
-        if not (self.path / "config.toml").exists() or not self.manifest().starts:
+        if not (self.path / "config.toml").exists():
             return False
-        other = self.settings().identity != settings.identity
-        return other or self.manifest().text_sha256 != corpus.digest()
+        there = self.manifest()
+        same = self.settings().identity == settings.identity
+        same = same and there.text_sha256 == corpus.digest()
+        return bool(there.starts) and not same
 
     def _check_neighbours(self, manifest: Manifest):
         # They share a report, which sets their losses side by side.

@@ -184,6 +184,6 @@ class DecoderOnly(BlockModel):
                 start = ops.where(of_source, 0, -read)
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         tokens, states = self.embedding(
-            ids, statistics_mask=mask, packing=packing, start=start, training=training
+            ids, packing=packing, start=start, training=training
         )
         return tokens, states, mask

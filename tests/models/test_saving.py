@@ -72,7 +72,6 @@ def test_a_model_is_not_quantised_in_place(tiny):
 
 
 def test_weights_are_saved_where_older_files_have_them(tiny, tmp_path):
-    """By the names of attributes, which must not change."""
     tiny("repe", blocks=2).save_weights(tmp_path / "model.weights.h5")
     paths: list[str] = []
     with h5py.File(tmp_path / "model.weights.h5") as file:

@@ -63,11 +63,12 @@ def test_the_cosine_rises_falls_and_stays():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: CosineSchedule(None), "more steps than a .*: steps=None"),
+        (lambda: CosineSchedule(None), "more steps than a cosine.*steps=None"),
         (lambda: CosineSchedule(9, 2, peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: CosineSettings(peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(8, 0), "a step or more of warm-up.*warmup_steps=0"),
+        (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "steps=None"),
     ],
 )
 def test_what_is_no_schedule_is_refused(make, message):
