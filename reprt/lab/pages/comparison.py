@@ -22,7 +22,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         _draw(groups, out / "comparison.png")
     return {
         "count": str(len(table)),
-        "picture": "![Both losses and BLEU](comparison.png)" if groups else "",
+        "picture": "comparison.png" if groups else "",
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
         "cost": cost_section({_name(group): group.table for group in groups}),
     }

@@ -25,7 +25,8 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     chosen, sections = compared(texts, settings.reference)
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "families.png")
-    return {"sections": "\n\n".join(sections)}
+    picture = "families.png" if any(chosen) else ""
+    return {"picture": picture, "sections": "\n\n".join(sections)}
 
 
 def compared(

@@ -32,7 +32,7 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
     if short:
         _draw_lengths(short, settings.reference, out / "lengths.png")
     return {
-        "losses": "positions.png" if any(chosen) else "",
+        "picture": "positions.png" if any(chosen) else "",
         "sections": "\n\n".join(sections),
         "trained": str(_short(short[0])) if short else "",
         "on": plain(short[0].text) if short else "",

@@ -35,12 +35,13 @@ def lines(text, *cells):
 
 
 @pytest.mark.parametrize("name", sorted(set(PAGES) - {"readings"}))
-def test_a_page_can_be_written_before_any_epoch_has_ended(add, name):
+def test_a_page_can_be_written_before_any_epoch_has_ended(add, drawn, name):
     folder = add("repe.text.0")
     (folder / "notes.md").write_text("What I *saw*.\n\né bom\n", encoding="utf-8")
     text = page(folder, name)
     assert "not run" in text or "Not finished: repe.text.0." in text
     assert "\n\nWhat I *saw*.\n\né bom\n\n" in text and "\n\n\n" not in text
+    assert (".png)" in text) == bool(drawn)
 
 
 def test_official_results_stand_beside_the_papers_with_the_difference(add, drawn):
@@ -242,8 +243,7 @@ def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
 
 
 def test_a_comparison_without_a_baseline_has_no_column_for_it(add, drawn):
-    folder = add("repe.text.0", [row(1, 3.0, 2.0)], {PREFIX: 3.0})
-    text = page(folder, "comparison")
+    text = page(add("repe.text.0", [row(1, 3.0, 2.0)], {PREFIX: 3.0}), "comparison")
     assert "prefix − teacher" in text and "− baseline's" not in text
 
 
