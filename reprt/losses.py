@@ -56,9 +56,10 @@ class MaskedCrossentropy(keras.losses.Loss):
         return super().__call__(y_true, y_pred, token_weights(y_true, sample_weight))
 
     def call(self, y_true, y_pred):
-        """Returns the loss of every token, padding included: `(batch, length)`."""
+        """Returns the loss of every token, 0 of padding: `(batch, length)`."""
         check_labels(y_true, y_pred)
-        labels = ops.expand_dims(ops.cast(y_true, "int32"), -1)
+        ids = ops.maximum(ops.cast(y_true, "int32"), PAD_ID)
+        labels = ops.expand_dims(ids, -1)
 
         @ops.custom_gradient  # TensorFlow on a CPU takes a fourth of Keras' own time
         def crossentropy(logits):
@@ -73,15 +74,16 @@ class MaskedCrossentropy(keras.losses.Loss):
 
             return loss, gradient
 
-        return ops.squeeze(crossentropy(ops.cast(y_pred, "float32")), -1)
+        losses = crossentropy(ops.cast(y_pred, "float32"))
+        # Not by a product, for padding's own may be infinite.
+        return ops.where(ids > PAD_ID, ops.squeeze(losses, -1), 0.0)
 
     def sum_and_count(self, y_true, y_pred):
         """Returns the total loss and the number of real tokens, two scalars.
 
         Add these over batches or replicas, and divide once.
         """
-        weight = real_tokens(y_true)
-        return ops.sum(self.call(y_true, y_pred) * weight), ops.sum(weight)
+        return ops.sum(self.call(y_true, y_pred)), ops.sum(real_tokens(y_true))
 
 
 def check_labels(y_true, y_pred):

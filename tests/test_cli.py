@@ -75,9 +75,7 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
         assert manifest["looks_ahead"] == (model == "repe")
 
 
-def test_what_has_finished_is_not_done_again_and_its_page_is(
-    finished, capsys, monkeypatch
-):
+def test_only_the_page_is_made_again(finished, capsys, monkeypatch):
     before, page = contents(finished / "out"), finished / "out" / "report.md"
     page.unlink()
     assert main(["train", *arguments(finished)]) == 0
@@ -229,9 +227,7 @@ def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
     assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
 
 
-def test_several_translations_are_for_people_or_for_programs(
-    runs, translations, capsys
-):
+def test_several_translations_are_for_people_or_programs(runs, translations, capsys):
     command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH, "--n-best", "2"]
     assert main(command) == 0
     people = capsys.readouterr().out.splitlines()

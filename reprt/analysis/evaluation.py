@@ -22,7 +22,7 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.beam_search import more_room
 from reprt.decoding.translator import Translator
-from reprt.losses import MaskedCrossentropy, real_tokens
+from reprt.losses import MaskedCrossentropy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,8 +151,7 @@ def _of_sentences(model, split, batch_size, progress):
     def step(ids, labels, position, prefixes):
         logits, prefixes = model.step(ids, position, prefixes)
         labels, logits = ops.expand_dims(labels, 1), ops.expand_dims(logits, 1)
-        losses = crossentropy.call(labels, logits) * real_tokens(labels)
-        return losses[:, 0], prefixes
+        return crossentropy.call(labels, logits)[:, 0], prefixes
 
     most, costly = model.longest_target, shapes_are_costly()
     room = more_room(0, most, costly)

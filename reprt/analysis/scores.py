@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from reprt.constants import UNKNOWN
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.settings import Settings
 
@@ -84,6 +85,7 @@ def scores(
     spaces = split == "13a" or language.lower().startswith("ko")
     of_words = "none" if spaces else split
     words = tokenizer.words(references) if words is None else words
+    words = [each.replace(UNKNOWN, "\ufffd") for each in words]  # which is never right
     plain = [tokenizer.as_written(text) for text in translations]
     found = []
     for form, ours, theirs, tokens, lower in (

@@ -55,6 +55,8 @@ class Lengths(NamedTuple):
         tokens, sides = [int(source.sum()), int(target.sum())], [source, target]
         if layout == "sequence":
             tokens, sides = [*tokens, sum(tokens)], [source + target]
+        elif rows:  # slots without a token take one that fills up
+            tokens = [max(1, count) for count in tokens]
         longest = tuple(int(each.max(initial=0)) for each in (source, target))
 
         def width(lengths):
@@ -179,8 +181,9 @@ def _of_any(text, sizes, layout):
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     """Adds to a batch what a model needs to leave out its padding.
 
-    Losses, metrics and gradients are those of the padded batch. An exception are labels
-    whose input is padding: they are scored, and positions within attention count it.
+    Losses, metrics and gradients are those of the padded batch. Exceptions are labels
+    whose input is padding, which are scored, and positions within attention count it;
+    and those of a sentence without a source, which attend to some other token.
 
     Args:
         inputs: the pair `(source_ids, target_ids)`, 0 for padding.
@@ -218,7 +221,8 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     if len(inputs) != 2 or any(np.ndim(each) != 2 for each in given):
         raise ValueError(
             "Expected batches of the pair (source_ids, target_ids) and labels, each "
-            f"(batch, length). Received the shapes {[*map(np.shape, given)]}."
+            f"(batch, length). Received {len(inputs)} inputs and labels of the shapes "
+            f"{[np.shape(each) for each in given if not isinstance(each, tuple)]}."
         )
     given += [] if sample_weight is None else [sample_weight]
     if hasattr(labels, "graph"):  # a tensor of TensorFlow that has no value yet

@@ -32,7 +32,7 @@ def sample(
         temperature: below 1 for likelier sentences, above 1 for rarer ones.
         top_k: how many tokens are drawn from; None for all, 1 for the likeliest.
         seed: of the random numbers; the same seed draws the same sentences.
-        max_tokens: the most tokens of a sentence, those of the prompt included.
+        max_tokens: the most tokens of a sentence, `[START]` and the prompt's included.
 
     Raises:
         ValueError: for a temperature that is not positive, a `top_k` below 1, another

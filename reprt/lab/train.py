@@ -127,8 +127,8 @@ def _train(runs, text, progress, after_epoch):
             try:
                 results = memory | _results(trainer, progress)
                 trainer.folder.write_metrics(Metrics.read(results, trainer.name))
-            except ArithmeticError as error:
-                errors.append(error)
+            except (ArithmeticError, ValueError) as error:  # not finite
+                errors.append(ArithmeticError(f"{trainer.name}: {error}"))
     return errors
 
 

@@ -73,7 +73,7 @@ class ConfiguredLayer(keras.layers.Layer):
             if hasattr(self, name) and not (made and name in noted):
                 own[name] = kept
         parts = {name: serialized(own[name]) for name in self.parts if name in own}
-        return {**super().get_config(), **own, **parts}
+        return {**own, **super().get_config(), **parts}
 
     @classmethod
     def from_config(cls, config):

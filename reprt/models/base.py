@@ -6,6 +6,7 @@ import keras
 from keras import ops
 from keras.src.losses.loss import scale_loss_for_distribution
 
+from reprt.constants import PAD_ID
 from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, check_labels, token_weights
@@ -173,7 +174,7 @@ class TranslationModel(keras.Model, abc.ABC):
         states = ops.reshape(states, (-1, states.shape[-1]))
         # Labels of another length are an error, though the graph prunes other checks.
         tokens = ops.shape(states)[:1]
-        labels = ops.reshape(ops.cast(y, "int32"), tokens)
+        labels = ops.reshape(ops.maximum(ops.cast(y, "int32"), PAD_ID), tokens)
         weights = ops.reshape(weights, tokens)
         loss, _, likeliest = linear_crossentropy(states, kernel, bias, labels, weights)
         y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
@@ -288,6 +289,9 @@ class TranslationModel(keras.Model, abc.ABC):
     def _projection_by(self, output, embedding):
         """By an output layer or, where that is None, by an embedding's table."""
         dtype = self.compute_dtype
+        layer = embedding.embedding if output is None else output
+        if mode := layer.quantization_mode:  # by a model around this one
+            self.quantize(mode)
         if output is None:
             return ops.cast(ops.transpose(embedding.embedding.embeddings), dtype), None
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)

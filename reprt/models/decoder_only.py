@@ -70,6 +70,8 @@ class DecoderOnly(BlockModel):
             self.output_projection = self._dense(m, "output_projection")
 
     def build(self, input_shape=None):
+        if self.built:
+            return
         self.embedding.build((None, None))
         tokens, states = self.embedding.compute_output_shape((None, None))
         self.decoder.build(states, value_shape=self._value(tokens))

@@ -137,6 +137,8 @@ class Recurrent(TranslationModel):
         return keras.layers.Dropout(rate, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape=None):
+        if self.built:
+            return
         ids, m, n = (None, None), self.config.embedding_dim, self.config.hidden_dim
         self.source_embedding.build(ids)
         self.target_embedding.build(ids)

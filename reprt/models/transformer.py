@@ -76,6 +76,8 @@ class Transformer(BlockModel):
             self.output_projection = self._dense(m, "output_projection")
 
     def build(self, input_shape=None):
+        if self.built:
+            return
         # Every size is in the config, so the weights exist before the first call.
         ids = (None, None)
         self.source_embedding.build(ids)

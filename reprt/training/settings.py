@@ -153,7 +153,7 @@ class TrainingSettings(Settings):
     steps: Size | None = None
     """Updates of the weights, instead of `epochs`; they may end within an epoch."""
     hours: Positive = 12.0
-    """The training ends here at the latest; an unfinished epoch does not count."""
+    """Most hours of training steps; an unfinished epoch does not count."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic
     loss scaling of `[optimizer]`."""

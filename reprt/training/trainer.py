@@ -35,10 +35,6 @@ READ_STEPS = 100
 RECENT = 20  # readings that rates and forecasts are of
 
 
-class TrainingDiverged(ArithmeticError):
-    """The loss is no longer a finite number."""
-
-
 @dataclasses.dataclass
 class Tally:
     """Sums over batches, divided only when a mean is asked for."""
@@ -157,7 +153,8 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        return self.state.out_of_time or not self.steps_left
+        going = self.steps_left or self.state.step_in_epoch  # and may diverge
+        return self.state.out_of_time or not going
 
     @property
     def steps_per_epoch(self) -> int:
@@ -292,9 +289,9 @@ class Trainer:
 
     def _check_finite(self, what, loss, step):
         if not math.isfinite(loss):
-            raise TrainingDiverged(
-                f"{self.name}: the {what} is {loss} in epoch {self.state.epoch + 1}, "
-                f"step {step}. The last checkpoint is in {self.folder.checkpoints}."
+            raise ArithmeticError(
+                f"The {what} is {loss} in epoch {self.state.epoch + 1}, step {step}. "
+                f"Any checkpoints are in {self.folder.checkpoints}."
             )
 
     def checkpoint(self):
@@ -424,8 +421,8 @@ def train_side_by_side(
         with termination.put_off():
             try:
                 trainer.train_epoch(lambda: sum(each.seconds_left for each in others))
-            except TrainingDiverged as error:
-                errors.append(error)
+            except ArithmeticError as error:  # of a loss, or of a search
+                errors.append(ArithmeticError(f"{trainer.name}: {error}"))
                 pending = others
             after_epoch()
     return errors

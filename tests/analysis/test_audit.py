@@ -241,9 +241,7 @@ class Stopped(Custom):
         (Subtle, "jax", "it takes Keras' TensorFlow backend"),
     ],
 )
-def test_where_there_is_no_gradient_the_reason_is_told(
-    model, backend, reason, monkeypatch
-):
+def test_a_missing_gradient_has_a_reason(model, backend, reason, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: backend)
     found = audit(model(), **SIZES)
     assert set(found.unavailable) == {"gradient"} and found.gradient is None

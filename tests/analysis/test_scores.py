@@ -42,6 +42,12 @@ def test_scores_are_sacrebleus():
     assert all(0 < value < 100 for value in values)
 
 
+def test_what_the_vocabulary_lacks_is_never_right():
+    words = ["a house in [UNK] ."]
+    found = scores(tokenizer(words), words, ["A house in Łódź."])
+    assert found[0].value < 70 and found[1].value < 90
+
+
 # A text in each kind of script, as people write it and as WordPiece has its words.
 LANGUAGES = {
     "zh-CN": ("zh", "你好，世界！", "你 好 ， 世 界 ！"),

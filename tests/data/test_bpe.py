@@ -85,9 +85,7 @@ def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
         assert len(source) == len(target) == SETTINGS[name].size
 
 
-def test_chunks_are_cut_sentences_and_decoding_stops_at_the_first_end(
-    sides, corpus, monkeypatch
-):
+def test_chunks_are_cut_and_decoding_stops_at_an_end(sides, corpus, monkeypatch):
     monkeypatch.setattr(base, "CHUNK", 7)
     tokenizer, sentences = sides[1], corpus.train.target
     chunks = list(tokenizer.encode_chunks(sentences, longest=6))

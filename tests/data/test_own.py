@@ -62,7 +62,7 @@ def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
     tsv.write_text("de\ten\n" + "satz\tsentence\tCC-BY\n" * 99)
     with pytest.raises(ValueError, match="as many cells as its head, 2. Received more"):
         own.load("de_to_en", [str(tsv)])
-    jsonl.write_text('{"de": 1984, "en": "a year"}\n' * 2)
+    jsonl.write_text('{"de": 1984, "en": "a year"}\n' * 2 + '{"de": null, "en": "a"}\n')
     assert own.load("de_to_en", *[[str(jsonl)]] * 3).train.source == ["1984"] * 2
     with pytest.raises(ValueError, match="table whose name .* Received: .*b.jsonl and"):
         own.load("de_to_en", [str(jsonl)] * 2)

@@ -158,9 +158,7 @@ def test_a_share_of_the_training_pairs_may_validate():
         whole.validated_on(1e-9)
 
 
-def test_what_was_killed_is_done_again_without_another_download(
-    server, pairs, monkeypatch
-):
+def test_what_was_killed_is_not_downloaded_again(server, pairs, monkeypatch):
     class Killed(BaseException):
         pass
 

@@ -96,9 +96,7 @@ def assert_same(found, expected):
         ("repe, prefix", 4, 1.0),
     ],
 )
-def test_a_batch_is_searched_as_its_sentences_would_be_by_hand(
-    variant, size, length_penalty
-):
+def test_a_batch_is_searched_as_by_hand(variant, size, length_penalty):
     read, translations = reader_of(variant), found_by(variant, size, length_penalty)
     assert len(translations) == len(SOURCES)
     for source, found in zip(SOURCES, translations):

@@ -147,9 +147,7 @@ def test_the_fallback_does_not_take_a_pair_that_was_set(tmp_path, monkeypatch):
     assert {run.text.pair for run in work.runs} == {"pt_to_en"}
 
 
-def test_a_fallback_that_has_runs_goes_on_without_a_download(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_begun_fallback_goes_on(tmp_path, monkeypatch, capsys):
     asked = []
 
     def find(source, pair, downloads):
@@ -172,9 +170,7 @@ def test_a_fallback_that_has_runs_goes_on_without_a_download(
     assert "A long story" not in said and f"The runs in {tmp_path}" in said
 
 
-def test_a_text_that_was_named_or_that_all_pairs_share_is_not_replaced(
-    tmp_path, monkeypatch
-):
+def test_a_text_that_is_named_or_shared_stays(tmp_path, monkeypatch):
     pairs = ["az_to_en", "gl_to_en"]
     with pytest.raises(TextUnavailable, match="az_to_en is missing"):
         found(monkeypatch, tmp_path, TextUnavailable, pairs)
@@ -193,9 +189,7 @@ BY_TOKENS = ["training.steps=50", "batching.name='tokens'", "batching.size=40"]
 
 
 @pytest.mark.parametrize("more", [["training.epochs=4"], BY_TOKENS])
-def test_what_is_under_way_is_planned_by_its_own_steps(
-    place, tmp_path, monkeypatch, more
-):
+def test_plans_go_by_a_runs_steps(place, tmp_path, monkeypatch, more):
     monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
     source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
     recipe = load_recipe(place / "tiny.toml", [*more, *source])

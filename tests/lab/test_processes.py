@@ -117,9 +117,7 @@ def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
             raise ArithmeticError
 
 
-def test_a_training_that_is_to_end_saves_its_next_step(
-    trainer, eagerly, listening, monkeypatch
-):
+def test_a_training_saves_before_it_ends(trainer, eagerly, listening, monkeypatch):
     from reprt.training.trainer import train_side_by_side
 
     ours = trainer("run")

@@ -20,17 +20,17 @@ NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm
 
 
 class Fading(layers.Positional):
-    def __init__(self, *, rate=0.1, steep=2, dropout=0.0, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(self, *, rate=0.1, steep=2, dropout=0.0, dtype=None, **kwargs):
+        super().__init__(dtype=dtype, **kwargs)
         self.rate, self._steep, self.kwargs = rate, steep, kwargs
         self.dropout = keras.layers.Dropout(dropout)  # in its argument's place
 
 
 def test_arguments_that_have_only_names_or_are_kept_under_others_come_back():
-    config = Fading(rate=0.7, steep=3, dropout=0.4).get_config()
-    again = Fading.from_config(config)
+    kept = Fading(rate=0.7, steep=3, dropout=0.4, dtype="mixed_bfloat16")
+    again = Fading.from_config(config := kept.get_config())
     assert (again.rate, again._steep) == (0.7, 3) and "kwargs" not in config
-    assert again.dropout.rate == 0.4
+    assert again.dropout.rate == 0.4 and again.compute_dtype == "bfloat16"
 
 
 class Half(layers.Positional):

@@ -72,9 +72,7 @@ preset = "decoder-only"
 """
 
 
-def test_a_recipe_trains_evaluates_and_reports_one(
-    tmp_path, briefly, capsys, monkeypatch
-):
+def test_a_recipe_trains_and_reports_one(tmp_path, briefly, capsys, monkeypatch):
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path, train=400, dev=30, test=100)
     recipe, out = tmp_path / "tiny.toml", tmp_path / "out"

@@ -130,8 +130,10 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         tiny("decoder-only")(inputs)
     with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
         pack((SOURCE, TARGET), LABELS, layout="x")
-    with pytest.raises(ValueError, match="batches of the pair .* Received the shapes"):
+    with pytest.raises(ValueError, match="of the pair .* 2 inputs and labels of the"):
         pack((SOURCE[0], TARGET[0]), LABELS[0])
+    with pytest.raises(ValueError, match="Received 4 inputs"):
+        pack(inputs, LABELS)
     with pytest.raises(ValueError, match=r"by one. Received: \(2, 2\) and \(2, 5"):
         pack((SOURCE, TARGET), LABELS[:, :2])
 
@@ -144,6 +146,14 @@ def test_groups_may_be_wider_than_a_table_of_positions(tiny):
     ids = np.full((2, 9), 5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="8 is not in"):
         model(pack((ids, ids), ids)[0])
+
+
+def test_a_batch_without_a_token_on_one_side_can_be_packed(tiny):
+    empty, ids = np.zeros((1, 2), int), np.array([[2, 5]])
+    for sides in ((empty, ids), (ids, empty)):
+        inputs, labels = pack(sides, sides[1])
+        loss = float(MaskedCrossentropy()(labels, tiny("repe")(inputs)))
+        assert 0 < loss < 9 if sides[1].any() else loss == 0
 
 
 def test_pytorch_is_refused(monkeypatch):

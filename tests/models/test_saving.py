@@ -62,13 +62,19 @@ def test_every_variant_comes_back(name, overrides, tiny, ids, tmp_path):
     model = tiny(name, blocks=2, **overrides)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
+    again.build(((None, None), (None, None)))  # once more, as for a summary
     assert again.config == model.config
     np.testing.assert_array_equal(again(ids), model(ids))
 
 
-def test_a_model_is_not_quantised_in_place(tiny):
+def test_a_model_is_not_quantised_in_place_nor_within_another(tiny, ids):
+    model, given = tiny("repe"), [keras.Input((None,), dtype="int32") for _ in range(2)]
+    outer = keras.Model(given, model(tuple(given)))
     with pytest.raises(ValueError, match="'repe' to keep .*Received: quantize.'int8'"):
-        tiny("repe").quantize("int8")
+        model.quantize("int8")
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="'repe' to keep"):
+        outer.quantize("int8")
+        outer(list(ids))
 
 
 def test_weights_are_saved_where_older_files_have_them(tiny, tmp_path):

@@ -33,9 +33,7 @@ def logits(model, source, target, **options):
         ("decoder-only", (32_000, 32_000), 76_280_320),
     ],
 )
-def test_counts_the_parameters_of_its_source_and_of_the_readme(
-    name, vocab_sizes, count
-):
+def test_parameters_are_those_of_source_and_readme(name, vocab_sizes, count):
     assert models.build(name, *vocab_sizes).count_params() == count
     assert f" {count:,} " in README.read_text("utf-8")
 

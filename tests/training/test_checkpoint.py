@@ -116,9 +116,7 @@ def archive(path, compression=zipfile.ZIP_STORED, **members):
         ({"seed": npy(np.float32(1))}, "Expected 'seed' of shape () of integers"),
     ],
 )
-def test_what_is_no_checkpoint_of_this_training_is_named(
-    folder, newest, members, message
-):
+def test_what_is_no_checkpoint_is_named(folder, newest, members, message):
     archive(newest, **members)
     present = variables(scale=2)
     with pytest.raises(ValueError) as error:

@@ -127,9 +127,7 @@ def timeless(folder):
 
 
 @pytest.mark.long
-def test_a_kill_before_any_file_event_changes_nothing(
-    text, tmp_path, watch, monkeypatch
-):
+def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
     real = os.fsync
 
     def fsync(file):

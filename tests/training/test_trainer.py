@@ -12,7 +12,7 @@ from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
 from reprt.training import trainer as loop
-from reprt.training.trainer import TrainingDiverged, train_side_by_side
+from reprt.training.trainer import train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
@@ -97,9 +97,7 @@ def test_bfloat16_trains_float32_weights_to_nearly_the_same_losses(trainer):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
-def test_side_by_side_each_trains_as_alone_and_calibration_leaves_no_trace(
-    trainer, monkeypatch
-):
+def test_side_by_side_each_trains_as_by_itself(trainer, monkeypatch):
     monkeypatch.setattr("reprt.training.trainer.CALIBRATION_STEPS", 1)
     alone = [trainer(f"alone-{name}", name) for name in NAMES]
     for each in alone:
@@ -217,16 +215,16 @@ def test_sums_are_read_once_an_epoch_where_steps_take_no_time(trainer, monkeypat
 @pytest.mark.parametrize(
     "last_good, message",
     [
-        (1, "the loss is nan in epoch 1, step 3"),
+        (1, "The loss is nan in epoch 1, step 3"),
         # The epoch's last step: no training loss has its weights.
-        (2, "the validation loss is nan in epoch 1, step 3"),
+        (2, "The validation loss is nan in epoch 1, step 3"),
     ],
 )
 def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
     trainer, monkeypatch, last_good, message
 ):
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
-    ours = trainer("run")
+    ours = trainer("run", epochs=1)
     ours.calibrate()
     train = ours._backend.train
 
@@ -238,6 +236,6 @@ def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
         return sums
 
     monkeypatch.setattr(ours._backend, "train", diverging)
-    with pytest.raises(TrainingDiverged, match=message):
+    with pytest.raises(ArithmeticError, match=message):
         ours.train_epoch()
-    assert not ours.folder.checkpoints.exists() and not ours.folder.log()
+    assert not (ours.folder.checkpoints.exists() or ours.folder.log() or ours.finished)

@@ -1,6 +1,6 @@
 """A text of the user's own: two files with a sentence a line, or a table of pairs."""
 
-import io
+import json
 import re
 import reprlib
 import sys
@@ -10,7 +10,6 @@ from pathlib import Path
 from reprt.data.corpora.corpus import Corpus, Split
 from reprt.data.corpora.lines import read_lines
 from reprt.data.corpora.ted import find_pair
-from reprt.files import read_text
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -88,8 +87,8 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             case ".csv":
                 table = pandas.read_csv(path, **as_text)
             case ".jsonl":
-                lines = io.StringIO(read_text(path))
-                table = pandas.read_json(lines, lines=True, dtype=False)
+                lines = filter(str.strip, read_lines(path))
+                table = pandas.DataFrame(map(json.loads, lines), dtype=object)
             case ".parquet":
                 table = pandas.read_parquet(path)
     except ValueError as error:  # of pandas or pyarrow, which name no file

@@ -7,10 +7,10 @@ import pandas as pd
 
 from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.tables import plain
-from reprt.lab.paper import LABELS
 from reprt.lab.records import Run
 
 KEYS = "name text model label schedule seed rate looks_ahead".split()
+SETTINGS = ["preset", "departures"]  # which together tell all that decides a run
 NUMBERS = (
     *("epochs", "train_loss", "train_loss_per_token", "val_loss", "val_loss_per_token"),
     *("val_prefix_loss_per_token", "test_prefix_loss_per_token"),
@@ -59,15 +59,16 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
         {
             **run.numbers,
             **{key: getattr(run, key) for key in KEYS},
+            "preset": run.settings.preset,
             "departures": ", ".join(run.settings.departures),
             "run": run,
         }
         for run in runs
     ]
-    columns = [*KEYS, "departures", "run", *NUMBERS]
+    columns = [*KEYS, *SETTINGS, "run", *NUMBERS]
     table = pd.DataFrame(rows, columns=columns).sort_values("name")
     # MODEL and MODEL.SEED of the same settings and seed are one run.
-    table = table.drop_duplicates(["text", "model", "seed", "departures"])
+    table = table.drop_duplicates(["text", "model", "seed", *SETTINGS])
     schedules = table.groupby(["model", "rate"])["schedule"].nunique()
     alike = {rate for (_, rate), count in schedules.items() if count > 1}
     longer = table["rate"] + ", " + table["schedule"]
@@ -76,19 +77,20 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
 
 def as_csv(table: pd.DataFrame) -> str:
     """Returns a table for a file: what no run has is left out."""
-    known = table.drop(columns="run").dropna(axis=1, how="all").convert_dtypes()
-    return known.to_csv(index=False, float_format="%.5f", lineterminator="\n")
+    known = table.drop(columns=["preset", "run"]).dropna(axis=1, how="all")
+    look = {"index": False, "float_format": "%.5f", "lineterminator": "\n"}
+    return known.convert_dtypes().to_csv(**look)
 
 
-def grouped(table: pd.DataFrame, by: str) -> list[Group]:
-    """Returns a group for each model and value of a column, by the runs' names."""
-    groups = table.groupby(["model", by], sort=False)
+def grouped(table: pd.DataFrame, *by: str) -> list[Group]:
+    """Returns a group for each model and value of columns, by the runs' names."""
+    groups = table.groupby(["model", *by], sort=False)
     return [Group(rows["run"].iloc[0], rows) for _, rows in groups]
 
 
 def by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its departures, the paper's own first."""
-    groups = grouped(runs_table(runs), "departures")
+    groups = grouped(runs_table(runs), *SETTINGS)
     return sorted(groups, key=_departures)
 
 
@@ -100,7 +102,7 @@ def nearest(groups: Iterable[Group]) -> dict[str, Group]:
     """Returns ours of the paper's two models, with the fewest departures."""
     found: dict[str, Group] = {}
     for group in sorted(groups, key=_departures):
-        if group.run.model in LABELS:
+        if group.run.model == group.run.settings.preset:
             found.setdefault(group.run.model, group)
     return found
 
@@ -110,8 +112,8 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
     groups = grouped(table, "schedule")
     for one, rows in groups:
         for other in rows["run"]:
-            differing = {*one.settings.departures} ^ {*other.settings.departures}
-            if differing:
+            both = ({s.preset, *s.departures} for s in (one.settings, other.settings))
+            if differing := set.symmetric_difference(*both):
                 raise ValueError(
                     f"Expected {one.name} and {other.name} to differ by their seeds "
                     f"only. Received other settings: {', '.join(sorted(differing))}."

@@ -23,8 +23,10 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
     if len({run.label for run in runs}) < len(runs):  # trials have names of their own
-        looks = [Look(label=f"{run.label}, {run.name}") for run in runs]
-        runs = [run.changed(look=look) for run, look in zip(runs, looks)]
+        labels = [f"{run.label}, {run.name}" for run in runs]
+        if len({*labels}) < len(runs):  # and so have runs of several --out
+            labels = [", ".join([run.label, run.name, *run.departures]) for run in runs]
+        runs = [run.changed(look=Look(label=each)) for run, each in zip(runs, labels)]
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     shown = pictures.colours(runs)

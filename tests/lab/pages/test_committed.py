@@ -17,9 +17,7 @@ def name(path):
 
 
 @pytest.mark.parametrize("page", COMMITTED, ids=name)
-def test_a_committed_page_is_written_again_from_the_runs_beside_it(
-    page, tmp_path, drawn
-):
+def test_a_committed_page_is_that_of_its_runs(page, tmp_path, drawn):
     assert write_page(page.parent, out=tmp_path).name == page.name
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (page.parent / path.name).read_bytes(), path.name

@@ -6,7 +6,7 @@ from fake_runs import row
 from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import by_schedule, by_settings, runs_table, spread
+from reprt.lab.pages.frame import by_schedule, by_settings, nearest, runs_table, spread
 from reprt.lab.pages.pictures import colours
 from reprt.lab.pages.runs import read_texts
 
@@ -63,6 +63,15 @@ def test_what_cannot_be_compared_is_refused(table):
     other = ("repe.high.3", 2.0, 3.0)
     with pytest.raises(ValueError, match="high.0 and repe.high.3 .*forward_dim"):
         by_schedule(table(other, model={"feed_forward_dim": 7}))
+
+
+def test_two_presets_under_one_name_are_told_apart(table):
+    runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
+    found = table(*runs, preset="repe-causal")
+    with pytest.raises(ValueError, match="settings: repe, repe-causal"):
+        by_schedule(found)
+    (ours,) = nearest(by_settings(found["run"])).values()
+    assert ours.table["name"].tolist() == ["repe.high.0"]
 
 
 def test_two_schedules_with_one_peak_are_two_rates(table):

@@ -65,9 +65,7 @@ def test_texts_are_frozen_together_without_their_sentences(add, tmp_path_factory
         write_page(live, "report")
 
 
-def test_a_frozen_experiment_grows_and_loses_no_finished_run(
-    live, add, tmp_path_factory
-):
+def test_a_frozen_experiment_loses_no_finished_run(live, add, tmp_path_factory):
     out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
     add("repe-deep.text.1", [row(1, 4.0, 3.0)], {}, EMBEDDED, training={"seed": 1})
     freeze(live, out)
@@ -84,9 +82,7 @@ def test_a_frozen_experiment_grows_and_loses_no_finished_run(
         freeze(live, out)
 
 
-def test_a_selection_takes_runs_of_other_folders_with_their_look(
-    live, tmp_path_factory
-):
+def test_a_selection_takes_runs_with_their_look(live, tmp_path_factory):
     frozen, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
     folder = tmp_path_factory.mktemp("page")
     for there in (live, frozen):

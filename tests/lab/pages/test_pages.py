@@ -101,6 +101,14 @@ def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):
     assert first != second
 
 
+def test_runs_of_two_commands_are_told_apart_by_their_settings(add):
+    add("repe", [row(1, 3.0, 2.0)], {}, under="a")
+    folder = add("repe", [row(1, 4.0, 2.0)], {}, under="b", model={"dropout": 0.5})
+    text = page(folder, "report")
+    for label in ("repe, repe", "repe, repe, model.dropout = 0.5"):
+        assert lines(text, label, "ours")
+
+
 def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
     add("baseline.0", [row(1, 9.0, 9.0), row(2, 4.5, 4.0)], {}, **AZ)
     add("repe.0", [row(1, 4.0, 3.5, 10.0)], {}, **AZ, training={"seed": 3})
