@@ -25,22 +25,14 @@ CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
 POSITIONS = REPOSITORY / "docs" / "positions.md"
 COST = REPOSITORY / "docs" / "cost.md"
 
-# The rows of the page's table: an experiment, and a model without its dropout.
+# The rows of the page's table, and the models, those of equal size without dropout.
 RIVALS = {
-    "tied baseline": ("contest_2", "cut"),
-    "narrow baseline": ("contest_2", "narrow"),
-    "modern Transformer": ("contest_2", "modern"),
+    "tied baseline": "cut",
+    "narrow baseline": "narrow",
+    "modern Transformer": "modern",
 }
-WHOLE = {
-    "whole baseline, first contest": ("contest_1", "baseline"),
-    "whole modern Transformer, first contest": ("contest_1", "modern-whole"),
-}
-CONTEST = {
-    "**causal RePE**": ("contest_2", "values"),
-    "old causal RePE": ("contest_2", "present"),
-    **RIVALS,
-    **WHOLE,
-}
+WHOLE = {"whole baseline": "baseline", "whole modern Transformer": "modern-whole"}
+EQUAL = {"**causal RePE**": "values", "old causal RePE": "present", **RIVALS}
 # The rows of the table that says why: the models on the small and the longer texts.
 WHY = {
     "neither": ("neither", "neither"),
@@ -179,10 +171,8 @@ def by_model(experiment, pair):
 
 def contestant(row, pair):
     """The runs of a row of the contest's table on a text."""
-    experiment, model = CONTEST[row]
-    if experiment == "contest_2":
-        model += "-1" if pair == "pt_to_en" else "-2"  # the dropout, in tenths
-    return by_model(experiment, pair)[model]
+    found, tenths = by_model("contest_2", pair), 1 if pair == "pt_to_en" else 2
+    return found[WHOLE[row] if row in WHOLE else f"{EQUAL[row]}-{tenths}"]
 
 
 def test_the_preset_is_the_model_of_the_contest():
