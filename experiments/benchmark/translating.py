@@ -127,7 +127,7 @@ class Translating(Benchmark):
                 rows[peer]["tokens"].append(sum(map(len, found["translations"])))
             ours = translations[OURS]
             for peer in set(peers) & set(self.found["agreement"]):
-                found = translations[peer]
+                found = {n: ids for n, ids in translations[peer].items() if n in ours}
                 same = sum(ours[index] == ids for index, ids in found.items())
                 counts = f"{same:,} of {len(found):,}"
                 self.found["agreement"][peer]["same"][search] = counts

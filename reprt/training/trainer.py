@@ -128,6 +128,7 @@ class Trainer:
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.read(saved) if saved else State()
+        self.state.out_of_time &= self._seconds_of_budget_left() <= 0
         digests = ", ".join(each.digest() for each in (text.corpus, *tokenizers))
         self._backend.check_same(
             f"step {self.state.step}, text and vocabularies {digests}, "

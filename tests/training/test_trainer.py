@@ -186,8 +186,9 @@ def test_out_of_time_only_finished_epochs_count(trainer):
     assert ours.finished and ours.state.out_of_time and ours.seconds_left == 0
     assert len(ours.folder.log()) == 1
     assert ours.folder.model.read_bytes() == finished
-    # It stays out of time when it is opened again.
-    assert trainer("run", epochs=3).finished
+    # It stays out of time when it is opened again, unless it is given more.
+    assert trainer("run", epochs=3, hours=1e-9).finished
+    assert not trainer("run", epochs=3).finished
 
 
 @pytest.mark.usefixtures("eagerly")
