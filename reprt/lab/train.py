@@ -127,7 +127,7 @@ def _train(runs, text, progress, after_epoch):
             try:
                 results = memory | _results(trainer, progress)
                 trainer.folder.write_metrics(Metrics.read(results, trainer.name))
-            except (ArithmeticError, ValueError) as error:  # not finite
+            except (ArithmeticError, ValueError) as error:  # numbers not finite
                 errors.append(ArithmeticError(f"{trainer.name}: {error}"))
     return errors
 

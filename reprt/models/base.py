@@ -293,7 +293,7 @@ class TranslationModel(keras.Model, abc.ABC):
         if mode := layer.quantization_mode:  # by a model around this one
             self.quantize(mode)
         if output is None:
-            return ops.cast(ops.transpose(embedding.embedding.embeddings), dtype), None
+            return ops.cast(ops.transpose(layer.embeddings), dtype), None
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
     def _parts(self, inputs):

@@ -154,7 +154,7 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        going = self.steps_left or self.state.step_in_epoch  # and may diverge
+        going = self.steps_left or self.state.step_in_epoch  # of an unfinished epoch
         return self.state.out_of_time or not going
 
     @property

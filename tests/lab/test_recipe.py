@@ -172,7 +172,10 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
         ("[schedule]\nname = 'cosin'", "`name` to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
-        ("[schedule]\nname = 'cosine'\nsteps = 9", "than a cosine.* steps=9"),
+        (
+            "[schedule]\nname = 'cosine'\nsteps = 9",
+            "more steps than a cosine.*: steps=9",
+        ),
         ("[objective]\nname = 'translation_and_source'", "decoder-only.*'repe'"),
         ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
         ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),

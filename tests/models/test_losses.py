@@ -26,7 +26,7 @@ def test_loss_is_the_mean_over_real_tokens():
     losses, _ = by_hand(LABELS, LOGITS)
     loss = MaskedCrossentropy()
     never = np.where(np.arange(6) == 0, -np.inf, LOGITS)  # a padding that is forbidden
-    for padding, logits in ((0, LOGITS), (-100, LOGITS), (0, never)):
+    for padding, logits in ((0, LOGITS), (-1, LOGITS), (-100, LOGITS), (0, never)):
         found = float(loss(np.where(LABELS, LABELS, padding), logits))
         losses, _ = by_hand(LABELS, logits)
         assert found == pytest.approx(np.mean(losses), rel=1e-6)

@@ -63,7 +63,7 @@ def test_the_cosine_rises_falls_and_stays():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: CosineSchedule(None), "more steps than a cosine.*steps=None"),
+        (lambda: CosineSchedule(None), "more steps than a cosine.*: steps=None"),
         (lambda: CosineSchedule(9, 2, peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: CosineSettings(peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),

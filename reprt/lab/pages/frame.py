@@ -7,6 +7,7 @@ import pandas as pd
 
 from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.tables import plain
+from reprt.lab.paper import LABELS
 from reprt.lab.records import Run
 
 KEYS = "name text model label schedule seed rate looks_ahead".split()
@@ -78,8 +79,7 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
 def as_csv(table: pd.DataFrame) -> str:
     """Returns a table for a file: what no run has is left out."""
     known = table.drop(columns=["preset", "run"]).dropna(axis=1, how="all")
-    look = {"index": False, "float_format": "%.5f", "lineterminator": "\n"}
-    return known.convert_dtypes().to_csv(**look)
+    return known.convert_dtypes().to_csv(index=False, float_format="%.5f")
 
 
 def grouped(table: pd.DataFrame, *by: str) -> list[Group]:
@@ -102,7 +102,7 @@ def nearest(groups: Iterable[Group]) -> dict[str, Group]:
     """Returns ours of the paper's two models, with the fewest departures."""
     found: dict[str, Group] = {}
     for group in sorted(groups, key=_departures):
-        if group.run.model == group.run.settings.preset:
+        if group.run.settings.preset == group.run.model in LABELS:
             found.setdefault(group.run.model, group)
     return found
 

@@ -56,7 +56,7 @@ def read_texts(folder: Path) -> list[list[Run]]:
         preset = run.settings.preset
         identity = str(run.settings.identity)
         order = -presets.index(preset), run.name != preset, run.name, identity
-        texts.setdefault(text, {}).setdefault(order, run)  # its own come first
+        texts.setdefault(text, {}).setdefault(order, run)  # the folder's own first
     return [
         [found[order] for order in sorted(found)] for _, found in sorted(texts.items())
     ]

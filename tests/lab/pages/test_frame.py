@@ -67,7 +67,7 @@ def test_what_cannot_be_compared_is_refused(table):
 
 def test_two_presets_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
-    found = table(*runs, preset="repe-causal")
+    found = table(("recurrent.high.0", 2.0, 3.0), *runs, preset="repe-causal")
     with pytest.raises(ValueError, match="settings: repe, repe-causal"):
         by_schedule(found)
     (ours,) = nearest(by_settings(found["run"])).values()
