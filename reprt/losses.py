@@ -99,7 +99,7 @@ def check_labels(y_true, y_pred):
         raise ValueError(
             "Expected labels of shape (batch, length), ids and not one-hot, and logits "
             f"of shape (batch, length, vocab_size). Received: {shape} and"
-            f" {tuple(y_pred.shape)}. A target's labels are its inputs moved by one."
+            f" {tuple(y_pred.shape)}. A target's labels are its inputs shifted by one."
         )
 
 

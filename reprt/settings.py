@@ -53,8 +53,8 @@ class Settings(pydantic.BaseModel):
     def read(cls, values: Mapping[str, Any], where: str) -> Self:
         """Makes settings of what a file or a user has given.
 
-        Messages, in one line, call them by `where`, such as `"[training]"`, and name
-        the key, what was expected and received.
+        Messages of one line name `where`, such as `"[training]"`, the key, and what was
+        expected and received.
         """
         try:
             return cls.model_validate(values)
@@ -128,7 +128,7 @@ class BlockSettings(Settings):
     )
     """Where dropout acts: on `"embeddings"` (with their positions),
     `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and `"values"`
-    (tokens that attention weighs; states as values have no other). The first three by
+    (tokens as values; states have no dropout of their own). The first three by
     default, as in TensorFlow's tutorial. A block has the middle three."""
     norm_place: Literal["after", "before"] = "after"
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""

@@ -48,7 +48,7 @@ class Loss:
 def teacher_forced_loss(
     model, split: EncodedSplit, batch_size: int = 64, batches: Rows | None = None
 ) -> Loss:
-    """Returns the loss when the decoder is given the whole right target at once.
+    """Returns the loss when the decoder is given the whole reference at once.
 
     A model that looks ahead then sees what it has yet to predict.
 

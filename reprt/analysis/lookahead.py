@@ -137,8 +137,8 @@ def audit(
     on a GPU and 8e-2 in bfloat16.
 
     Audit a trained model: behind weights that are zero, as some are at first, no
-    dependence is seen. Sentences of a batch must not depend on each other: such a model
-    is said to look ahead.
+    dependence is seen. A model in which sentences of a batch depend on each other is
+    said to look ahead.
 
     Args:
         model: a Keras model called on `(source_ids, target_ids)`, integers `(batch,

@@ -153,11 +153,11 @@ def batches(split: EncodedSplit, batch_size: int, order=None):
 
     Returns:
         A `tf.data.Dataset` of `((source, target_inputs), labels)`, int32 tensors with
-        0 for padding, as `model.fit` takes it. Labels are the inputs moved by one.
+        0 for padding, as `model.fit` takes it. Labels are the inputs shifted by one.
 
     >>> rows = [np.array([2, 5, 3], "int32"), np.array([2, 5, 6, 3], "int32")]
     >>> [((source, inputs), labels)] = batches(EncodedSplit(rows, rows), batch_size=2)
-    >>> labels.numpy().tolist()  # the inputs moved by one
+    >>> labels.numpy().tolist()  # the inputs shifted by one
     [[5, 3, 0], [5, 6, 3]]
     """
     order = np.arange(len(split)) if order is None else np.asarray(order)

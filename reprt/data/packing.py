@@ -181,9 +181,9 @@ def _of_any(text, sizes, layout):
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
     """Adds to a batch what a model needs to leave out its padding.
 
-    Losses, metrics and gradients are those of the padded batch. Exceptions are labels
-    whose input is padding, which are scored, and positions within attention count it;
-    and those of a sentence without a source, which attend to some other token.
+    Losses, metrics and gradients are those of the padded batch, with two exceptions: a
+    label whose input is padding is scored, and positions within attention count it; a
+    sentence without a source attends to some other token.
 
     Args:
         inputs: the pair `(source_ids, target_ids)`, 0 for padding.
@@ -234,7 +234,7 @@ def packed(batches, layout="sides", strategy=None):
     """Packs all batches of a dataset for `model.fit`, as `pack` does each of them.
 
     JAX compiles a step for each new shape of arrays. There the dataset is read once,
-    and its batches then have at most four shapes, also if it shuffles anew.
+    and its batches then have at most four shapes, even if it shuffles anew.
 
     Args:
         batches: a finite `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels,
@@ -292,8 +292,8 @@ def _in_graph(given, layout, shapes):
 def _lengths(source, target, labels):
     if target.shape != labels.shape:
         raise ValueError(
-            "Expected labels of the target's shape, its inputs moved by one. Received: "
-            f"{labels.shape} and {target.shape}."
+            "Expected labels of the target's shape, its inputs shifted by one. "
+            f"Received: {labels.shape} and {target.shape}."
         )
     # A label may stand where its input is padding: it is scored all the same.
     target_kept = (target > PAD_ID) | (labels > PAD_ID)

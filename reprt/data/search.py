@@ -40,7 +40,7 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
         text: `"ted"` or `"auto"` for the search; `"embedded"` for the built-in text;
             `"wmt14"` for that of WMT'14, downloaded if it is not in the cache; else the
             path of a folder or archive laid out as the official one, or of a table with
-            a column a language.
+            one column per language.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.

@@ -88,7 +88,7 @@ class BeamSearch:
         max_tokens: longest translation, its end included. Defaults to the sentence's
             own length plus 50, as in the original Transformer.
         jit_compile: True has TensorFlow compile by XLA, as JAX does. Each of a few
-            lengths costs seconds once. Single sentences are faster after it.
+            lengths costs seconds once. Most single sentences are faster then.
 
     Raises:
         ValueError: for an argument out of its range.

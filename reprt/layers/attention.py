@@ -28,7 +28,7 @@ class PMHA(ConfiguredLayer):
     RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
     as value. Weights are shaped and ordered as `keras.layers.MultiHeadAttention`'s.
     With `query_key_norm` a learnt number g, at first sqrt(key_dim), replaces 1 /
-    sqrt(key_dim), for heads q and k of the length 1: g q kᵀ / (|q| |k|).
+    sqrt(key_dim), for heads q and k of length 1: g q kᵀ / (|q| |k|).
 
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras attached to the key serves as `key_mask`; one attached to the query stays

@@ -251,7 +251,7 @@ class TranslationModel(keras.Model, abc.ABC):
         """Returns the multiply-adds of the products in a forward pass over pairs.
 
         A product of `(a, b)` and `(b, c)` counts a·b·c. Attention counts every query
-        times every key, also where a mask hides the key. The output layer counts for
+        times every key, even where a mask hides the key. The output layer counts for
         target tokens only. Biases, norms, activations and look-ups do not count.
 
         Args:

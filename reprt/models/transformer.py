@@ -38,7 +38,7 @@ class Transformer(BlockModel):
     before its softmax). `reprt.models.build` makes one from the names of the paper's
     models.
 
-    Masking: padding changes logits with `padding_in_statistics=True` only.
+    Masking: padding changes logits only with `padding_in_statistics=True`.
 
     Arguments, results and errors are those of every `TranslationModel`, with the
     settings of a `TransformerConfig`.

@@ -31,12 +31,12 @@ class TextSettings(Settings):
     """The text."""
 
     pair: str = "pt_to_en"
-    """One of the 14 pairs, by TFDS's name, or another with the same layout."""
+    """One of TED-HRLR's 14 pairs, by TFDS's name, or the languages of your own text."""
     source: str = "auto"
     """Where the text comes from: `"auto"`, `"ted"`, `"embedded"`, `"wmt14"` or the path
     of a folder, an archive or a table."""
     train: Names = ()
-    """Text of your own instead: two files with a sentence a line, or one table, whose
+    """Text of your own instead: two files with one sentence per line, or a table, whose
     name ends with `.tsv`, `.csv`, `.jsonl` or `.parquet`."""
     dev: Names = ()
     """The same for validation; without it `held_out` of the training pairs."""
@@ -153,7 +153,7 @@ class TrainingSettings(Settings):
     steps: Size | None = None
     """Updates of the weights, instead of `epochs`; they may end within an epoch."""
     hours: Positive = 12.0
-    """Most hours of training steps; an unfinished epoch does not count."""
+    """The most hours of training steps; an unfinished epoch does not count."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     """The dtype of matrix products, where the hardware has it. Float16 needs a dynamic
     loss scaling of `[optimizer]`."""
@@ -220,7 +220,7 @@ Objective = Annotated[
 
 
 class RunSettings(Settings):
-    """Everything that decides a training. A table's `model` departs from the preset."""
+    """Everything that decides a training. `model` is the preset with its changes."""
 
     name: str
     """The run's name: MODEL, or MODEL.SCHEDULE.SEED."""

@@ -95,7 +95,7 @@ def test_signs_within_cells_stay_and_what_damages_pairs_is_told(tmp_path, capsys
     [
         (".csv", "fr_to_en", 9, "columns fr and en. Received: en, de, without fr"),
         (".jsonl", "de_to_en", 1, "1, none of which falls to .*by --dev and --test"),
-        (".zip", "de_to_en", 9, "two files with a sentence a line, or a table whose"),
+        (".zip", "de_to_en", 9, "two files, one sentence per line, or a table whose"),
     ],
 )
 def test_a_mistake_is_told(tmp_path, ending, pair, count, message):

@@ -218,13 +218,13 @@ def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids)
     for weight in (0.5, None):  # the last in chunks
         model = tiny("repe-causal", dropout=0.0)
         model.compile("sgd", MaskedCrossentropy(), loss_weights=weight)
-        with pytest.raises(ValueError, match="its inputs moved by one"):
+        with pytest.raises(ValueError, match="its inputs shifted by one"):
             model.evaluate((source, target[:, :-1]), target, verbose=0)
         losses.append(model.evaluate(ids, target, verbose=0))
     assert losses[0] == pytest.approx(0.5 * losses[1])
     with pytest.raises(ValueError, match="Expected labels of shape"):
         model.fit(ids, verbose=0)
-    with pytest.raises(ValueError, match="its inputs moved by one"):
+    with pytest.raises(ValueError, match="its inputs shifted by one"):
         TokenAccuracy().update_state(np.ones((2, 3)), np.ones((2, 4, 5)))
     pairs = tf.data.Dataset.from_tensors(((source, target[:, :-1]), target))
     shapes = ([None], [None]), [None]

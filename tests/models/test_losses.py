@@ -83,7 +83,7 @@ def test_padding_alone_has_loss_zero():
 def test_shapes_that_do_not_match_are_named():
     with pytest.raises(ValueError, match=r"\(2, 4\) and \(2, 6\)"):
         MaskedCrossentropy()(LABELS, LOGITS[:, 0])
-    with pytest.raises(ValueError, match="its inputs moved by one"):
+    with pytest.raises(ValueError, match="its inputs shifted by one"):
         MaskedCrossentropy()(LABELS[:, :1], LOGITS)
 
 

@@ -17,7 +17,7 @@ def load(train: int = 12_000, dev: int = 500, test: int = 500) -> Corpus:
     """Reads the corpus.
 
     No Portuguese sentence occurs twice, within a split or across splits, and each has
-    one translation. A sentence has at most ten words and signs. `dev` and `test` stay
+    one translation. A sentence has at most ten words and marks. `dev` and `test` stay
     the same when only `train` grows. There are 13,000 pairs.
     """
     data = resources.files("reprt.data.corpora").joinpath("embedded.tsv.gz")

@@ -1,4 +1,4 @@
-"""A text of the user's own: two files with a sentence a line, or a table of pairs."""
+"""A text of the user's own: two files, a sentence per line, or a table of pairs."""
 
 import json
 import re
@@ -72,7 +72,7 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
         return Split.of(first, second, where)
     if tables != [True]:
         raise ValueError(
-            f"Expected two files with a sentence a line, or a table whose name ends "
+            f"Expected two files, one sentence per line, or a table whose name ends "
             f"with {', '.join(TABLES)}. Received: {where}."
         )
     pandas = load_extra("pandas", "Tables need pandas: pip install '.[train]'.")

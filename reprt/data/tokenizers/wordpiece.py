@@ -116,7 +116,7 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
 
     Unlike there, a text of more than 1,000 characters has a piece for nearly all of
     them, and words of more than 50, as in scripts without spaces, are learnt, too.
-    Small texts give fewer pieces than `size`, texts of many characters two for each.
+    Small texts give fewer pieces than `size`; each of many characters gives two.
     """
     tf, _ = base.tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer

@@ -1,4 +1,4 @@
-"""Methods of positions: each model's loss, a dot a seed, and its losses by length."""
+"""Position methods: each model's loss, a dot a seed, and its losses by length."""
 
 import textwrap
 from collections.abc import Sequence

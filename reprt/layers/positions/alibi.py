@@ -13,7 +13,7 @@ class AlibiPositional(Positional):
 
         score(i, j) − m_h |i − j|,   m_h = 2^(−8h/p),   h = 1 .. p
 
-    with p heads. There are no weights, and no longest sequence. In an encoder it is
+    with p heads. There are no weights, and no limit on length. In an encoder it is
     the same in both directions, which the source leaves open.
 
     Masking, other arguments: as `Positional`; tokens enter as they are.

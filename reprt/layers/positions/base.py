@@ -1,4 +1,4 @@
-"""What every method of positions offers."""
+"""What every position method offers."""
 
 import keras
 from keras import ops

@@ -16,8 +16,8 @@ class RelativePositional(Positional):
 
         score(i, j) + b[bucket(j − i), head]
 
-    Near distances have a bucket each, far ones share buckets whose widths grow by the
-    logarithm, and from 128 tokens on there is one. With B buckets of a direction, e =
+    Near distances have a bucket each, far ones share buckets that widen with the
+    distance, and from 128 tokens on there is one. With B buckets of a direction, e =
     B/2 of them exact, and the distance d:
 
         d < e:  d

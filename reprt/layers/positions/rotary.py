@@ -19,7 +19,7 @@ class RotaryPositional(Positional):
                               x[k] sin a + x[k + r/2] cos a)
 
     A query at i and a key at j then meet at the angle of j − i. There are no weights,
-    and no longest sequence. Angles are computed in float32.
+    and no limit on length. Angles are computed in float32.
 
     Masking, arguments: as `Positional`; tokens enter as they are.
 
