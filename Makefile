@@ -48,11 +48,13 @@ reproduce-table1: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 reproduce-figure3: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)
 	$(VENV)/bin/reprt train experiments/figure3.toml --text '$(TEXT)' $(ARGUMENTS)
 
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not long"
+	$(PYTEST) -m "not long"
 
 test-all: $(VENV)/test
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGUMENTS)
+	$(PYTEST) $(ARGUMENTS)
 
 check: $(VENV)/test
 	$(VENV)/bin/flake8
@@ -112,16 +114,8 @@ $(VENV)/train: setup.cfg pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train]'
 	touch $@
 
-$(VENV)/cluster: $(VENV)/train
-	$(VENV)/bin/python -m pip install --quiet --editable '.[train,cluster]'
-	touch $@
-
-$(VENV)/test: $(VENV)/train
-	$(VENV)/bin/python -m pip install --quiet --editable '.[train,test]'
-	touch $@
-
-$(VENV)/docs: $(VENV)/train
-	$(VENV)/bin/python -m pip install --quiet --editable '.[train,docs]'
+$(VENV)/cluster $(VENV)/test $(VENV)/docs: $(VENV)/%: $(VENV)/train
+	$(VENV)/bin/python -m pip install --quiet --editable '.[train,$*]'
 	touch $@
 
 # Each peer of the comparison has its own packages.

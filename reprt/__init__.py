@@ -5,9 +5,7 @@ Importing the package registers its classes with Keras, so that
 training, the laboratory) is imported where it is used.
 """
 
-import importlib
-
-from reprt.loading import quietly
+from reprt.loading import lazily, quietly
 
 __version__ = "0.1.0"
 
@@ -23,14 +21,8 @@ __all__ = [
     "schedules",
 ]
 
-
-def __getattr__(name):
-    if name not in __all__:
-        raise AttributeError(f"module 'reprt' has no attribute {name!r}")
-    if name == "Translator":
-        return importlib.import_module("reprt.decoding.translator").Translator
-    return importlib.import_module(f"reprt.{name}")
-
+_HOMES = {name: f"reprt.{name}" for name in ("analysis", "data", "decoding")}
+__getattr__ = lazily(__name__, _HOMES | {"Translator": "reprt.decoding.translator"})
 
 with quietly():
     from reprt import layers, losses, metrics, models, schedules

@@ -72,7 +72,7 @@ def compiled(
 def _is_news(record) -> bool:
     """False for TensorFlow's warning at a graph's fifth shape, which serves all."""
     text = record.getMessage()
-    return not ("tf.function retracing" in text and any(map(text.__contains__, _ours)))
+    return not ("tf.function retracing" in text and any(n in text for n in _ours))
 
 
 def keep_compiled():

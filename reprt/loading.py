@@ -24,7 +24,8 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def get(name):
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
+        home = importlib.import_module(homes[name])
+        return getattr(home, name, home)  # a module's home is the module
 
     return get
 

@@ -11,13 +11,12 @@ from reprt.schedules import CosineSchedule, WarmupSchedule
 NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
 
 
-def _rate(schedule, model_dim, steps):
+def _rate(schedule, steps):
     """The learning rate of the settings of `[schedule]`."""
     constants = dict(schedule)
     if constants.pop("name") == "cosine":
         return CosineSchedule(constants.pop("steps") or steps, **constants)
-    width = constants.pop("dim") or model_dim
-    return WarmupSchedule(None if schedule.peak else width, **constants)
+    return WarmupSchedule(constants.pop("dim"), **constants)
 
 
 def _adam() -> Any:
@@ -46,17 +45,16 @@ def _adam() -> Any:
     return InOnePass
 
 
-def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None):
+def make_optimizer(optimizer, schedule, steps: int | None = None):
     """Returns an optimizer with its learning rate.
 
     Args:
         optimizer: the settings of `[optimizer]`, such as `AdamSettings()`.
-        schedule: those of `[schedule]`.
-        model_dim: the width of the model's embedding.
+        schedule: those of `[schedule]`, with a `dim` or a `peak`.
         steps: of the whole run, where a schedule ends with it.
 
     >>> from reprt.training.settings import AdamSettings, InverseSqrtSettings
-    >>> adam = make_optimizer(AdamSettings(), InverseSqrtSettings(), model_dim=64)
+    >>> adam = make_optimizer(AdamSettings(), InverseSqrtSettings(dim=64))
     >>> adam.beta_2
     0.98
     """
@@ -64,7 +62,7 @@ def make_optimizer(optimizer, schedule, model_dim: int, steps: int | None = None
     constants = dict(optimizer, name="optimizer")
     loss_scaling = constants.pop("loss_scaling")
     # Keras' Adam with a `weight_decay` is its AdamW.
-    made = _adam()(_rate(schedule, model_dim, steps), **constants)
+    made = _adam()(_rate(schedule, steps), **constants)
     made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")

@@ -14,6 +14,7 @@ from unittest import mock
 import keras
 import pytest
 import tiny_run
+from tiny import contents
 from tiny_run import RECIPE, arguments
 
 import reprt
@@ -50,12 +51,6 @@ def runs(tmp_path_factory):
     for name in ("baseline", "repe"):
         shutil.copytree(tiny_run.lively(base, name), folder / name)
     return folder
-
-
-def contents(folder):
-    """What is in the files, but for the locks, which hold nothing."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path: path.read_bytes() for path in files if path.suffix != ".lock"}
 
 
 def test_training_ends_with_a_report_that_names_its_text(finished):
@@ -137,7 +132,7 @@ def told(capsys):
         ("train absent.toml", "one of the package's recipes: ablation"),
         ("page .", "Expected a folder with run folders in it."),
         (f"translate RUN a --file {__file__}", "sentences or --file. Received both."),
-        ("translate RUN a --n-best 5", "--n-best to be at most --beam"),
+        ("translate RUN a --n-best 2", "--n-best to be at most --beam"),
         ("translate RUN a", "Expected RUN to be a run folder. `reprt train` makes"),
         ("translate RUN --file /no/such", "/no/such"),
         ("translate RUN -hallo", "No such option"),
@@ -238,7 +233,7 @@ def test_several_translations_are_for_people_or_programs(runs, translations, cap
     expected = []
     for number, (found, entry) in enumerate(zip(translations, entries, strict=True), 1):
         lines = [f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives]
-        expected += lines or [""]
+        expected += lines or [f"{number}\t0.0000\t"]
         assert entry["source"] == found.source and entry["translation"] == found.text
         assert entry["notes"] == list(found.notes)
         for one, other in zip(entry["alternatives"], found.alternatives, strict=True):
@@ -255,9 +250,12 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     shutil.copytree(finished / "text", text)
     assert main(["evaluate", str(run), "--split", "dev", "--text", str(text)]) == 0
     result = json.loads((run / "evaluation-dev.json").read_text("utf-8"))
-    assert capsys.readouterr().out == (run / "evaluation-dev.md").read_text("utf-8")
+    page = capsys.readouterr().out
+    assert page == (run / "evaluation-dev.md").read_text("utf-8")
     metrics = RunFolder(run).metrics()
     prefix, forced = result["prefix"], result["teacher_forced"]
+    gain = f"| {prefix['per_token'] - forced['per_token']:+.4f} |"
+    assert gain in re.sub(" +", " ", page)
     assert prefix["per_token"] == pytest.approx(metrics.val_prefix_loss_per_token)
     assert prefix["mean_of_batches"] == pytest.approx(metrics.val_prefix_loss)
     last = RunFolder(run).log()[-1]

@@ -45,7 +45,7 @@ TAGGED = tiny_run.TABLES.replace(
 )
 
 
-def test_every_command_takes_a_new_family(tmp_path, monkeypatch, capsys):
+def test_training_and_what_follows_take_a_new_family(tmp_path, monkeypatch, capsys):
     toy_family.register(monkeypatch)
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=33, dev=5, test=6)

@@ -100,3 +100,9 @@ def settings(name="repe", model=None, **changes):
         tables["vocabulary"] = {"name": "bpe", "shared": True}
     run = {"name": name, "preset": name, "model": {**sizes, **(model or {})}, **tables}
     return RunSettings.read(run, name)
+
+
+def contents(folder):
+    """What is in the files, but for the locks, which hold nothing."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in files if path.suffix != ".lock"}

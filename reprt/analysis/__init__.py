@@ -2,7 +2,6 @@
 
 from reprt.loading import lazily
 
-# Where each name comes from. Counting what a training costs needs no Keras.
 _HOMES = {
     "Audit": "reprt.analysis.lookahead",
     "Evaluation": "reprt.analysis.evaluation",

@@ -2,8 +2,6 @@
 
 from reprt.loading import lazily
 
-# Where each name comes from. Learning words loads tensorflow-text, and packing Keras;
-# reading a recipe needs neither.
 _HOMES = {
     "BPESettings": "reprt.data.tokenizers.bpe",
     "EncodedSplit": "reprt.data.encoding",

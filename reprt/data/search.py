@@ -8,6 +8,7 @@ import functools
 import os
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.constants import TEXTS
@@ -25,7 +26,9 @@ class NothingFound(TextUnavailable):
     """The search for TED ended without a text."""
 
 
-def find(text: str, pair: str, downloads: bool = True) -> Corpus:
+def find(
+    text: str, pair: str, downloads: bool = True, columns: Sequence[str] = ()
+) -> Corpus:
     """Finds the text of a pair; its name and origin tell which it is.
 
     The search for TED takes the first of these that is there:
@@ -45,6 +48,7 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
             archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
             Portuguese-English whatever the pair.
         downloads: whether TED is also looked for at the two addresses.
+        columns: of a table, the source's and the target's. Defaults to the languages.
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
@@ -66,7 +70,7 @@ def find(text: str, pair: str, downloads: bool = True) -> Corpus:
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
         setting = f"a path (the names are {', '.join(TEXTS)})"
-        return _given(text, pair, setting)
+        return _given(text, pair, setting, columns)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")
     ted.find_pair(pair, of_ted=True)  # nothing else can be searched for
@@ -92,14 +96,14 @@ There are three ways to get it:
 ({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
 
 
-def _given(path: str, pair: str, setting: str) -> Corpus:
+def _given(path: str, pair: str, setting: str, columns: Sequence[str] = ()) -> Corpus:
     """Reads the text that the user names, and no other."""
     place = Path(path).expanduser()
     try:
         if not place.exists():
             raise FileNotFoundError("there is no such folder, archive or table.")
         if own.is_table(path):
-            return own.load(pair, [str(place)])
+            return own.load(pair, [str(place)], columns=columns)
         if place.is_file() and not tarfile.is_tarfile(place):
             raise ValueError(
                 "expected a folder or a tar archive laid out as TED-HRLR's, or a table "

@@ -3,7 +3,6 @@
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.loading import lazily
 
-# These load vocabularies, and CTranslate2 where it is asked for.
 _HOMES = {
     "AttentionMaps": "reprt.decoding.attention_maps",
     "CTranslate2Translator": "reprt.decoding.ctranslate2_translator",

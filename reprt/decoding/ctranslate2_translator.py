@@ -129,10 +129,7 @@ class CTranslate2Translator(Translator):
 
     @classmethod
     def load(  # type: ignore[override]  # its options are the engine's
-        cls,
-        run: Path | str,
-        engine: Mapping[str, Any] | None = None,
-        **search,
+        cls, run: Path | str, engine: Mapping[str, Any] | None = None, **search
     ) -> "CTranslate2Translator":
         """Reads what `reprt export --to ctranslate2` wrote.
 

@@ -60,6 +60,8 @@ def sample(
     random = np.random.default_rng(seed)
     step = compiled(model.step, model)
     prompts = [prompts] if isinstance(prompts, str) else list(prompts)
+    if not prompts:
+        return []
     given = [ids[:-1] for ids in tokenizer.encode(prompts)]
     longest = max(map(len, given))
     if longest > model.longest_target:

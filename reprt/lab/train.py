@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import keras
+
 from reprt.analysis import evaluation, scores
 from reprt.analysis.cost import training_cost
 from reprt.decoding.translator import Translator
@@ -18,7 +20,7 @@ from reprt.lab.texts import CorpusRuns
 from reprt.lab.use import sampled
 from reprt.models.saving import load_model
 from reprt.progress import Progress, duration
-from reprt.training.trainer import Trainer, forget_models, train_side_by_side
+from reprt.training.trainer import Trainer, train_side_by_side
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
@@ -57,7 +59,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
             after_epoch()
     for error in errors:
         progress.say(f"{error} Any other runs go on.")
-    forget_models()
+    keras.backend.clear_session()  # Keras keeps what trained models leave
     return errors
 
 
@@ -102,6 +104,12 @@ def _train(runs, text, progress, after_epoch):
                 f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
                 f"{trainer.steps_per_epoch}; measuring a step"
             )
+            if trainer.steps <= (rises := run.schedule.warmup_steps):
+                progress.say(
+                    f"{run.name}: the learning rate still rises at the end, as {rises} "
+                    f"steps of warm-up in [schedule] are no fewer than the run's "
+                    f"{trainer.steps}"
+                )
             trainer.calibrate()
         trainers.append(trainer)
     if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
@@ -213,6 +221,7 @@ def _by_length(run, text, losses, translations=None):
     """Yields what each length of the test split shows, where training was short."""
     if not (short := run.text.train_tokens):
         return
+    tokens, language = text.test.tokens[1], text.corpus.target_language
     shortest = 1
     for longest in (short, 2 * short, None):
         chosen = text.test.between(shortest, longest or run.text.max_tokens)
@@ -222,20 +231,15 @@ def _by_length(run, text, losses, translations=None):
         result = {
             "longest": longest,
             "sentences": len(chosen),
-            "prefix_loss_per_token": (
-                losses[chosen].sum() / text.test.tokens[1][chosen].sum()
-            ),
+            "prefix_loss_per_token": losses[chosen].sum() / tokens[chosen].sum(),
         }
         if translations:
             found, right, words = (
                 [side[index] for index in chosen]
                 for side in (translations, text.corpus.test.target, text.test_words)
             )
-            language = text.corpus.target_language
-            bleu, *_ = scores.scores(
-                text.target_tokenizer, found, right, language, words
-            )
-            result["bleu"] = bleu.value
+            own = text.target_tokenizer, found, right, language, words
+            result["bleu"] = scores.scores(*own)[0].value
         yield result
 
 

@@ -70,7 +70,7 @@ def draw_attention(
 def _line(number: int, found: Translation, n_best: int) -> str:
     if n_best == 1:
         return found.text
-    best = found.alternatives[:n_best]
+    best = found.alternatives[:n_best] or [found]  # of an empty sentence
     return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
 
 

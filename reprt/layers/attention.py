@@ -52,7 +52,8 @@ class PMHA(ConfiguredLayer):
         attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`.
         return_attention_scores: whether to return the weights as well.
         key_mask: boolean tensor `(batch, sources)`, True on real sources.
-        query_packing, key_packing: `PackedHeads` of packed tokens.
+        query_packing, key_packing: `PackedHeads` of packed tokens. Without the key's
+            the query's serve for both.
         training: whether dropout is active.
 
     Returns:
@@ -67,6 +68,10 @@ class PMHA(ConfiguredLayer):
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
     >>> reprt.layers.PMHA(num_heads=2, key_dim=8)(states, states, tokens).shape[-1]
     16
+    >>> layer = reprt.layers.PMHA(num_heads=2, key_dim=9, query_key_norm=True)
+    >>> layer.build((2, 5, 16), (2, 5, 16))
+    >>> float(layer.scale)
+    3.0
 
     Reference: section 2.3, eq. 12, 14 and 15 of the paper; Henry et al. 2020,
     "Query-key normalization for Transformers" (arXiv 2010.04245).
@@ -157,7 +162,7 @@ class PMHA(ConfiguredLayer):
         training=None,
     ):
         if query_packing is not None:
-            packings = query_packing, key_packing
+            packings = query_packing, key_packing or query_packing
             heads, weights = self._in_groups(query, key, value, *packings, training)
         else:
             places = self._places(query, key_mask)

@@ -86,16 +86,9 @@ class DecoderBlock(Block):
                 "Expected a `memory` where the block was built with one, and none "
                 f"elsewhere. Received: {'none' if memory is None else 'one'}."
             )
+        places = {"key_mask": padding_mask, "query_packing": packing}
         states, own = self._attend(
-            self.self_attention,
-            self.self_norm,
-            states,
-            None,
-            value,
-            training,
-            key_mask=padding_mask,
-            query_packing=packing,
-            key_packing=packing,
+            self.self_attention, self.self_norm, states, value, training, **places
         )
         across = None
         if self.cross_attention is not None:
@@ -103,9 +96,9 @@ class DecoderBlock(Block):
                 self.cross_attention,
                 self.cross_norm,
                 states,
-                memory,
                 memory_value,
                 training,
+                memory,
                 key_mask=memory_padding_mask,
                 query_packing=packing,
                 key_packing=memory_packing,

@@ -84,7 +84,7 @@ class Block(SizedLayer):
         states = output + states
         return norm(states) if self.settings.norm_place == "after" else states
 
-    def _attend(self, attention, norm, states, key, value, training, **places):
+    def _attend(self, attention, norm, states, value, training, key=None, **places):
         """The states after an attention, by default to themselves, and its weights."""
         x = self._before(norm, states)
         attended, weights = attention(
@@ -163,16 +163,9 @@ class EncoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
+        places = {"key_mask": padding_mask, "query_packing": packing}
         states, weights = self._attend(
-            self.self_attention,
-            self.attention_norm,
-            states,
-            None,
-            value,
-            training,
-            key_mask=padding_mask,
-            query_packing=packing,
-            key_packing=packing,
+            self.self_attention, self.attention_norm, states, value, training, **places
         )
         states = self._feed(states, training)
         return (states, weights) if return_attention_scores else states

@@ -71,12 +71,12 @@ def check_mask(layer, name, mask, shape):
     dtype = keras.backend.standardize_dtype(mask.dtype)
     boolean = dtype == "bool" or in_symbolic_scope()  # as in check_ids
     if len(mask.shape) != len(shape.split()) or not boolean:
+        example = "causal_mask(length)" if "targets" in shape else "padding_mask(ids)"
         raise ValueError(
             f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
             f"broadcasts to ({shape}), True on what counts, such as "
-            "reprt.layers.padding_mask(ids); one that all sentences share needs a "
-            f"first axis, mask[None]. Received: shape={tuple(mask.shape)}, "
-            f"dtype={dtype}."
+            f"reprt.layers.{example}; one that all sentences share needs a first axis, "
+            f"mask[None]. Received: shape={tuple(mask.shape)}, dtype={dtype}."
         )
 
 

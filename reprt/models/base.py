@@ -127,14 +127,23 @@ class TranslationModel(keras.Model, abc.ABC):
             Tensor `(batch, targets, width)`; packed, `(1, packed, width)`.
         """
 
-    @abc.abstractmethod
     def projection(self):
         """Returns what makes logits of states: `logits = states @ kernel + bias`.
+
+        Here it is the layer `output_dense` or, where that is None, the table of
+        `target_embedding`.
 
         Returns:
             The pair of `(width, target_vocab_size)` and `(target_vocab_size,)`, in the
             dtype that the model computes in; None for a bias that it does not have.
         """
+        dtype, output = self.compute_dtype, self.output_dense
+        layer = self.target_embedding.embedding if output is None else output
+        if mode := layer.quantization_mode:  # by a model around this one
+            self.quantize(mode)
+        if output is None:
+            return ops.cast(ops.transpose(layer.embeddings), dtype), None
+        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
     def logits(self, states):
         """Returns the scores of the next token, `(..., target_vocab_size)`."""
@@ -201,7 +210,8 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Prepares loss and metrics by ids; a strategy would average the replicas'."""
-        if type(self.loss) is MaskedCrossentropy:
+        ours = type(self).call is TranslationModel.call  # another takes other inputs
+        if ours and type(self.loss) is MaskedCrossentropy:
             ids = ops.ones((1, 2), "int32")
             iterator, data_batch = None, ((ids, ids), ids)
         super()._maybe_symbolic_build(iterator, data_batch)
@@ -269,7 +279,7 @@ class TranslationModel(keras.Model, abc.ABC):
             whose rows sum to 1.
         """
         raise ValueError(
-            f"Expected a model with attention of encoder and decoder. {self.name!r}, a "
+            f"Expected a model whose attention can be shown. {self.name!r}, a "
             f"{type(self).__name__}, has no weights to show."
         )
 
@@ -285,16 +295,6 @@ class TranslationModel(keras.Model, abc.ABC):
         return keras.layers.Dense(
             width, use_bias=use_bias, dtype=self.dtype_policy, name=name
         )
-
-    def _projection_by(self, output, embedding):
-        """By an output layer or, where that is None, by an embedding's table."""
-        dtype = self.compute_dtype
-        layer = embedding.embedding if output is None else output
-        if mode := layer.quantization_mode:  # by a model around this one
-            self.quantize(mode)
-        if output is None:
-            return ops.cast(ops.transpose(layer.embeddings), dtype), None
-        return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
 
     def _parts(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""

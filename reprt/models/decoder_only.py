@@ -82,8 +82,9 @@ class DecoderOnly(BlockModel):
         tokens = sources + targets
         return self._products(self.embedding, [(tokens, tokens)], tokens, targets)
 
-    def projection(self):
-        return self._projection_by(None, self.embedding)
+    @property
+    def target_embedding(self):
+        return self.embedding
 
     def states(self, inputs, training=None):
         return self.both_states(inputs, training)[1]
@@ -97,11 +98,10 @@ class DecoderOnly(BlockModel):
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
         """
         source_ids, target_ids, *packed = self._parts(inputs)
-        if packed:
-            packing, sides = packed
-            states, _ = self._decoded(source_ids, target_ids, packing, training)
+        packing, sides = packed or (None, None)
+        states, _ = self._decoded(source_ids, target_ids, packing, training)
+        if sides is not None:
             return sides.split(states)
-        states, _ = self._decoded(source_ids, target_ids, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
 

@@ -224,9 +224,6 @@ class Recurrent(TranslationModel):
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
         return self.logits(combined), prefixes._replace(own=ops.stack(states, axis=1))
 
-    def projection(self):
-        return self._projection_by(self.output_dense, self.target_embedding)
-
     def _read(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
         _, states = self.target_embedding(target_ids)

@@ -90,9 +90,6 @@ class Transformer(BlockModel):
             if layer is not None:
                 layer.build(states)
 
-    def projection(self):
-        return self._projection_by(self.output_dense, self.target_embedding)
-
     def states(self, inputs, training=None):
         source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)

@@ -1,7 +1,6 @@
 """The training loop: teacher forcing, a log, exact resumption."""
 
 import dataclasses
-import gc
 import itertools
 import math
 import statistics
@@ -120,10 +119,8 @@ class Trainer:
             self.model = make(
                 settings.model, *sizes, name=settings.preset, dtype=training.precision
             )
-            width = settings.model.embedding_dim
-            self._optimizer = make_optimizer(
-                settings.optimizer, settings.schedule, width, steps=self.steps
-            )
+            schedule = settings.identity.schedule  # which has the paper's m
+            self._optimizer = make_optimizer(settings.optimizer, schedule, self.steps)
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
@@ -402,12 +399,6 @@ def backend(deterministic: bool) -> Backend:
                 "Training runs on the backends tensorflow and jax. Received: "
                 f"KERAS_BACKEND={other}. The layers and models work with model.fit."
             )
-
-
-def forget_models():
-    """Frees what Keras and TensorFlow keep of models that are no longer used."""
-    keras.backend.clear_session()
-    gc.collect()
 
 
 def train_side_by_side(

@@ -104,11 +104,13 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
 
 
 def test_the_use_of_the_processor_is_sampled(tmp_path):
+    end = time.monotonic() + 0.3
     with sampled(tmp_path / "use.csv", seconds=0.05):
-        time.sleep(0.3)
+        while time.monotonic() < end:
+            pass
     head, *rows = (tmp_path / "use.csv").read_text().splitlines()
-    assert head == "time,cores,gpus" and rows
-    assert all(0 <= float(row.split(",")[1]) < 100 for row in rows)
+    assert head == "time,cores,gpus"
+    assert 0 < max(float(row.split(",")[1]) for row in rows) < 100
 
 
 def test_a_share_of_the_peak_is_told_of_known_gpus():

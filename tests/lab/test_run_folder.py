@@ -5,7 +5,7 @@ import sys
 import tomllib
 
 import pytest
-from tiny import settings
+from tiny import contents, settings
 
 from reprt.lab import provenance
 from reprt.lab.folder import RunFolder
@@ -15,10 +15,6 @@ from reprt.lab.records import Metrics
 @pytest.fixture
 def files(tmp_path):
     return RunFolder(tmp_path / "out" / "repe")
-
-
-def snapshot(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_new_folder_holds_every_setting_and_names_its_text(files, text):
@@ -94,7 +90,7 @@ def test_other_settings_and_texts_are_refused_and_named(files, text):
     files.open(settings(hours=1.0, seed=1), text)  # it never begins, and is replaced
     files.open(settings(), text)
     files.add_start([], [], False)
-    before = snapshot(files.path.parent)
+    before = contents(files.path.parent)
     run = settings(model={"dropout": 0.2}, seed=1)
     named = "model.dropout: 0.1 there, 0.2 .*; training.seed: 0 there, 1 asked for"
     with pytest.raises(ValueError, match=f"with other settings: {named}. Choose"):
@@ -106,7 +102,7 @@ def test_other_settings_and_texts_are_refused_and_named(files, text):
     neighbour = RunFolder(files.path.with_name("baseline"))
     with pytest.raises(ValueError, match="repe holds a run on another text"):
         neighbour.open(settings("baseline"), other)
-    assert snapshot(files.path.parent) == before
+    assert contents(files.path.parent) == before
 
 
 def test_a_folder_with_other_files_is_refused_and_kept(files, text):
@@ -114,7 +110,7 @@ def test_a_folder_with_other_files_is_refused_and_kept(files, text):
         files.settings()
     files.path.mkdir(parents=True)
     (files.path / "thesis.txt").write_text("years of work")
-    before = snapshot(files.path.parent)
+    before = contents(files.path.parent)
     with pytest.raises(ValueError, match="with other files. Choose another --out"):
         files.open(settings(), text)
-    assert snapshot(files.path.parent) == before
+    assert contents(files.path.parent) == before

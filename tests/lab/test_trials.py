@@ -68,11 +68,12 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
     assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
     assert main(["evaluate", str(out / "repe.0"), "--split", "test"]) == 0
-    test = json.loads((out / "repe.0" / "evaluation-test.json").read_text())["prefix"]
-    assert test["per_token"] == pytest.approx(metrics["test_prefix_loss_per_token"])
+    found = json.loads((out / "repe.0" / "evaluation-test.json").read_text())
+    test, expected = found["prefix"], metrics["test_prefix_loss_per_token"]
+    assert test["per_token"] == pytest.approx(expected)
     assert metrics["peak_memory_bytes"] > 100 * 2**20  # TensorFlow alone has more
-    assert found["per_token"] != pytest.approx(found["mean_of_batches"])
-    assert len(metrics["test_scores"]) == 4
+    assert test["per_token"] != pytest.approx(test["mean_of_batches"])
+    assert len(found["scores"]) == 4 and found["scores"] == metrics["test_scores"]
 
 
 @pytest.mark.parametrize("vocabulary", ["wordpiece", "bpe"])

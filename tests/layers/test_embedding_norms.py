@@ -48,15 +48,6 @@ def test_causal_is_what_other_later_tokens_show(variant, masked):
         np.testing.assert_allclose(layer(X[:, :3]), before[:, :3], atol=1e-6)
 
 
-@pytest.mark.parametrize("variant", [v for v in LAYERS if layer_of(v).causal])
-def test_steps_are_the_rows_of_a_causal_norm(variant):
-    layer = layer_of(variant)
-    state = layer.start(3, 5)
-    for position, expected in enumerate(np.asarray(layer(X)).swapaxes(0, 1)):
-        row, state = layer.step(X[:, position : position + 1], position, state)
-        np.testing.assert_allclose(row[:, 0], expected, atol=1e-5)
-
-
 def test_squares_that_leave_half_precision_do_no_harm():
     x = (1000 * X).astype("float16")
     assert np.square(x, dtype="float32").mean() > np.finfo("float16").max

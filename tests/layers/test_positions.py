@@ -18,19 +18,20 @@ from reprt.layers import (
 X = array_by_formula((2, 6, 8))
 
 
-@pytest.mark.parametrize("kind", ["tutorial", "paper"])
-def test_table_equals_its_formula(kind):
-    np.testing.assert_allclose(
-        sinusoidal_table(50, 10, kind), oracle.table(50, 10, kind), atol=1e-6
-    )
+def test_learned_positions_start_near_zero():
+    layer = AddPositional("learned", 500)
+    layer.build(X.shape)
+    assert 0.018 < np.std(layer.encoding) < 0.022
 
 
 def test_buckets_of_distances_are_those_of_the_formula():
     for both in (True, False):
         layer = RelativePositional(2, both)
-        distances = np.arange(-300, 301, dtype="int32")
-        expected = [oracle.bucket(int(d), both) for d in distances]
-        np.testing.assert_array_equal(layer._buckets(distances), expected)
+        layer.build(X.shape)
+        layer.table.assign(np.arange(32.0)[:, None] * [1, 1])
+        found = layer.bias(np.int32([[300]]), np.arange(601, dtype="int32")[None])[0, 0, 0]
+        expected = [oracle.bucket(d, both) for d in range(-300, 301)]
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])

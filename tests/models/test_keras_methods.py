@@ -8,6 +8,7 @@ import pytest
 from elsewhere import python
 from tiny import LABELS, TINY
 
+from reprt.data import pack
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer, build
@@ -41,11 +42,14 @@ class Users(keras.Model):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_dropout_acts_in_training_only(name, tiny, ids):
-    model = tiny(name, dropout=0.5)
-    model.summary(expand_nested=True, print_fn=lambda *_, **__: None)
-    usual, dropped = model.states(ids), model.states(ids, training=True)
-    np.testing.assert_array_equal(model.states(ids), usual)
-    assert np.abs(dropped - usual).max() > 0.01
+    tiny(name).summary(expand_nested=True, print_fn=lambda *_, **__: None)
+    for place in getattr(preset(name), "dropout_places", [None]):
+        places = {"dropout_places": [place]} if place else {}
+        model = tiny(name, dropout=0.5, **places)
+        for inputs in (ids, pack(ids, ids[1], layout=model.packed_layout)[0]):
+            usual, dropped = model.states(inputs), model.states(inputs, training=True)
+            np.testing.assert_array_equal(model.states(inputs), usual)
+            assert np.abs(dropped - usual).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ["repe", "decoder-only", "recurrent"])

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from formula import shaken
+from oracle import softmax
 from tiny import TARGET
 from tiny_run import MODEL, arguments, write_corpus
 
@@ -49,6 +50,7 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
     likeliest = [sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)]
     assert likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
     assert sample(model, LETTERS, "a b", seed=0) == sample(model, LETTERS, ["a b"])
+    assert sample(model, LETTERS, []) == []
     with pytest.raises(ValueError, match="temperature=0"):
         sample(model, LETTERS, temperature=0)
     longer = " ".join("a" * model.longest_target)
@@ -56,6 +58,17 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
         sample(model, LETTERS, [longer])
     with pytest.raises(ValueError, match="the 11 pieces of the model. Received: 10"):
         sample(model, WordPiece(LETTERS.vocabulary[:10]))
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely(tiny):
+    model = shaken(tiny("decoder-only"))
+    inputs = np.zeros((1, 0), "int32"), np.array([[2, 4]])
+    logits = np.array(model(inputs))[0, 0] / 2
+    logits[:3] = -np.inf  # padding, what is unknown, the start
+    logits[logits < np.sort(logits)[-4]] = -np.inf
+    drawn = sample(model, LETTERS, [""] * 4000, temperature=2, top_k=4, max_tokens=2)
+    found = [drawn.count(piece) / 4000 for piece in ("", *"abcdefg")]
+    np.testing.assert_allclose(found, softmax(logits)[3:], atol=0.03)
 
 
 RECIPE = f"""
@@ -86,7 +99,9 @@ def test_a_recipe_trains_and_reports_one(tmp_path, briefly, capsys, monkeypatch)
     measured = capsys.readouterr().out
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
-    assert "perplexity" in measured and "BLEU" not in measured
+    perplexity = re.search(r"prefix perplexity a token *\| +(\S+) \|", measured)[1]
+    assert float(perplexity) == pytest.approx(np.exp(float(found)), rel=1e-3)
+    assert "BLEU" not in measured
     # The test has a loss for each length. Validation has no long sentences.
     metrics = RunFolder(out / "plain").metrics()
     assert [each.longest for each in metrics.test_by_length] == [10, 20, None]

@@ -13,6 +13,7 @@ from variants import ALL, PREFIX, sees_ahead
 from reprt import models
 from reprt.lab.paper import PARAMETERS
 from reprt.layers import padding_mask
+from reprt.presets import preset
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 
@@ -36,6 +37,11 @@ def logits(model, source, target, **options):
 def test_parameters_are_those_of_source_and_readme(name, vocab_sizes, count):
     assert models.build(name, *vocab_sizes).count_params() == count
     assert f" {count:,} " in README.read_text("utf-8")
+
+
+def test_the_big_transformer_is_that_of_its_source():
+    big = preset("transformer-big")  # Vaswani et al. 2017, table 3
+    assert (big.num_heads, big.key_dim, big.dropout) == (16, 64, 0.3)
 
 
 def test_the_papers_counts_need_what_its_equations_leave_out():

@@ -60,7 +60,7 @@ def test_an_epoch_that_may_not_count_drives_none_out_of_the_last_that_does(kept)
 
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly")
-def test_the_mean_survives_kills(tmp_path, tmp_path_factory, monkeypatch):
+def test_the_mean_survives_interruptions(tmp_path, tmp_path_factory, monkeypatch):
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
     asked = ["--only", "baseline", "--set", "training.average=2"]

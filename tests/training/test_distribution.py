@@ -114,6 +114,14 @@ def overflow(folder, text):
     write(folder, "overflown", one.model, {"scale": scale})
 
 
+class Users(Transformer):
+    """A user's own, with inputs of its own."""
+
+    def call(self, inputs, training=None):
+        source, target, _ = inputs
+        return super().call((source, target), training=training)
+
+
 def fit(folder):
     """Keras' own loop, where every row has the same number of tokens."""
     rng = np.random.default_rng(0)
@@ -141,7 +149,10 @@ def fit(folder):
     write(folder, "fit", model, results)
     with mirrored_strategy().scope():  # another loss takes other labels
         model.compile("sgd", keras.losses.CategoricalCrossentropy(from_logits=True))
+        users = Users(20, 20, config)
+        users.compile("sgd", MaskedCrossentropy())
     model.fit(data[0], keras.ops.one_hot(data[1], 20), verbose=0)
+    users.fit((*data[0], data[1]), data[1], verbose=0)
 
 
 @pytest.fixture(scope="module")

@@ -36,14 +36,14 @@ def cosine(step, steps, warmup, peak, floor):
 @pytest.mark.parametrize(
     "schedule, step, rate",
     [
-        (InverseSqrtSettings(), 4000, (64 * 4000) ** -0.5),
+        (InverseSqrtSettings(peak=0.1), 4000, 0.1),
         (InverseSqrtSettings(dim=128), 4000, (128 * 4000) ** -0.5),
         (CosineSettings(warmup_steps=2), 10, None),
         (CosineSettings(warmup_steps=2, steps=10), 10, CosineSettings().floor),
     ],
 )
 def test_an_optimizer_has_the_rates_of_its_schedule(schedule, step, rate):
-    adam = make_optimizer(AdamSettings(), schedule, 64, steps=99)
+    adam = make_optimizer(AdamSettings(), schedule, steps=99)
     if rate is None:  # the run's own steps
         rate = cosine(step, 99, 2, schedule.peak, schedule.floor)
     adam.iterations.assign(step)
@@ -68,7 +68,7 @@ def test_the_cosine_rises_falls_and_stays():
         (lambda: CosineSettings(peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
         (lambda: WarmupSchedule(8, 0), "a step or more of warm-up.*warmup_steps=0"),
-        (lambda: make_optimizer(AdamSettings(), CosineSettings(), 8), "steps=None"),
+        (lambda: make_optimizer(AdamSettings(), CosineSettings()), "steps=None"),
     ],
 )
 def test_what_is_no_schedule_is_refused(make, message):
@@ -95,7 +95,7 @@ def test_adamw_decays_only_matrices_and_tables():
         weights = [weight for layer in layers for weight in layer.trainable_variables]
         for weight in weights:
             weight.assign(random.normal(size=weight.shape))
-        adamw = make_optimizer(settings, schedule, model_dim=8)
+        adamw = make_optimizer(settings, schedule)
         adamw.build(weights)
     decays = [weight.name in ("kernel", "embeddings") for weight in weights]
     assert decays[:5] == [True, False, False, False, True]

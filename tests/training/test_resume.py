@@ -16,7 +16,7 @@ from reprt.lab.folder import RunFolder
 from reprt_command import main
 
 RECIPE = tiny_run.TABLES.replace("size = 16", "size = 4") + f"""
-checkpoint_minutes = 0
+checkpoint_minutes = 1e-6
 bleu = false
 [models.repe]
 preset = "repe"

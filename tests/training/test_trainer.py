@@ -169,7 +169,7 @@ def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
     ours.train_epoch()
     assert ours.finished and ours.state.step == 4 and ours.seconds_left == 0
     one, other = ours.folder.log()
-    assert (one["step"], other["step"]) == (3, 4)
+    assert (one["step"], other["step"]) == (3, 4) and ours.epochs_done == 4 / 3
     assert other["train_tokens"] < one["train_tokens"]
     assert ours._progress.said[-1].startswith("repe: epoch 2, training loss")
     assert trainer("run", steps=4, epochs=1).finished
@@ -179,16 +179,15 @@ def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
 def test_out_of_time_only_finished_epochs_count(trainer):
     ours = trainer("run", epochs=3)
     ours.train_epoch()
-    spent = ours.settings.training.changed(hours=1e-9)
-    ours.settings = ours.settings.changed(training=spent)
+    ours.state.rows[0]["train_seconds"] = 12 * 3600.0  # all its hours
     finished = ours.folder.model.read_bytes()
     ours.train_epoch()
     assert ours.finished and ours.state.out_of_time and ours.seconds_left == 0
-    assert len(ours.folder.log()) == 1
+    assert len(ours.folder.log()) == 1 == ours.epochs_done
     assert ours.folder.model.read_bytes() == finished
     # It stays out of time when it is opened again, unless it is given more.
-    assert trainer("run", epochs=3, hours=1e-9).finished
-    assert not trainer("run", epochs=3).finished
+    assert trainer("run", epochs=3).finished
+    assert not trainer("run", epochs=3, hours=13).finished
 
 
 @pytest.mark.usefixtures("eagerly")

@@ -50,8 +50,8 @@ class Peer(KerasModel):
         self.square = 8192 if self.backend.accelerators else 2048
         with self.backend.scope():
             self.model = build(settings)
-            width = self.model.config.embedding_dim
-            adam = make_optimizer(AdamSettings(), InverseSqrtSettings(), width)
+            schedule = InverseSqrtSettings(dim=self.model.config.embedding_dim)
+            adam = make_optimizer(AdamSettings(), schedule)
             adam.build(self.model.trainable_variables)
         ids = [np.ones(2, "int32")]
         self.backend.compile(Objective(self.model), adam, EncodedSplit(ids, ids))

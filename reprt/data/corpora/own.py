@@ -87,8 +87,7 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
             case ".csv":
                 table = pandas.read_csv(path, **as_text)
             case ".jsonl":
-                lines = filter(str.strip, read_lines(path))
-                table = pandas.DataFrame(map(json.loads, lines), dtype=object)
+                table = pandas.DataFrame(_objects(read_lines(path)), dtype=object)
             case ".parquet":
                 table = pandas.read_parquet(path)
     except ValueError as error:  # of pandas or pyarrow, which name no file
@@ -104,7 +103,8 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
         raise ValueError(
             f"Expected {path} to have the columns {' and '.join(columns)}. Received: "
             f"{', '.join(map(str, table.columns))}, without {missing[0]}. Name them by "
-            '--set \'text.columns=["SOURCE","TARGET"]\', or the languages by --pair.'
+            '--set \'text.columns=["SOURCE","TARGET"]\', in Python by columns=, or the '
+            "languages by --pair."
         )
     for cell in (cell for each in columns for cell in table[each]):
         if isinstance(cell, bytes) or pandas.api.types.is_list_like(cell):
@@ -125,3 +125,13 @@ def _read(paths: Sequence[str], columns: Sequence[str]) -> Split:
         note = f"{broken:,} cells go over several lines. Are their quotes doubled?"
         print(f"{path}: {note}", file=sys.stderr, flush=True)
     return Split.of(source, target, where)
+
+
+def _objects(lines):
+    """Yields what the lines of a .jsonl hold."""
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                yield json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error

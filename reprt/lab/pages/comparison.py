@@ -20,8 +20,10 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     write_text(out / "comparison.csv", as_csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
+    paired = "Differences from the baseline's are paired by seed. "
     return {
         "count": str(len(table)),
+        "paired": paired * any(group.run.model == "baseline" for group in groups),
         "picture": "comparison.png" if groups else "",
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
         "cost": cost_section({_name(group): group.table for group in groups}),

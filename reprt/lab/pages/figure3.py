@@ -80,7 +80,7 @@ def _losses(points: pd.DataFrame, ours: str) -> str:
     for model, loss, source in itertools.product(MODELS, LOSSES, called):
         curve = _curve(points, source, model, loss)[["mean", "low", "high"]]
         cells = [
-            f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if low == low else "")
+            f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if pd.notna(low) else "")
             for mean, low, high in curve.values
         ]
         line = f"{MODELS[model]}, {LOSSES[loss][0]}, {called[source]}"

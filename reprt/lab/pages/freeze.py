@@ -7,14 +7,7 @@ import tomli_w
 from reprt.data.corpora import embedded
 from reprt.files import write_text
 from reprt.lab.pages import write_page
-from reprt.lab.pages.runs import (
-    NOTES,
-    RUNS,
-    SETTINGS,
-    notes,
-    page_settings,
-    read_texts,
-)
+from reprt.lab.pages.runs import NOTES, RUNS, SETTINGS, notes, page_settings, read_texts
 from reprt.lab.records import Run, read_records
 
 

@@ -73,7 +73,7 @@ def _results(runs: Sequence[Run]) -> str:
     baseline = [r for r in runs if r.settings.preset == r.name == "baseline" and r.log]
     for run in runs:
         preset, label = run.settings.preset, plain(run.label)
-        # On another text only what is named after the paper's models stands below them.
+        # On another text, also what is only named after one of the paper's models.
         same = not official and run.name == preset or not run.departures
         result = published.get(preset) if same else None
         if result:

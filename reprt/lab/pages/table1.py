@@ -95,8 +95,8 @@ def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
 def _cells(group: Group | None) -> list[str]:
     if group is None:
         return ["not run", *["–"] * (len(PRINTED) - 1)]
-    epochs = dict.fromkeys(sorted(group.table["epochs"]))
-    several = "–".join(map(str, [*epochs][:: max(1, len(epochs) - 1)]))
+    epochs = sorted({*group.table["epochs"]})
+    several = "–".join(map(str, epochs[:: max(1, len(epochs) - 1)]))
     state = "" if group.run.metrics else " so far"
     return [
         several + state,

@@ -101,7 +101,7 @@ class TokenNorm(EmbeddingNorm):
     def start(self, batch, features):
         """Returns the `RunningStatistics` of no token at all."""
         zeros = widened(ops.zeros((batch, 1, features), self.compute_dtype))
-        return RunningStatistics(*[zeros] * len(RunningStatistics._fields))
+        return RunningStatistics(zeros, zeros, zeros)
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics."""

@@ -39,6 +39,8 @@ class RelativePositional(Positional):
     >>> states = keras.ops.ones((1, 3, 16))
     >>> tuple(attention(states, states, states).shape)
     (1, 3, 16)
+    >>> float(keras.ops.max(abs(position.table)))
+    0.0
 
     Reference: Raffel et al. 2020 (arXiv 1910.10683), section 2.1.
     """

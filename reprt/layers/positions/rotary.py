@@ -27,10 +27,10 @@ class RotaryPositional(Positional):
         ValueError: for heads of an odd width.
 
     >>> import keras, reprt
-    >>> position = reprt.layers.RotaryPositional()
-    >>> heads = keras.ops.ones((1, 2, 4, 8))
-    >>> tuple(position.turn(heads, keras.ops.array([[0, 1]])).shape)
-    (1, 2, 4, 8)
+    >>> turn, ones = reprt.layers.RotaryPositional().turn, keras.ops.ones((1, 1, 1, 2))
+    >>> at = lambda place: turn(ones, keras.ops.array([[place]]))
+    >>> [round(float(keras.ops.sum(at(i) * at(j))), 3) for i, j in ((3, 1), (7, 5))]
+    [-0.832, -0.832]
 
     Reference: Su et al. 2021, "RoFormer" (arXiv 2104.09864), eq. 34, which pairs
     neighbouring channels: the same up to their order.
