@@ -74,7 +74,7 @@ def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
         own.load("de_to_en", [str(jsonl)])
     jsonl.write_text('\n{"de": "ein Haus", "en":\n')
     with pytest.raises(ValueError, match="b.jsonl cannot be read as a table: line 2: "):
-        find(str(jsonl), "x_to_y", columns=["de", "en"])
+        find(str(jsonl), "fr_to_en", columns=["de", "en"])
 
 
 def test_signs_within_cells_stay_and_what_damages_pairs_is_told(tmp_path, capsys):

@@ -29,7 +29,8 @@ def test_buckets_of_distances_are_those_of_the_formula():
         layer = RelativePositional(2, both)
         layer.build(X.shape)
         layer.table.assign(np.arange(32.0)[:, None] * [1, 1])
-        found = layer.bias(np.int32([[300]]), np.arange(601, dtype="int32")[None])[0, 0, 0]
+        keys = np.arange(601, dtype="int32")[None]
+        found = layer.bias(keys[:, 300:301], keys)[0, 0, 0]
         expected = [oracle.bucket(d, both) for d in range(-300, 301)]
         np.testing.assert_array_equal(found, expected)
 

@@ -20,7 +20,7 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     write_text(out / "comparison.csv", as_csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
-    paired = "Differences from the baseline's are paired by seed. "
+    paired = "Differences from the baseline's are paired by seed."
     return {
         "count": str(len(table)),
         "paired": paired * any(group.run.model == "baseline" for group in groups),
