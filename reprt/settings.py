@@ -128,7 +128,7 @@ class BlockSettings(Settings):
     )
     """Where dropout acts: on `"embeddings"` (with their positions),
     `"attention_weights"`, `"feed_forward_output"`, `"attention_output"` and `"values"`
-    (tokens as values; states have no dropout of their own). The first three by
+    (tokens as values; states as values have none). The first three by
     default, as in TensorFlow's tutorial. A block has the middle three."""
     norm_place: Literal["after", "before"] = "after"
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""

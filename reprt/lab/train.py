@@ -106,9 +106,8 @@ def _train(runs, text, progress, after_epoch):
             )
             if trainer.steps <= (rises := run.schedule.warmup_steps):
                 progress.say(
-                    f"{run.name}: the learning rate still rises at the end, as {rises} "
-                    f"steps of warm-up in [schedule] are no fewer than the run's "
-                    f"{trainer.steps}"
+                    f"{run.name}: the learning rate still rises at the end, step "
+                    f"{trainer.steps}: [schedule] has {rises} steps of warm-up"
                 )
             trainer.calibrate()
         trainers.append(trainer)
