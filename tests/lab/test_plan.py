@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import tiny_run
-import toy_family
 from fake_runs import row
 
 from reprt.data.batching import BatchPlan
@@ -19,23 +18,18 @@ from reprt.lab.texts import find_runs
 from reprt.progress import Progress
 from reprt_command import main
 
-# Of a family whose arithmetic takes no time.
-RECIPE = tiny_run.TABLES.replace("epochs = 2", "epochs = 1") + """
+RECIPE = tiny_run.TABLES.replace("epochs = 2", "epochs = 1") + f"""
 [models.baseline]
-preset = "bag"
+preset = "baseline"
+{tiny_run.MODEL}
 [models.repe]
-preset = "bag"
-embedding_dim = 4
+preset = "repe"
+{tiny_run.MODEL}
 [text]
 max_tokens = 12
 [trials]
 pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 """
-
-
-@pytest.fixture(autouse=True)
-def bags(monkeypatch):
-    toy_family.register(monkeypatch)
 
 
 @pytest.fixture(scope="module")
