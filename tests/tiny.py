@@ -103,6 +103,8 @@ def settings(name="repe", model=None, **changes):
 
 
 def contents(folder):
-    """What is in the files, but for the locks, which hold nothing."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path: path.read_bytes() for path in files if path.suffix != ".lock"}
+    """The bytes of each file in a folder, and None for each folder."""
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }

@@ -79,7 +79,9 @@ def teacher_forced_loss(
     if shapes_are_costly() and not model.padding_matters:
         most = min(model.longest_source, model.longest_target)
         length = functools.partial(length_with_room, most=most)
-    for chosen in batches or BatchPlan(split.lengths, batch_size).batches():
+    if batches is None:
+        batches = BatchPlan(split.lengths, batch_size).batches()
+    for chosen in batches:
         (source, target), labels = arrays(split, chosen, length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
@@ -108,7 +110,8 @@ def prefix_loss(
         progress: called with how far the work is.
     """
     losses, counts = _of_sentences(model, split, batch_size, progress)
-    batches = batches or BatchPlan(split.lengths, batch_size).batches()
+    if batches is None:
+        batches = BatchPlan(split.lengths, batch_size).batches()
     means = [losses[each].sum() / counts[each].sum() for each in batches]
     mean = float(np.average(means, weights=batches.lengths))
     return Loss(float(losses.sum()), int(counts.sum()), mean)

@@ -237,8 +237,10 @@ def _by_length(run, text, losses, translations=None):
                 [side[index] for index in chosen]
                 for side in (translations, text.corpus.test.target, text.test_words)
             )
-            own = text.target_tokenizer, found, right, language, words
-            result["bleu"] = scores.scores(*own)[0].value
+            bleu, *_ = scores.scores(
+                text.target_tokenizer, found, right, language, words
+            )
+            result["bleu"] = bleu.value
         yield result
 
 

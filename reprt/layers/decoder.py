@@ -86,9 +86,14 @@ class DecoderBlock(Block):
                 "Expected a `memory` where the block was built with one, and none "
                 f"elsewhere. Received: {'none' if memory is None else 'one'}."
             )
-        places = {"key_mask": padding_mask, "query_packing": packing}
         states, own = self._attend(
-            self.self_attention, self.self_norm, states, value, training, **places
+            self.self_attention,
+            self.self_norm,
+            states,
+            value,
+            training,
+            key_mask=padding_mask,
+            query_packing=packing,
         )
         across = None
         if self.cross_attention is not None:

@@ -163,9 +163,14 @@ class EncoderBlock(Block):
         return_attention_scores=False,
         training=None,
     ):
-        places = {"key_mask": padding_mask, "query_packing": packing}
         states, weights = self._attend(
-            self.self_attention, self.attention_norm, states, value, training, **places
+            self.self_attention,
+            self.attention_norm,
+            states,
+            value,
+            training,
+            key_mask=padding_mask,
+            query_packing=packing,
         )
         states = self._feed(states, training)
         return (states, weights) if return_attention_scores else states

@@ -99,10 +99,11 @@ def test_accuracy_counts_real_tokens_over_all_batches():
     assert float(metric.result()) == 0
 
 
-@pytest.mark.parametrize("dim", [64, 128])
-def test_schedule_is_equation_25(dim):
-    schedule = WarmupSchedule.from_config(WarmupSchedule(dim, 200).get_config())
-    for step in (1, 100, 200, 201, 50_000):
-        expected = dim**-0.5 * min(step**-0.5, step * 200**-1.5)
+@pytest.mark.parametrize("dim, given", [(64, ()), (128, ()), (64, (200,))])
+def test_schedule_is_equation_25(dim, given):
+    schedule = WarmupSchedule.from_config(WarmupSchedule(dim, *given).get_config())
+    warmup = given[0] if given else 4000
+    for step in (1, 100, warmup, warmup + 1, 50_000):
+        expected = dim**-0.5 * min(step**-0.5, step * warmup**-1.5)
         assert float(schedule(step)) == pytest.approx(expected, rel=1e-5)
     assert float(schedule(0)) == 0

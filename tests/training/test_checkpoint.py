@@ -67,6 +67,22 @@ def test_the_last_two_are_kept_and_the_newest_is_used(folder):
     assert contents(present) == contents(variables(3))
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left")])
+def test_what_cannot_be_written_leaves_the_last_checkpoint(folder, monkeypatch, error):
+    def stopped(file, **arrays):
+        file.write(b"half of it")
+        raise error
+
+    monkeypatch.setattr("numpy.savez", stopped)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        save_checkpoint(folder, 3, variables(), {"step": 3})
+    monkeypatch.undo()
+    assert names(folder) == ["step-00000002.npz"]
+    assert restore_checkpoint(folder, variables()) == STATE
+    save_checkpoint(folder, 3, variables(), {"step": 3})
+    assert names(folder) == ["step-00000002.npz", "step-00000003.npz"]
+
+
 @pytest.fixture
 def newest(folder):
     return folder / "step-00000002.npz"

@@ -84,13 +84,6 @@ def train(folder, settings, text):
         run.write_metrics(Metrics.read(found, "metrics"))
 
 
-def contents(folder):
-    return {
-        path.relative_to(folder): path.read_bytes() if path.is_file() else None
-        for path in folder.rglob("*")
-    }
-
-
 def put(contents, folder):
     for path, content in sorted(contents.items()):
         if content is None:
@@ -107,7 +100,7 @@ def timeless(folder):
 
     found = {
         path: content
-        for path, content in contents(folder).items()
+        for path, content in tiny.contents(folder).items()
         if not any(is_unfinished(Path(part)) for part in path.parts)
     }
     for path, content in found.items():
@@ -143,7 +136,7 @@ def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
 
     def keep():
         """A kill leaves what is on the disk; nothing that would clean up runs."""
-        found = contents(alone)
+        found = tiny.contents(alone)
         if found not in left:
             left.append(found)
 
@@ -151,7 +144,7 @@ def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
     train(alone, asked, text)
     watch.call = None
     expected = timeless(alone)
-    assert len(left) > 40 and len(contents(alone)) == len(expected)
+    assert len(left) > 40 and len(tiny.contents(alone)) == len(expected)
     for number, state in enumerate(left):
         killed = tmp_path / f"killed-{number}"
         killed.mkdir()

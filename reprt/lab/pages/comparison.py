@@ -11,6 +11,7 @@ from reprt.lab.pages.tables import markdown
 from reprt.lab.records import Run
 
 FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_bleu"
+PAIRED = "Differences from the baseline's are paired by seed."
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
@@ -20,10 +21,9 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     write_text(out / "comparison.csv", as_csv(table))
     if groups:
         _draw(groups, out / "comparison.png")
-    paired = "Differences from the baseline's are paired by seed."
     return {
         "count": str(len(table)),
-        "paired": paired * any(group.run.model == "baseline" for group in groups),
+        "paired": PAIRED if _baseline(groups) else "",
         "picture": "comparison.png" if groups else "",
         "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
         "cost": cost_section({_name(group): group.table for group in groups}),
@@ -64,9 +64,12 @@ def _schedule(group: Group):
     return group.run.settings.identity.schedule
 
 
+def _baseline(groups: Sequence[Group]) -> Group | None:
+    return next((group for group in groups if group.run.model == "baseline"), None)
+
+
 def _section(title: str, groups: Sequence[Group]) -> str:
-    baseline = next((group for group in groups if group.run.model == "baseline"), None)
-    rows = [_cells(group, baseline) for group in groups]
+    rows = [_cells(group, _baseline(groups)) for group in groups]
     return f"## {title}\n\n{markdown(rows, 'll')}"
 
 
