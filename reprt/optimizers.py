@@ -72,8 +72,9 @@ def make_optimizer(optimizer, schedule, steps: int | None = None):
 def take_dense_gradients(optimizer):
     """Makes TensorFlow add up an id's gradients before an optimizer squares them.
 
-    Keras squares those of each occurrence: Adam's second moment is then a sum of
-    squares, some rows do not move, and an infinite gradient passes for a finite one.
+    Keras squares the gradient of each occurrence of an id in a batch. Adam's second
+    moment is then a sum of squares, not the square of the sum. Every row of the table
+    moves in both cases.
 
     >>> take_dense_gradients(adam := keras.optimizers.Adam())
     >>> "apply" in vars(adam)

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step: the schedule of eq. 25, and a cosine."""
+"""Learning rates as functions of the step: the schedule of eq. 15, and a cosine."""
 
 import math
 
@@ -30,7 +30,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     >>> [round(float(schedule(step)), 6) for step in (0, 4000, 16000)]
     [0.0, 0.0006, 0.0003]
 
-    Reference: section 3.1, eq. 25 of the paper.
+    Reference: section 3.1, eq. 15 of the paper.
     """
 
     def __init__(self, embedding_dim=None, warmup_steps=4000, peak=None):

@@ -182,7 +182,7 @@ class TransformerSettings(BlockSettings):
     """Epsilon of the embeddings' norm."""
     scale: Scale = "sqrt"
     """Factor on the embeddings: `"sqrt"` of m as in TensorFlow's tutorial,
-    `"inverse_sqrt"` as eq. 28 prints, or `"none"`."""
+    `"inverse_sqrt"` as eq. 18 prints, or `"none"`."""
     table: Table = "tutorial"
     """Sinusoids as in the `"tutorial"` or as the `"paper"` prints them, or positions
     that are `"learned"`."""

@@ -94,7 +94,7 @@ def position_scores(name, position, head, length, stack):
 
 
 def attention(layer, query, key, value, allowed, position="none", stack=""):
-    """Eq. 12-19 for one sentence; `allowed[i, j]`: may i attend to j?"""
+    """Eq. 12-14, 29-32 for one sentence; `allowed[i, j]`: may i attend to j?"""
     weights = {}
     for name in ("query", "key", "value", "output"):
         dense = getattr(layer, f"{name}_dense")
@@ -144,7 +144,7 @@ def feed_forward(layer, x, activation):
 
 
 def embed(model, side, ids):
-    """Tokens and states of one sentence, eq. 1-3, 8-11 and 28."""
+    """Tokens and states of one sentence, eq. 1-3, 8-11, 18 and 28."""
     config = model.config
     layer = getattr(model, f"{side}_embedding")
     m = config.embedding_dim
@@ -184,7 +184,7 @@ def output(model, states):
 
 
 def transformer(model, source_ids, target_ids, seen=None):
-    """Logits of one sentence pair, eq. 20-24 and appendix A, or with norms before.
+    """Logits of one sentence pair, eq. 26, 27, 33 and 34, or with norms before.
 
     A list `seen` gets the weights of each attention, block by block.
     """

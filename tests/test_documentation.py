@@ -77,12 +77,31 @@ def test_commands_exist_and_nothing_is_left_to_fill_in(page):
     assert not re.search(rf"TODO|FIXME|XXX|{MACHINES}", text)
 
 
-def test_references_to_the_papers_equations_name_their_section():
-    """Its two versions number equations differently, and sections alike."""
+# The paper's sections, and the first and last equation of each on arXiv.
+EQUATIONS = {
+    "section 2": (1, 14),
+    "section 2.1": (4, 9),
+    "section 2.2": (10, 11),
+    "section 2.3": (12, 14),
+    "section 3.1": (15, 15),
+    "appendix A": (16, 34),
+    "appendix A.1": (16, 27),
+    "appendix A.2": (28, 34),
+}
+
+
+def test_the_papers_equations_are_numbered_as_on_arxiv():
     code = "".join(path.read_text() for path in (REPOSITORY / "reprt").rglob("*.py"))
-    found = re.findall(r"Reference: ([^\"]*?) of the paper\b", code)
-    assert len(found) >= 10
-    assert not [each for each in found if not re.match("section|appendix", each)]
+    references = re.findall(r"Reference: ([^\"]*?) of the paper\b", code)
+    rows = re.findall(r"^\| (.* eq\. .*?) \| `", code, re.M)
+    assert len(references) >= 10 and len(rows) == 10
+    for reference in [*references, *rows]:
+        assert re.search("section|appendix", reference), reference
+        pattern = r"(section|appendix) ([A\d.]*[A\d]),\s+eq\. ([-\d,\s]+(?:and \d+)?)"
+        for kind, number, equations in re.findall(pattern, reference):
+            first, last = EQUATIONS[f"{kind} {number}"]
+            for equation in re.findall(r"\d+", equations):
+                assert first <= int(equation) <= last, reference
 
 
 @pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=name)

@@ -69,8 +69,8 @@ class Training(Benchmark):
         given, count = {}, self.options.agreement_steps
         for peer in peers:
             with self.worker(peer) as worker:
-                # Adam as it is defined: by default Keras leaves those rows of an
-                # embedding as they are that a batch does not touch; PyTorch moves them.
+                # Adam as it is defined: by default Keras squares the gradient of each
+                # occurrence of an id, and PyTorch squares their sum.
                 built = self.build(worker, model=model, dropout=0, dense=True, **given)
                 if peer == OURS:
                     worker.ask("save", path=self.weights)

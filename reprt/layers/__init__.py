@@ -4,17 +4,17 @@
 |---|---|
 | TN, section 2.1, eq. 4-7 | `TokenNorm` |
 | [X̄_e P], section 2.2, eq. 10-11 | `ConcatPositional` |
-| X_e + P, appendix A, eq. 28 and 38 | `AddPositional` |
-| P, section 2, eq. 3, and appendix A.1, eq. 27 | `sinusoidal_table` |
-| PMHA, section 2.3, eq. 14-15 | `PMHA` |
-| PMMHA, section 2.3, eq. 16-17 | `PMMHA` |
-| PMHCA, section 2.3, eq. 18-19 | `PMHCA` |
-| FFN, appendix A.1, eq. 31 | `FeedForward` |
-| encoder, section 2.4, eq. 20-21 | `EncoderBlock`, `Encoder` |
-| decoder, section 2.4, eq. 22-23 | `DecoderBlock`, `Decoder` |
+| X_e + P, appendix A, eq. 18 and 28 | `AddPositional` |
+| P, section 2, eq. 3, and appendix A.1, eq. 17 | `sinusoidal_table` |
+| PMHA, section 2.3, eq. 13-14 | `PMHA` |
+| masked PMHA, appendix A.2, eq. 29-30 | `PMMHA` |
+| cross PMHA, appendix A.2, eq. 31-32 | `PMHCA` |
+| FFN, appendix A.1, eq. 21 | `FeedForward` |
+| encoder, figure 2 and appendix A.1, eq. 26-27 | `EncoderBlock`, `Encoder` |
+| decoder, figure 2 and appendix A.2, eq. 33-34 | `DecoderBlock`, `Decoder` |
 
-Equations are numbered as in the paper's longer version; `docs/faithful.md` has the
-numbers of arXiv's.
+Equations are numbered as in arXiv 2410.04731. Its equations of masked attention, cross
+attention and blocks are the baseline's; figure 2 shows where RePE's differ.
 """
 
 from reprt.layers.attention import PMHA, PMHCA, PMMHA

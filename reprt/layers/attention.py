@@ -73,7 +73,7 @@ class PMHA(ConfiguredLayer):
     >>> float(layer.scale)
     3.0
 
-    Reference: section 2.3, eq. 12, 14 and 15 of the paper; Henry et al. 2020,
+    Reference: section 2.3, eq. 12, 13 and 14 of the paper; Henry et al. 2020,
     "Query-key normalization for Transformers" (arXiv 2010.04245).
     """
 
@@ -374,7 +374,7 @@ def _apart(x):
 class PMMHA(PMHA):
     """`PMHA` in which no position attends to a later one, for the decoder.
 
-    The mask M of eq. 13 joins `attention_mask`: attention goes where both allow it.
+    The mask M of eq. 30 joins `attention_mask`: attention goes where both allow it.
     It hides later tokens from the *attention* only. A value or key that already
     carries statistics of the whole sequence, as `TokenNorm(statistics="sequence")`
     makes, still lets position t depend on later tokens. Arguments, results and errors
@@ -387,7 +387,7 @@ class PMMHA(PMHA):
     >>> keras.ops.convert_to_numpy(scores)[0, 0, 0].tolist()
     [1.0, 0.0, 0.0]
 
-    Reference: section 2.3, eq. 13, 16 and 17 of the paper.
+    Reference: section 2.3 and, for the mask, appendix A.2, eq. 29 and 30 of the paper.
     """
 
     def _mask(self, attention_mask, key_mask, query):
@@ -410,5 +410,5 @@ class PMHCA(PMHA):
     >>> tuple(layer(target, source, source[..., :8]).shape)
     (2, 4, 16)
 
-    Reference: section 2.3, eq. 18 and 19 of the paper.
+    Reference: section 2.3 and appendix A.2, eq. 31 and 32 of the paper.
     """

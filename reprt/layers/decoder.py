@@ -43,7 +43,7 @@ class DecoderBlock(Block):
     >>> tuple(block(keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))).shape)
     (2, 4, 16)
 
-    Reference: section 2.4, eq. 22 and 23 of the paper.
+    Reference: appendix A.2, eq. 33 and 34, and figure 2 of the paper.
     """
 
     cross_attention: Any
@@ -179,7 +179,7 @@ class Decoder(BlockStack):
     >>> tuple(decoder(keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))).shape)
     (2, 4, 16)
 
-    Reference: section 2.4, eq. 23 of the paper.
+    Reference: appendix A.2, eq. 34, and figure 2 of the paper.
     """
 
     block_class, build, call = through_blocks(DecoderBlock)

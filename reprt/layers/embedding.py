@@ -27,7 +27,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
     Several of these layers may share an embedding, a norm or a positional layer.
     The states enter the first block; the tokens are what RePE's attentions take as
     their value in every block. The scale is sqrt(m) in TensorFlow's tutorial, which
-    the paper says it follows, and 1/sqrt(m) in the paper's eq. 28; before a TokenNorm
+    the paper says it follows, and 1/sqrt(m) in the paper's eq. 18; before a TokenNorm
     it changes nothing but the weight of epsilon.
 
     Masking: positions count the ids that are not 0, so that padding may stand anywhere.
@@ -76,7 +76,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
     >>> tuple(tokens.shape), tuple(states.shape)
     ((1, 3, 4), (1, 3, 8))
 
-    Reference: section 2, eq. 1, 2 and 8-11 (RePE), and appendix A, eq. 28 and 38
+    Reference: section 2, eq. 1, 2 and 8-11 (RePE), and appendix A, eq. 18 and 28
     (baseline) of the paper.
     """
 

@@ -142,7 +142,7 @@ class EncoderBlock(Block):
     >>> tuple(block(states, tokens).shape)
     (2, 5, 16)
 
-    Reference: section 2.4, eq. 20 and 21 of the paper.
+    Reference: appendix A.1, eq. 26 and 27, and figure 2 of the paper.
     """
 
     def build(self, states_shape, value_shape=None):
@@ -243,7 +243,7 @@ class Encoder(BlockStack):
     >>> tuple(encoder(keras.ops.ones((2, 5, 16))).shape)
     (2, 5, 16)
 
-    Reference: section 2.4, eq. 21 of the paper.
+    Reference: appendix A.1, eq. 27, and figure 2 of the paper.
     """
 
     block_class, build, call = through_blocks(EncoderBlock)

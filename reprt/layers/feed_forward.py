@@ -28,7 +28,7 @@ class FeedForward(ConfiguredLayer):
     >>> reprt.layers.FeedForward(hidden_dim=32)(keras.ops.ones((2, 5, 8))).shape[-1]
     8
 
-    Reference: appendix A.1, eq. 31 of the paper; dropout as in TensorFlow's tutorial.
+    Reference: appendix A.1, eq. 21 of the paper; dropout as in TensorFlow's tutorial.
     """
 
     def __init__(self, hidden_dim, dropout=0.0, activation="relu", **kwargs):

@@ -46,7 +46,7 @@ def padding_mask(ids):
 
 
 def causal_mask(length):
-    """Returns the mask M of eq. 13: position i attends to positions j <= i.
+    """Returns the mask M of eq. 30: position i attends to positions j <= i.
 
     The paper prints +∞ where j > i; the −∞ that it must mean is a False here.
 

@@ -34,9 +34,8 @@ class Transformer(BlockModel):
 
         logits = decoder(target, encoder(source)) W + b
 
-    The logits at position t score the token after target token t (section 2.5, eq. 24
-    before its softmax). `reprt.models.build` makes one from the names of the paper's
-    models.
+    The logits at position t score the token after target token t. `reprt.models.build`
+    makes one from the names of the paper's models.
 
     Masking: padding changes logits only with `padding_in_statistics=True`.
 

@@ -100,7 +100,7 @@ def test_accuracy_counts_real_tokens_over_all_batches():
 
 
 @pytest.mark.parametrize("dim, given", [(64, ()), (128, ()), (64, (200,))])
-def test_schedule_is_equation_25(dim, given):
+def test_schedule_is_equation_15(dim, given):
     schedule = WarmupSchedule.from_config(WarmupSchedule(dim, *given).get_config())
     warmup = given[0] if given else 4000
     for step in (1, 100, warmup, warmup + 1, 50_000):

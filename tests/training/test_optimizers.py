@@ -151,6 +151,22 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
 
 
 @pytest.mark.usefixtures("eagerly")
+def test_kerass_own_adam_squares_the_gradient_of_each_occurrence_and_moves_all_rows():
+    """What `docs/faithful.md` says of it, on TensorFlow."""
+    table = keras.Variable(np.zeros((5, 2), "float32"))
+    adam = keras.optimizers.Adam(0.1)
+    adam.build([table])
+    shape = tf.constant([5, 2])
+    twice = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), shape)
+    adam.apply([twice], [table])
+    first = keras.ops.convert_to_numpy(table)
+    assert abs(first[1]).min() > 0.14  # 2 / sqrt(1 + 1) times the rate, and not once
+    elsewhere = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([3]), shape)
+    adam.apply([elsewhere], [table])
+    second = keras.ops.convert_to_numpy(table)
+    assert (second[1] < first[1]).all()
+
+
 def test_an_update_is_made_only_where_gradients_are_finite(trainer):
     ours = trainer("run", **HALF)
     before = ours.model.get_weights()

@@ -19,7 +19,7 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class DenseAdam(keras.optimizers.Adam):
-    """Adam that moves every row of an embedding, as that of other libraries."""
+    """Adam that adds up an id's gradients before it squares them, as PyTorch's does."""
 
     def apply(self, grads, trainable_variables=None):
         grads = [tf.convert_to_tensor(grad) for grad in grads]

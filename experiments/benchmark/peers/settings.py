@@ -33,7 +33,7 @@ class Settings:
     model: str = "baseline"  # or of `SIZES`, or of ours another preset
     variant: str = ""  # what follows the colon in a peer's name
     dropout: float = 0.1
-    dense: bool = False  # Adam moves every row of an embedding at every step
+    dense: bool = False  # Adam adds up an id's gradients before it squares them
     batch_size: int = BATCH_SIZE  # sentences translated at once, where the peer can
 
     @property

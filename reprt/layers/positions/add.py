@@ -7,7 +7,7 @@ from reprt.layers.positions.sinusoids import PositionTable
 
 @keras.saving.register_keras_serializable(package="reprt")
 class AddPositional(PositionTable):
-    """Adds positions to tokens, as the baseline does: X + P (eq. 28 and 38).
+    """Adds positions to tokens, as the baseline does: X + P (eq. 18 and 28).
 
     Masking, other arguments: as `Positional`. With a mask, padding gets the position of
     the token before it.
@@ -28,7 +28,7 @@ class AddPositional(PositionTable):
     >>> reprt.layers.AddPositional()(keras.ops.zeros((1, 5, 8))).shape[-1]
     8
 
-    Reference: appendix A, eq. 28 and 38 of the paper.
+    Reference: appendix A, eq. 18 and 28 of the paper.
     """
 
     def call(self, x, start=0, mask=None):

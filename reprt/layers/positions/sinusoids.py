@@ -17,7 +17,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
 
         P[i, k] = sin(i / 10000^(2k/depth)),  P[i, depth/2 + k] = cos(same angle).
 
-    `"paper"` is eq. 3 and 27 to the letter: positions and columns count from 1, and
+    `"paper"` is eq. 3 and 17 to the letter: positions and columns count from 1, and
     the exponent runs on through the cosine half, up to 2:
 
         P[i, j] = sin or cos (i / 10000^(2j/depth)).
@@ -37,7 +37,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
     >>> reprt.layers.sinusoidal_table(2, 4)[0].tolist()
     [0.0, 0.0, 1.0, 1.0]
 
-    Reference: section 2, eq. 3, and appendix A.1, eq. 27 of the paper.
+    Reference: section 2, eq. 3, and appendix A.1, eq. 17 of the paper.
     """
     if depth < 2 or depth % 2:
         raise ValueError(
