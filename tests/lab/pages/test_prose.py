@@ -8,12 +8,13 @@ import re
 import numpy as np
 import pytest
 
+from reprt import models
 from reprt.analysis.cost import scientific
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
 from reprt.lab.pages.runs import read_texts
 from reprt.lab.pages.table1 import by_pair
-from reprt.lab.paper import TABLE_1
+from reprt.lab.paper import FIGURE_3B, PARAMETERS, TABLE_1
 from reprt.presets import preset
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
@@ -23,16 +24,25 @@ PAGE = REPOSITORY / "docs" / "results.md"
 SPEED = REPOSITORY / "docs" / "speed.md"
 CAUSAL = REPOSITORY / "docs" / "causal_repe.md"
 POSITIONS = REPOSITORY / "docs" / "positions.md"
+INDEX = REPOSITORY / "docs" / "index.md"
 COST = REPOSITORY / "docs" / "cost.md"
 
 # The rows of the page's table, and the models, those of equal size without dropout.
+CANDIDATES = {
+    "**causal RePE**": "values",
+    "causal RePE without value dropout": "present",
+}
 RIVALS = {
     "tied baseline": "cut",
     "narrow baseline": "narrow",
     "modern Transformer": "modern",
 }
-WHOLE = {"whole baseline": "baseline", "whole modern Transformer": "modern-whole"}
-EQUAL = {"**causal RePE**": "values", "old causal RePE": "present", **RIVALS}
+FULL_SIZE = {
+    "full-size baseline": "baseline",
+    "full-size modern Transformer": "modern-whole",
+}
+TIED = {"tied baseline, dropout 0.1": "cut-1", "tied baseline, dropout 0.2": "cut-2"}
+EQUAL = CANDIDATES | RIVALS
 # The rows of the table that says why: the models on the small and the longer texts.
 WHY = {
     "neither": ("neither", "neither"),
@@ -46,10 +56,21 @@ PAIRS = ("az_to_en", "gl_to_en", "pt_to_en")
 POSITIONS_TEXTS = ("az_to_en", "embedded", "gl_to_en", "pt_to_en")
 PLACES = "['embeddings', 'values', 'attention_weights', 'feed_forward_output']"
 PADDED = f"model.dropout_places = {PLACES}, model.padding_in_statistics = True"
-READING = (
+READINGS = (  # single ones; with eq. 15, whose m is 128 in the baseline; of RePE alone
     ["baseline", "TED-HRLR az_to_en", "schedule.dim = 64"],
+    ["baseline", "TED-HRLR az_to_en", "nothing"],
     ["RePE, padding counted, values dropped out", "TED-HRLR az_to_en", PADDED],
+    [
+        "RePE as published, padding counted",
+        "TED-HRLR az_to_en",
+        "model.padding_in_statistics = True, schedule.dim = 128",
+    ],
 )
+
+
+def plain(path):
+    """A page's text, each run of whitespace being one space."""
+    return " ".join(path.read_text("utf-8").split())
 
 
 def tables(path, mark):
@@ -90,26 +111,154 @@ def test_losses_beside_the_papers_are_those_of_the_runs(path):
         assert ours == " / ".join(found[label].cell(loss, 2) for loss in losses)
 
 
-def test_what_was_found_has_the_numbers_of_the_leaks_page():
-    found = {label: runs for (label, _), runs in groups(RESULTS / "leak").items()}
-    baseline = found["baseline"]
-    behind = found["RePE as published"].differences(baseline, CHOSEN_BY).mean()
-    ours = found["RePE without TokenNorm"]
+def test_the_losses_beside_the_papers_are_far_from_them():
+    (az_to_en,) = by_pair(read_texts(RESULTS / "table1"))["az_to_en"]
+    gaps = {}
+    for name, group in nearest(az_to_en).items():
+        for loss in ("train_loss", "val_loss"):
+            ours = group.table[loss]
+            gap = gaps[name, loss] = ours.mean() - TABLE_1["az_to_en"][name][loss]
+            assert abs(gap) > 10 * ours.std()
+    baseline, repe = (
+        [abs(gaps[name, loss]) for loss in ("train_loss", "val_loss")]
+        for name in ("baseline", "repe")
+    )
+    told = "it by {:.2f} in training and {:.2f} in validation, our RePE below it by"
+    assert told.format(*baseline) + " {:.2f} and {:.2f}.".format(*repe) in plain(PAGE)
+
+
+@functools.cache
+def leak():
+    found = groups(RESULTS / "leak").items()
+    return {label: runs for (label, _), runs in found}
+
+
+def test_what_was_found_on_az_to_en_has_the_numbers_of_the_leaks_page():
+    baseline, ours = leak()["baseline"], leak()["RePE without TokenNorm"]
+    readings = ("RePE as published", "RePE as published, padding counted")
+    behind = [leak()[each].differences(baseline, CHOSEN_BY).mean() for each in readings]
     gap = spread(ours.differences(baseline, CHOSEN_BY), 3, "+")
     share = mean(ours, "parameters") / mean(baseline, "parameters")
-    front, page = (" ".join(p.read_text("utf-8").split()) for p in (README, PAGE))
-    assert f"{behind:.2f} nats per token above" in front
-    assert f"loss is the baseline's ({gap} nats)" in front
-    for told in (front, page):
-        assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in told
+    front, page = plain(README), plain(PAGE)
+    above = "{:.2f} nats per token above the baseline's, {:.2f} with padding counted."
+    assert f"its loss is {above.format(*behind)}" in front
+    assert f"Without TokenNorm it is the baseline's ({gap})." in front
+    assert f"with {share:.0%}".replace("%", " %") + " of its parameters" in page
+    padded = leak()[readings[1]]
+    losses = [mean(padded, "val_loss_per_token"), mean(padded, CHOSEN_BY)]
+    told = "on az_to_en is {:.3f}, its prefix loss {:.3f}, and the baseline's {:.3f}."
+    assert told.format(*losses, mean(baseline, CHOSEN_BY)) in page
+    notes = plain(RESULTS / "leak" / "notes.md")
+    above = "loss is {1:.2f} nats above the baseline's. Without, it is {0:.2f}."
+    assert above.format(*behind) in notes
 
 
-def test_the_readme_has_the_distances_of_the_nearest_single_reading():
-    """m = 64 for both models, with padding counted and values dropped out."""
+def test_what_az_to_en_cannot_show_is_said_beside_it():
+    for group in leak().values():
+        (run, *_), settings = group.table["run"], group.run.settings
+        assert (run.log[-1]["step"], settings.schedule.warmup_steps) == (930, 4000)
+        assert group.table[BLEU].max() < 2
+    gains = [
+        TABLE_1["az_to_en"]["baseline"][loss] - TABLE_1["az_to_en"]["repe"][loss]
+        for loss in ("train_loss", "val_loss")
+    ]
+    told = f"gain is {gains[0]:.2f} in the training loss and {gains[1]:.2f} in the"
+    for path in (PAGE, RESULTS / "leak" / "notes.md"):
+        assert told in plain(path)
+        assert re.search("930 steps of a schedule that warms up for 4,000", plain(path))
+    front = "after 930 of 4,000 warm-up steps BLEU is below 2, and the paper's gain is"
+    assert f"{front} {gains[0]:.2f}." in plain(README)
+
+
+def test_what_was_found_on_the_longer_text_has_the_numbers_of_its_runs():
+    found = groups(RESULTS / "ablation" / "standin_pt_to_en")
+    baseline, prefix, published = (
+        found[label, 128]
+        for label in ("baseline", "RePE, prefix statistics", "RePE as published")
+    )
+    assert {len(group.table) for group in (baseline, prefix, published)} == {1}
+    behind = prefix.differences(baseline, CHOSEN_BY).mean()
+    fewer = baseline.differences(prefix, BLEU).mean()
+    bleus = f"{mean(published, BLEU):.2f}", f"{mean(baseline, BLEU):.1f}"
+    front = "its BLEU is {}, the baseline's {}.".format(*bleus)
+    assert front in plain(README)
+    assert "its BLEU is {}, and the baseline's {}.".format(*bleus) in plain(INDEX)
+    assert f"ahead, by {behind:.3f} nats and {fewer:.1f} BLEU." in plain(README)
+    notes = plain(RESULTS / "leak" / "notes.md")
+    assert f"is {behind:.3f} nats and {fewer:.1f} BLEU behind the baseline" in notes
+    assert "it is {1} for the baseline, and {0} for RePE".format(*bleus) in notes
+    told = "{1} for the baseline, {2:.1f} for RePE with prefix statistics and {0} for"
+    assert told.format(*bleus, mean(prefix, BLEU)) in plain(PAGE)
+
+
+def test_the_distances_of_other_readings_are_those_of_their_page():
     page = (RESULTS / "readings" / "readings.md").read_text("utf-8")
     rows = [[*map(str.strip, line.split("|"))] for line in page.splitlines()]
-    found = [f"{float(row[-2]):.2f}" for row in rows if row[1:4] in READING]
-    assert "is {} and {} nats away".format(*found) in README.read_text("utf-8")
+    single, by_equation, repe, alone = (
+        f"{float(row[-2]):.2f}" for each in READINGS for row in rows if row[1:4] == each
+    )
+    front, page = plain(README), plain(PAGE)
+    assert f"is {single} and {repe} nats away." in front
+    assert f"m = 128 for the baseline: then {by_equation}." in front
+    assert f"It is {single} nats (baseline) and {repe} nats (RePE) from" in page
+    assert f"in the baseline, which is then {by_equation} away." in page
+    told = f"are {single} nats (baseline, m = 64) and {alone} nats (RePE, m = 128,"
+    assert told in page
+
+
+def test_the_verdicts_on_the_papers_claims_have_its_numbers_and_ours():
+    claims = dict(tables(README, "claims"))
+    page = plain(PAGE)
+    counts = [f"{PARAMETERS[name]:,}" for name in ("repe", "baseline")]
+    assert "{} and {} parameters".format(*counts) in claims
+    assert "Our two models have its {} and {}.".format(*counts) in page
+    theirs, of_baseline = (FIGURE_3B[name][0] for name in ("repe", "baseline"))
+    assert f"epochs of {theirs:,.0f} s, not {of_baseline:,.0f}" in claims
+    told = "takes {:,.0f} s and not {:,.0f} s, {:.2f} of the baseline's time,"
+    assert told.format(theirs, of_baseline, theirs / of_baseline) in page
+    times = benchmark("models")["side_by_side"]
+    step = np.divide(times["repe"]["seconds"], times["baseline"]["seconds"])
+    assert f"([{np.median(step):.2f}](docs/speed.md))" in plain(README)
+    assert f"of RePE takes {np.median(step):.2f} of the baseline's." in page
+    times = sorted(
+        (both["baseline"]["seconds_an_epoch"] / both["repe"]["seconds_an_epoch"], pair)
+        for pair, both in TABLE_1.items()
+    )
+    (least, first), *_, (most, last) = times
+    assert claims["two to four times faster"].endswith(f"has {least:.1f} to {most:.1f}")
+    assert f"Table 1 has {least:.1f} ({first}) to {most:.1f} times ({last})." in page
+    lower = {
+        pair
+        for pair, both in TABLE_1.items()
+        if both["repe"]["train_loss"] < both["baseline"]["train_loss"]
+        and both["repe"]["val_loss"] < both["baseline"]["val_loss"]
+    }
+    ten = {
+        pair
+        for pair, both in TABLE_1.items()
+        if {both["repe"]["epochs"], both["baseline"]["epochs"]} == {10}
+    }
+    assert (len(TABLE_1), len(lower), len(ten), len(lower & ten)) == (14, 13, 7, 6)
+    assert "13 of 14 texts. In seven of them both models finished ten" in page
+
+
+def test_concatenation_adds_what_the_pages_say():
+    found = groups(RESULTS / "ablation" / "embedded_corpus")
+    few = [
+        mean(found[label, 128], "parameters")
+        for label in ("only concatenated positions", "RePE's size, none of its changes")
+    ]
+    settings = {"embedding_norm": "none", "value": "states"}
+    sizes = [
+        models.build("repe", 7765, 7010, position=position, **settings).count_params()
+        for position in ("concat", "add")
+    ]
+    times = np.divide(*few), np.divide(*sizes)
+    more = [f"{each - 1:.0%}".replace("%", " %") for each in times]
+    told = "{} to its parameters with this text's 514 pieces a side, and {} with the"
+    assert told.format(*more) in plain(PAGE)
+    told = "adds {} to the parameters there ({} with the paper's vocabularies)."
+    assert told.format(*more) in plain(INDEX)
 
 
 def test_the_quickstart_has_the_spread_of_the_first_run():
@@ -127,25 +276,34 @@ def test_the_quickstart_has_the_spread_of_the_first_run():
     assert f"{told} causal RePE ({{causal RePE}})".format(**near) in README.read_text()
 
 
+LANGUAGE_MODELS = (RESULTS / "language_model", RESULTS / "language_model" / "longer")
+LOSSES = ("val_loss_per_token", CHOSEN_BY)
+
+
+@pytest.mark.parametrize("cells", tables(PAGE, "language_model"), ids=lambda c: c[0])
+def test_the_table_of_language_models_has_the_numbers_of_the_runs(cells):
+    found = [groups(place)[cells[0], None] for place in LANGUAGE_MODELS]
+    assert cells[1:] == [group.cell(loss, 3) for group in found for loss in LOSSES]
+
+
 def test_what_is_said_of_language_models_is_so():
-    page, folder = " ".join(PAGE.read_text("utf-8").split()), RESULTS / "language_model"
-    said = (
-        "of {} and a prefix perplexity of {}. For the others the two are equal: {} for "
-        "a plain decoder, {} for RePE without TokenNorm and {} for causal RePE.",
-        "they are {} and {}, and {}, {} and {}.",
+    generated, longer = (
+        groups(place)["RePE's three changes", None] for place in LANGUAGE_MODELS
     )
-
-    def told(n):
-        return f"{n / 1e6:.0f} million" if n > 1e6 else f"{n:,.{int(n < 1e3)}f}"
-
-    names = ["val_loss_per_token", CHOSEN_BY]
-    for place, words in zip((folder, folder / "longer"), said):
-        found = [np.exp(group.table[names]).mean() for group in groups(place).values()]
-        causal, plain, leaking, without = found
-        others = plain, without, causal
-        assert np.allclose(*zip(*others), rtol=1e-3)
-        numbers = map(told, [*leaking, *(prefix for _, prefix in others)])
-        assert words.format(*numbers) in page
+    with_all, by_prefix = (np.exp(generated.table[loss]) for loss in LOSSES)
+    worst = sorted(np.exp(longer.table[CHOSEN_BY]) / 1e6)
+    told = f"it is {with_all.mean():.1f} given the whole sentence."
+    assert told in plain(PAGE)
+    low, high = (f"{round(n, -3):,.0f}" for n in (by_prefix.min(), by_prefix.max()))
+    told = "before, it is {} to {} over the seeds, and {:.1f} and {:.1f} million on the"
+    assert told.format(low, high, *worst) in plain(PAGE)
+    told = f"its loss is {mean(generated, LOSSES[0]):.2f} given whole sentences, "
+    assert told + f"{generated.cell(CHOSEN_BY, 2)} given" in plain(README)
+    notes = [plain(place / "notes.md") for place in LANGUAGE_MODELS]
+    told = f"{generated.cell(CHOSEN_BY, 2)} nats, a perplexity of {low} to {high}."
+    assert f"514 pieces: {told}" in notes[0]
+    assert f"this loss is {longer.cell(CHOSEN_BY, 1)} nats" in notes[1]
+    assert "a perplexity of {:.1f} and of {:.1f} million".format(*worst) in notes[1]
 
 
 @functools.cache
@@ -174,8 +332,9 @@ def by_model(experiment, pair):
 
 def contestant(row, pair):
     """The runs of a row of the contest's table on a text."""
-    found, tenths = by_model("contest_2", pair), 1 if pair == "pt_to_en" else 2
-    return found[WHOLE[row] if row in WHOLE else f"{EQUAL[row]}-{tenths}"]
+    tenths = 1 if pair == "pt_to_en" else 2
+    name = (FULL_SIZE | TIED).get(row) or f"{EQUAL[row]}-{tenths}"
+    return by_model("contest_2", pair).get(name)
 
 
 def test_the_preset_is_the_model_of_the_contest():
@@ -192,7 +351,9 @@ def test_the_preset_is_the_model_of_the_contest():
 def test_the_contest_has_the_numbers_of_the_runs(cells):
     groups = [contestant(cells[0], pair) for pair in PAIRS]
     numbers = ((LOSS, 3), (BLEU, 1))
-    assert cells[1:] == [group.cell(*each) for group in groups for each in numbers]
+    assert cells[1:] == [
+        group.cell(*each) if group else "–" for group in groups for each in numbers
+    ]
 
 
 def ahead(one, another):
@@ -204,58 +365,75 @@ def wins(leads):
     return all(lead.mean() > 2 * lead.std() for lead in leads)
 
 
-def leads(pair, row="**causal RePE**", rival=None):
+def leads(pair, row="**causal RePE**", rival="tied baseline"):
     """By how much a model is ahead, in loss and BLEU, of the best rival or of one."""
-    ours = contestant(row, pair)
-    rivals = [contestant(each, pair) for each in RIVALS]
-    rival = rival or min(rivals, key=lambda group: mean(group, LOSS))
-    sizes = [mean(group, "parameters") for group in (ours, *rivals)]
-    assert max(sizes) <= 1.02 * min(sizes) and "tied" in rival.run.label
-    return ahead(ours, rival)
+    return ahead(contestant(row, pair), contestant(rival, pair))
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_causal_repe_wins_the_small_texts_by_the_rule(pair):
-    for row in ("**causal RePE**", "old causal RePE"):
+def test_the_best_rival_is_the_tied_baseline(pair):
+    losses = {mean(contestant(rival, pair), LOSS): rival for rival in RIVALS}
+    assert losses[min(losses)] == "tied baseline"
+    rows = [contestant(row, pair) for row in EQUAL]
+    sizes = [mean(group, "parameters") for group in rows]
+    assert max(sizes) <= 1.02 * min(sizes)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_causal_repe_wins_the_small_texts(pair):
+    for row in CANDIDATES:
         found = leads(pair, row)
         assert wins(found) == (pair != "pt_to_en")
         assert all((lead > 0).all() for lead in found)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_causal_repe_beats_the_whole_models_by_the_rule(pair):
-    for row in ("**causal RePE**", "old causal RePE"):
-        for whole in WHOLE:
-            assert wins(ahead(contestant(row, pair), contestant(whole, pair)))
+@pytest.mark.parametrize("cells", tables(CAUSAL, "leads"), ids=lambda row: row[0])
+def test_the_leads_over_the_tied_baseline_are_those_of_the_runs(cells):
+    rival = f"tied baseline, dropout {cells[0]}"
+    expected = []
+    for pair in PAIRS:
+        if contestant(rival, pair) is None:
+            expected += ["–", "–"]
+            continue
+        loss, bleu = leads(pair, rival=rival)
+        expected += [spread(loss, 3), spread(bleu, 1)]
+        assert wins((loss, bleu)) == (pair != "pt_to_en")
+    assert cells[1:] == expected
 
 
-def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
-    page = " ".join(CAUSAL.read_text("utf-8").split())
-    ours, before = "**causal RePE**", "old causal RePE"
-    gains = [
-        spread(contestant(before, p).differences(contestant(ours, p), LOSS), 3, "+")
-        for p in PAIRS
-    ]
-    assert "worth {} nats on az_to_en, {} on gl_to_en and {} on".format(*gains) in page
-    loss, bleu = leads("pt_to_en")
-    assert f"by {spread(loss, 2)} nats and {spread(bleu, 1)} BLEU on average" in page
-    of_rival, of_lead = [], []
+def test_every_page_has_the_smaller_of_the_leads_over_the_tied_baseline():
+    smallest = []
     for pair in PAIRS[:2]:
-        cut = by_model("contest_2", pair)["cut-1"]
-        of_rival += [cut.cell(LOSS, 3), cut.cell(BLEU, 1)]
-        assert wins(found := leads(pair, rival=cut))
-        of_lead += [spread(found[0], 3), spread(found[1], 1)]
-    said = "With 0.1 it has {} and BLEU {} there, and {} and {} on gl_to_en."
-    assert said.format(*of_rival) in page
-    said = "ahead of these by {} nats and {} BLEU, and by {} and {}, so it still wins"
-    assert said.format(*of_lead) in page
+        both = [leads(pair, rival=rival) for rival in TIED]
+        smallest += [min(lead.mean() for lead in kind) for kind in zip(*both)]
+    told = "{:.2f} nats and {:.1f} BLEU on az_to_en, {:.2f} nats and {:.1f} BLEU on gl"
+    assert told.format(*smallest) in plain(CAUSAL)
+    told = "{:.2f} nats and {:.1f} BLEU on az_to_en, {:.2f} and {:.1f} on [gl_to_en]"
+    assert f"by at least {told.format(*smallest)}" in plain(README)
+    told = "by at least {0:.2f} and {2:.2f} nats.".format(*smallest)
+    assert told in plain(PAGE)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_causal_repe_beats_the_full_size_models(pair):
+    for row in CANDIDATES:
+        for full_size in FULL_SIZE:
+            assert wins(ahead(contestant(row, pair), contestant(full_size, pair)))
+
+
+def test_what_is_said_of_the_full_size_models_is_so():
+    page, ours = plain(CAUSAL), "**causal RePE**"
     sizes = [
         mean(contestant(row, pair), "parameters")
         / mean(contestant(ours, pair), "parameters")
-        for row in WHOLE
+        for row in FULL_SIZE
         for pair in PAIRS
     ]
     assert f"models, {min(sizes):.1f} to {max(sizes):.1f} times its size?" in page
+    small = [contestant("full-size baseline", pair) for pair in PAIRS[:2]]
+    (warmup,) = {group.run.settings.schedule.warmup_steps for group in small}
+    told = "warm-up of {} steps there, and with a BLEU of {:.1f} and {:.1f} it has"
+    assert told.format(warmup, *(mean(group, BLEU) for group in small)) in page
     late = groups(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
     (run,) = late.table["run"]
     (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
@@ -263,15 +441,79 @@ def test_what_is_said_of_causal_repe_has_the_numbers_of_the_runs():
     said = f"it validates at {there:.2f} in the same steps, causal RePE at {here:.2f}."
     end = run.log[-1]["val_loss_per_token"]
     assert f"{said} After twice the steps the baseline is at {end:.2f}." in page
+
+
+def test_what_is_said_of_dropout_on_values_has_the_numbers_of_the_runs():
+    page = plain(CAUSAL)
+    _, without = CANDIDATES
+    gains = [leads(pair, rival=without)[0] for pair in PAIRS]
+    told = "it gains {} on az_to_en and {} on gl_to_en.".format(
+        *(spread(gain, 3) for gain in gains[:2])
+    )
+    assert told in page
+    assert f"with two seeds, it costs {spread(-gains[2], 3)}." in page
+    equal = []
+    for pair in PAIRS[:2]:
+        runs = {run.name: run.numbers[LOSS] for run in measured("contest_2", pair)}
+        equal.append(runs["only-states.high.11"] - runs["values-2.high.11"])
+    told = "gains {:.3f} nats of test loss on az_to_en and costs {:.3f} on gl_to_en;"
+    assert told.format(equal[0], -equal[1]) in page
+    both = [leads(pair, without, "tied baseline, dropout 0.1") for pair in PAIRS[:2]]
+    assert not any(wins(each) for each in both)
+    numbers = [n for loss, bleu in both for n in (spread(loss, 3), spread(bleu, 1))]
+    told = "by {} nats and {} BLEU, and by {} and {}: too unevenly in BLEU to win."
+    assert told.format(*numbers) in page
+
+
+def test_what_weakens_the_contests_rules_has_the_numbers_of_the_runs():
+    page = plain(CAUSAL)
+    chose = [run for pair in PAIRS[::2] for run in measured("contest_2_choice", pair)]
+    ours = [run.model for run in chose if re.match("values|present", run.model)]
+    without = sum(name.startswith("present") for name in ours)
+    told = f"the {len(chose)} runs that chose, {len(ours)} are causal RePE's, {without} of"
+    assert told in page
+    before = by_model("contest_1", "gl_to_en")
+    names = ("baseline-cut-tied-qk", "baseline-narrow-qk", "modern")
+    losses = [
+        (mean(contestant(rival, "gl_to_en"), LOSS), mean(before[name], LOSS))
+        for rival, name in zip(RIVALS, names)
+    ]
+    assert all(now > then for now, then in losses)
+    told = (
+        "the tied baseline {:.3f} ({:.3f} there), the narrow one {:.3f} ({:.3f}) and "
+        "the modern Transformer {:.3f} ({:.3f})."
+    )
+    assert told.format(*(loss for both in losses for loss in both)) in page
+    one, two = (
+        {run.name: run.numbers[CHOSEN_BY] for run in measured(contest, "az_to_en")}
+        for contest in ("contest_1", "contest_2_choice")
+    )
+    hair = one["baseline-cut-tied-qk.high.1"] - two["cut-2.high.1"]
+    assert f"was chosen on az_to_en, by {hair:.3f} nats over 0.1." in page
     chosen = {
         run.name: run.numbers[CHOSEN_BY]
         for name in ("contest_2_choice", "repaired")
         for run in measured(name, "pt_to_en")
     }
     early = chosen["baseline-cut-tied-qk.high.0"] - chosen["values-1.higher.0"]
-    after = mean(contestant("tied baseline", "pt_to_en"), CHOSEN_BY) - here
-    said = f"{early:.2f} in the validation loss after two epochs, and {after:.2f} after"
+    ours, rival = (
+        mean(contestant(row, "pt_to_en"), CHOSEN_BY)
+        for row in ("**causal RePE**", "tied baseline")
+    )
+    late = rival - ours
+    said = f"{early:.2f} in the validation loss after two epochs, and {late:.2f} after"
     assert said in page
+
+
+def test_the_small_texts_runs_of_equal_size_ended_before_the_rules_changed():
+    ends = [
+        run.metrics.finished
+        for pair in PAIRS[:2]
+        for row in [*CANDIDATES, *RIVALS]
+        for run in contestant(row, pair).table["run"]
+    ]
+    assert max(ends).startswith("2026-11-26 06:06")
+    assert "ended on 26 November 2026 at 06:06 (UTC)" in plain(CAUSAL)
 
 
 @pytest.mark.parametrize("cells", tables(CAUSAL, "why"), ids=lambda row: row[0])
@@ -290,11 +532,27 @@ def test_why_has_the_numbers_of_the_runs(cells):
 
 @pytest.mark.parametrize("cells", tables(POSITIONS, "positions"), ids=lambda c: c[0])
 def test_positions_have_the_numbers_of_the_runs(cells):
-    groups = [best("positions", text).get(cells[0]) for text in POSITIONS_TEXTS]
-    found = [
-        [f"{mean(g, LOSS):.3f}", f"{mean(g, BLEU):.1f}"] if g else [] for g in groups
+    found = [best("positions", text) for text in POSITIONS_TEXTS]
+    kinds = ((LOSS, 3), (BLEU, 1))
+    if cells[0] == "largest standard deviation":
+        assert cells[1:] == [
+            f"{max(group.table[name].std() for group in each.values()):.{digits}f}"
+            for each in found
+            for name, digits in kinds
+        ]
+        return
+    if cells[0] == "rival, dropout 0.1 (contest)":
+        groups = [
+            None if text == "embedded" else by_model("contest_2", text)["cut-1"]
+            for text in POSITIONS_TEXTS
+        ]
+    else:
+        groups = [each.get(cells[0]) for each in found]
+    assert cells[1:] == [
+        f"{mean(group, name):.{digits}f}" if group else "–"
+        for group in groups
+        for name, digits in kinds
     ]
-    assert cells[1:] == sum(found, [])
 
 
 def test_what_is_said_of_positions_is_so():
@@ -317,10 +575,11 @@ def test_what_is_said_of_positions_is_so():
         gains.append([[lead.mean() for lead in pair] for pair in pairs])
     loss, bleu = ahead(found["untied-tokens"], ours)  # on gl_to_en
     assert f"by {spread(loss, 3)}, and a BLEU lower by {spread(-bleu, 1)}." in page
-    losses, bleus = zip(*leads_of_rotary)
-    said = "by {} on az_to_en, {} on the embedded corpus and {} on gl_to_en"
-    assert said.format(*losses) in page
-    assert "BLEU differs by {}, {} and {}.".format(*bleus) in page
+    (on_az, on_embedded, on_gl), bleus = zip(*leads_of_rotary)
+    assert f"on az_to_en, by {on_az}, and on gl_to_en, by {on_gl}: more than" in page
+    assert f"On the embedded corpus they do not differ ({on_embedded})." in page
+    assert "differs by {0}, {2} and {1}.".format(*bleus) in page
+    assert f"on both, by {on_az} and {on_gl}, but no higher BLEU." in plain(README)
     both = either - {"add-tokens", "relative-tokens"} | {"rival", "concat-8"}
     assert beaten[0] & beaten[1] == both
     assert beaten[0] == either | {"rival", "concat-16", "concat-8"}
@@ -338,6 +597,51 @@ def test_what_is_said_of_positions_is_so():
     assert [m for m in methods if small[m][0] < 0] == ["untied", *methods[4:]]
 
 
+def clear(lead):
+    return abs(lead.mean()) > 2 * lead.std()
+
+
+def test_positions_with_states_have_a_lower_loss_on_az_to_en_alone():
+    rotary, untied = (
+        [
+            ahead(found[f"{method}-states"], found["concat-tokens"])
+            for found in (by_model("positions", text) for text in POSITIONS_TEXTS[:3])
+        ]
+        for method in ("rotary", "untied")
+    )
+    losses = [spread(method[0][0], 3) for method in (rotary, untied)]
+    fewer = [spread(-method[0][1], 1) for method in (rotary, untied)]
+    assert "on az_to_en, by {} and {}.".format(*losses) in plain(POSITIONS)
+    assert "BLEU is lower by {} and {}.".format(*fewer) in plain(POSITIONS)
+    assert "loss on az_to_en, by {} and {} nats".format(*losses) in plain(CAUSAL)
+    assert "BLEU is lower by {} and {}.".format(*fewer) in plain(CAUSAL)
+    for method in rotary, untied:
+        for loss, bleu in method[1:]:
+            assert loss.mean() < 0 and bleu.mean() < 0
+
+
+def test_rotary_positions_with_tokens_have_a_clearly_lower_loss_on_two_texts():
+    for text in POSITIONS_TEXTS[:3]:
+        found = by_model("positions", text)
+        loss, bleu = ahead(found["rotary-tokens"], found["concat-tokens"])
+        assert clear(loss) == (text != "embedded")
+        assert not (clear(bleu) and bleu.mean() > 0)
+
+
+def test_the_rival_of_positions_with_a_dropout_of_one_tenth_is_beaten_as_told():
+    page, told = plain(POSITIONS), []
+    for text in ("az_to_en", "gl_to_en"):
+        ours = by_model("positions", text)["concat-tokens"]
+        lead = ahead(ours, by_model("contest_2", text)["cut-1"])
+        assert wins(lead)
+        told += [spread(lead[0], 3), spread(lead[1], 1)]
+    sentence = "wins az_to_en, by {} nats and {} BLEU, and gl_to_en, by {} and {};"
+    assert sentence.format(*told) in page
+    loss, bleu = ahead(ours, by_model("positions", "gl_to_en")["rival"])
+    sentence = f"0.2 these are {spread(loss, 3)} and {spread(bleu, 1)} on gl_to_en."
+    assert sentence in page
+
+
 def test_what_is_said_of_positions_on_the_longer_text_is_so():
     page = " ".join(POSITIONS.read_text("utf-8").split())
     *small, found = (by_model("positions", text) for text in POSITIONS_TEXTS)
@@ -352,17 +656,10 @@ def test_what_is_said_of_positions_on_the_longer_text_is_so():
     said = f"loss by {spread(loss, 3)}, and BLEU differs by {spread(bleu, 1, '+')}."
     assert said in page
     loss, bleu = ahead(ours, rival)
-    said = f"by {spread(loss, 3)} nats and {spread(bleu, 1)} BLEU, too unevenly to win."
+    said = f"by {spread(loss, 3)} nats and {spread(bleu, 1)} BLEU; the two seeds differ"
     assert f"It leads the rival {said}" in page and not wins((loss, bleu))
     beaten = [m for m, g in found.items() if g is not ours and wins(ahead(ours, g))]
     assert beaten == ["rotary-states"]
-    deviations = [
-        f"{max(group.table[name].std() for group in each.values()):.{digits}f}"
-        for each in (*small, found)
-        for name, digits in ((LOSS, 3), (BLEU, 1))
-    ]
-    said = "at most {} and {}, {} and {}, {} and {}, and {} and {}."
-    assert said.format(*deviations) in page
 
 
 def test_what_is_said_of_lengths_is_so():
