@@ -202,6 +202,9 @@ def test_the_distances_of_other_readings_are_those_of_their_page():
     assert f"m = 128 for the baseline: then {by_equation}." in front
     assert f"It is {single} nats (baseline) and {repe} nats (RePE) from" in page
     assert f"in the baseline, which is then {by_equation} away." in page
+    notes = plain(RESULTS / "readings" / "notes.md")
+    assert f"It is {single} nats (baseline) and {repe} nats (RePE) from" in notes
+    assert f"for the baseline, which is then {by_equation} away." in notes
     told = f"are {single} nats (baseline, m = 64) and {alone} nats (RePE, m = 128,"
     assert told in page
 
@@ -328,6 +331,13 @@ def best(experiment, pair):
 
 def by_model(experiment, pair):
     return {group.run.model: group for group in best(experiment, pair).values()}
+
+
+def test_the_page_of_texts_names_them_as_the_runs_do():
+    page = plain(REPOSITORY / "experiments" / "texts.md")
+    for pair in PAIRS:
+        (sha256,) = {run.manifest.text_sha256 for run in measured("contest_2", pair)}
+        assert f"`{sha256}`" in page
 
 
 def contestant(row, pair):
@@ -470,8 +480,8 @@ def test_what_weakens_the_contests_rules_has_the_numbers_of_the_runs():
     chose = [run for pair in PAIRS[::2] for run in measured("contest_2_choice", pair)]
     ours = [run.model for run in chose if re.match("values|present", run.model)]
     without = sum(name.startswith("present") for name in ours)
-    told = f"the {len(chose)} runs that chose, {len(ours)} are causal RePE's, {without} of"
-    assert told in page
+    told = f"the {len(chose)} runs that chose, {len(ours)} are causal RePE's, {without}"
+    assert f"{told} of them without value dropout." in page
     before = by_model("contest_1", "gl_to_en")
     names = ("baseline-cut-tied-qk", "baseline-narrow-qk", "modern")
     losses = [
