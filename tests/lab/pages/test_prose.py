@@ -473,6 +473,10 @@ def test_what_is_said_of_dropout_on_values_has_the_numbers_of_the_runs():
     numbers = [n for loss, bleu in both for n in (spread(loss, 3), spread(bleu, 1))]
     told = "by {} nats and {} BLEU, and by {} and {}: too unevenly in BLEU to win."
     assert told.format(*numbers) in page
+    before = by_model("contest_1", "az_to_en")["qk-rms"]
+    after = [contestant(row, "az_to_en") for row in (without, "**causal RePE**")]
+    told = "{:.3f} to {:.3f} without dropout on values, which lowers it to {:.3f}."
+    assert told.format(*(mean(group, LOSS) for group in (before, *after))) in page
 
 
 def test_what_weakens_the_contests_rules_has_the_numbers_of_the_runs():
