@@ -43,6 +43,13 @@ FULL_SIZE = {
 }
 TIED = {"tied baseline, dropout 0.1": "cut-1", "tied baseline, dropout 0.2": "cut-2"}
 EQUAL = CANDIDATES | RIVALS
+# The texts of the tables of paired differences, and the folders of their runs.
+ABLATIONS = {
+    "az_to_en": "az_to_en",
+    "longer text": "standin_pt_to_en",
+    "embedded corpus": "embedded_corpus",
+    "embedded corpus, higher rates": "embedded_corpus_high_rates",
+}
 # The rows of the table that says why: the models on the small and the longer texts.
 WHY = {
     "neither": ("neither", "neither"),
@@ -91,9 +98,9 @@ def mean(group, name):
 
 @pytest.mark.parametrize("cells", tables(PAGE, "paired"), ids=" ".join)
 def test_differences_are_those_of_the_runs(cells):
-    names, experiment, width, difference = cells
+    names, text, width, difference = cells
     one, other = names.split(" − ")
-    found = groups(RESULTS / "ablation" / experiment)
+    found = groups(RESULTS / "ablation" / ABLATIONS[text])
     runs = found[one, int(width)], found[other, int(width)]
     assert difference == spread(runs[0].differences(runs[1], CHOSEN_BY), 3, "+")
 
@@ -109,6 +116,14 @@ def test_losses_beside_the_papers_are_those_of_the_runs(path):
         losses = ("train_loss", "val_loss")
         assert theirs == " / ".join(f"{numbers[loss]:.2f}" for loss in losses)
         assert ours == " / ".join(found[label].cell(loss, 2) for loss in losses)
+
+
+@pytest.mark.parametrize("text", list(ABLATIONS)[:3])
+def test_repe_as_published_loses_under_both_readings(text):
+    found = groups(RESULTS / "ablation" / ABLATIONS[text])
+    for label in ("RePE as published", "RePE as published, padding counted"):
+        behind = found[label, 128].differences(found["baseline", 128], CHOSEN_BY)
+        assert (behind > 0.4).all()
 
 
 def test_the_losses_beside_the_papers_are_far_from_them():
