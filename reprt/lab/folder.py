@@ -16,7 +16,7 @@ from reprt import files
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
 from reprt.lab.provenance import provenance
-from reprt.lab.records import Epoch, Manifest, Metrics, Run
+from reprt.lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
 from reprt.training.settings import TABLES, RunSettings, settings_of
 
 
@@ -178,8 +178,9 @@ class RunFolder:
         self._write_json("metrics.json", metrics.as_table())
 
     def record(self) -> Run:
+        config = self.path / "config.toml"
         return Run(
-            settings=self.settings(),
+            settings=WrittenSettings.read(files.read_toml(config), str(config)),
             manifest=self.manifest(),
             log=self.log(),
             steps=self.log("steps.csv"),
