@@ -152,13 +152,7 @@ class RunFolder:
 
     def write_log(self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"):
         """Writes one row an epoch, or for some steps."""
-        text = io.StringIO()
-        names = dict.fromkeys(name for row in rows for name in row)
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        if rows:
-            writer.writeheader()
-        writer.writerows(rows)
-        self._write(name, text.getvalue())
+        self._write(name, files.csv_text(rows))
 
     def log(self, name: str = "log.csv") -> list[Epoch]:
         """Returns the rows of the finished epochs, or those of some steps."""
