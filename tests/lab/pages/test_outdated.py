@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from elsewhere import python
+from fake_runs import row
 from test_committed import COMMITTED, RESULTS
 
 import reprt
+from reprt.lab.pages import write_page
 from reprt.lab.pages.freeze import freeze
 from reprt.lab.pages.runs import read_texts
 from reprt.lab.records import read_records
+from reprt.training.settings import settings_of
 
 FIELD = r'    %s: bool = .*\n    """(.|\n)*?"""\n'
 # What is taken out of the package, by its files: a setting of models, one of
@@ -103,6 +106,15 @@ def test_a_run_of_a_preset_that_is_gone_shows_the_whole_model(frozen, drawn):
     usual, gone = sorted(runs, key=lambda run: run.settings.preset == "gone")
     assert "model.num_blocks = 2" in gone.departures
     assert "model.num_blocks = 2" not in usual.departures
+
+
+def test_a_live_run_is_read_so_for_a_page_only(add, drawn):
+    folder = add("repe", [row(1, 3.0, 2.0)], {})
+    config = folder / "repe" / "config.toml"
+    config.write_text(config.read_text() + "\n[gone]\nkey = 1\n")
+    assert "gone.key = 1" in write_page(folder).read_text()
+    with pytest.raises(ValueError, match="Unknown key 'gone'"):
+        settings_of(folder / "repe")
 
 
 @pytest.mark.parametrize(
