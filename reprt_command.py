@@ -248,31 +248,16 @@ def attention(run, sentence, out, **search):
 
 @command.command()
 @run
-@click.option(
-    "--to", type=click.Choice(["tensorflow", "ctranslate2"]), default="tensorflow"
-)
-@click.option(
-    "--quantization",
-    type=click.Choice(["float32", "int8"]),
-    default="float32",
-    help="With --to ctranslate2, how matrices are kept.",
-)
 @search
 @out
-def export(run, to, quantization, out, **search):
-    """Write a SavedModel from strings to strings, or a model for CTranslate2.
+def export(run, out, **search):
+    """Write a SavedModel from strings to strings, and the Keras model.
 
     The files go into RUN/export by default.
     """
-    if quantization != "float32" and to == "tensorflow":
-        raise click.UsageError("Expected --to ctranslate2 with --quantization.")
     out = out or run / "export"
     translator = _do("lab.translate:translator_of", run, search)
-    if to == "tensorflow":
-        click.echo("\n".join(map(str, _do("decoding.export:export", translator, out))))
-    else:
-        work = "decoding.ctranslate2_export:export_ctranslate2"
-        click.echo(_do(work, translator, out, quantization))
+    click.echo("\n".join(map(str, _do("decoding.export:export", translator, out))))
 
 
 @command.command()

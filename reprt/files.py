@@ -3,6 +3,8 @@
 # By hand, for the usual libraries cannot write a folder whole or not at all.
 
 import contextlib
+import csv
+import io
 import json
 import os
 import re
@@ -11,7 +13,7 @@ import sys
 import time
 import tomllib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -48,6 +50,22 @@ def write_text(path: Path, text: str):
     """Writes a file, whole or not at all."""
     with whole_file(path) as file:
         file.write(text.encode())
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Returns rows as CSV below their names; cells that a row lacks are empty.
+
+    >>> csv_text([{"a": 1}, {"a": 2, "b": 0.5}])
+    'a,b\\n1,\\n2,0.5\\n'
+    """
+    if not rows:
+        return ""
+    names = dict.fromkeys(name for row in rows for name in row)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def is_unfinished(path: Path) -> bool:

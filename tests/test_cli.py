@@ -136,7 +136,6 @@ def told(capsys):
         ("translate RUN a", "Expected RUN to be a run folder. `reprt train` makes"),
         ("translate RUN --file /no/such", "/no/such"),
         ("translate RUN -hallo", "No such option"),
-        ("export RUN --quantization int8", "--to ctranslate2 with --quantization"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(

@@ -119,7 +119,6 @@ def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
     run = lively(tmp_path_factory.getbasetemp(), "baseline")
     if page.stem == "export":
         main(["export", str(run)])
-        main(["export", str(run), "--to", "ctranslate2"])
     monkeypatch.chdir(tmp_path)
     exec("\n".join(blocks(page, "python")), {"run": str(run)})
 

@@ -65,16 +65,17 @@ def test_the_readmes_own_script(tmp_path):
 
 
 def test_layers_import_without_the_extras():
-    """A plain `pip install` has no tensorflow-text, TFDS, matplotlib or sacrebleu."""
+    """A plain `pip install` has no tensorflow-text, pandas, matplotlib or sacrebleu."""
     script = """
 import sys
 extras = "tensorflow_text tensorflow_datasets matplotlib sacrebleu tomli_w pooch tqdm"
-sys.modules.update({name: None for name in extras.split()})
+sys.modules.update({name: None for name in [*extras.split(), "pandas"]})
 import reprt
 from keras.saving import get_registered_object as found
 assert all(map(found, ["reprt>Transformer", "reprt>MaskedCrossentropy"]))
 from reprt import layers, losses, metrics, models, schedules
 models.build("repe", 9, 9)
 assert "reprt.lab" not in sys.modules
+import reprt.lab.translate
 """
     python(script)

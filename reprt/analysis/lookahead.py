@@ -1,11 +1,9 @@
 """Does a model's output at a target position depend on later target tokens?"""
 
-import contextlib
 import dataclasses
 import math
 import warnings
 from collections.abc import Mapping
-from unittest import mock
 
 import keras
 import numpy as np
@@ -16,11 +14,9 @@ from reprt.constants import RESERVED
 METHODS = {
     "perturbation": "one later token replaced",
     "truncation": "the later tokens cut off",
-    "gradient": "derivative with respect to a later token's embedding",
 }
-# What counts, as a part of the largest |logit| or of the largest derivative.
+# What counts, as a part of the largest |logit|.
 CHANGE = 1e-5
-DERIVATIVE = 1e-6
 # For truncation, by the coarsest precision that the model computes in.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
 CUT_FLOAT32 = 1e-4
@@ -47,8 +43,6 @@ class Audit:
             only token u is replaced.
         truncation: `[t]` is the largest change of the logits at position t when the
             target ends there, as it does in search; None if not available.
-        gradient: `[t, u]` is the largest derivative of a random mix of the logits at
-            position t with respect to the embedding of token u; None if not available.
         tolerance: for each method that was available, what counts as no dependence.
         unavailable: for each other method, the reason.
     """
@@ -57,7 +51,6 @@ class Audit:
     largest_logit: float
     perturbation: np.ndarray
     truncation: np.ndarray | None
-    gradient: np.ndarray | None
     tolerance: Mapping[str, float]
     unavailable: Mapping[str, str]
 
@@ -126,15 +119,13 @@ def audit(
 
         depends(t, u) = logits[t] change with target token u, for u > t
 
-    It uses three methods on one pair of random sentences, without padding and outside
+    It uses two methods on one pair of random sentences, without padding and outside
     training. It replaces each token by others. It cuts the target after each position,
-    as search does. It differentiates the logits with respect to what the model's
-    `keras.layers.Embedding` layers looked up for the target (TensorFlow backend only).
+    as search does.
 
-    Rounding does not count: changes up to 1e-5 of the largest |logit| and derivatives
-    up to 1e-6 of the largest one. Cut targets are computed in another order, so that
-    truncation allows for changes up to 1e-4 of the largest |logit|, 1e-2 in float16 or
-    on a GPU and 8e-2 in bfloat16.
+    Rounding does not count: changes up to 1e-5 of the largest |logit|. Cut targets are
+    computed in another order, so that truncation allows for changes up to 1e-4 of the
+    largest |logit|, 1e-2 in float16 or on a GPU and 8e-2 in bfloat16.
 
     Audit a trained model: behind weights that are zero, as some are at first, no
     dependence is seen. A model in which sentences of a batch depend on each other is
@@ -198,10 +189,7 @@ def audit(
     generator = np.random.default_rng(seed)
     ids = generator.permutation(_real_ids(target_vocab_size, 1 + targets))
     target, others = ids[:targets], ids[targets:][:REPLACEMENTS]
-    # No id of the target, where possible, because its lookups are found by their ids.
-    ids = _real_ids(source_vocab_size, 1 + targets)
-    apart = np.setdiff1d(ids, target)
-    source = generator.choice(apart if len(apart) else ids, sources)
+    source = generator.choice(_real_ids(source_vocab_size, 1 + targets), sources)
     # A row of the batch for each token that is replaced.
     pairs = [np.tile(ids, (targets, 1)) for ids in (source, target)]
 
@@ -224,20 +212,15 @@ def audit(
             f"{perturbation.max():.2g} at most, whichever token is replaced, and are "
             f"themselves up to {largest:.2g}: are they multiplied by weights of zero?"
         )
-    found = {"perturbation": perturbation, "truncation": None, "gradient": None}
-    tolerance, unavailable = {"perturbation": CHANGE * largest}, {}
+    truncation, unavailable = None, {}
+    tolerance = {"perturbation": CHANGE * largest}
     try:
-        found["truncation"] = _truncation(model, source, target, bound)
+        truncation = _truncation(model, source, target, bound)
         tolerance["truncation"] = _cut_rounding(model) * largest
     except _Unavailable as reason:
         unavailable["truncation"] = str(reason)
-    try:
-        found["gradient"] = _gradient(model, pairs, generator)
-        tolerance["gradient"] = DERIVATIVE * float(found["gradient"].max())
-    except _Unavailable as reason:
-        unavailable["gradient"] = str(reason)
     return Audit(
-        model.name, largest, tolerance=tolerance, unavailable=unavailable, **found
+        model.name, largest, perturbation, truncation, tolerance, unavailable
     )
 
 
@@ -352,71 +335,3 @@ def _cut_rounding(model):
     if not all(name.startswith("cpu") for name in devices):
         kinds.add("tensorfloat32")  # of a GPU's products of float32, by default
     return max(CUT.get(kind, CUT_FLOAT32) for kind in kinds)
-
-
-def _gradient(model, pairs, generator):
-    """Derivatives at what was looked up, not of the tables.
-
-    A row of a table may act in other places than where its token stands: as the
-    weights of a tied output, or as a position whose number is the token's id.
-    """
-    if keras.backend.backend() != "tensorflow":
-        raise _Unavailable("it takes Keras' TensorFlow backend")
-    import tensorflow as tf
-
-    lookups: list[tuple[dict[int, int], tf.Tensor]] = []
-
-    def recorded(look_up):
-        def call(ids, *arguments, **options):
-            vectors = look_up(ids, *arguments, **options)
-            # Inside a tf.function there is nothing to look at.
-            if not tf.is_symbolic_tensor(vectors):
-                tape.watch(vectors)
-                if places := _places(ops.convert_to_numpy(ids), pairs[1][0]):
-                    lookups.append((places, vectors))
-            return vectors
-
-        return call
-
-    with contextlib.ExitStack() as stack:
-        tape = stack.enter_context(tf.GradientTape(watch_accessed_variables=False))
-        for layer in model._flatten_layers():
-            if isinstance(layer, keras.layers.Embedding):
-                # Of each layer: a subclass may have a call of its own.
-                watched = mock.patch.object(layer, "call", recorded(layer.call))
-                stack.enter_context(watched)
-        logits = tf.cast(_call(model, *pairs), tf.float32)
-        # Row t of the batch is only asked for position t: one pass for all. The
-        # derivative of a random mix is 0 only where those of all logits are.
-        mix = generator.normal(size=logits.shape[-1]).astype("float32")
-        total = tf.reduce_sum(tf.einsum("ttv->tv", logits) * mix)
-
-    if not lookups:
-        raise _Unavailable(
-            "no keras.layers.Embedding layer was seen looking up the target"
-        )
-    found = np.zeros(pairs[1].shape, "float32")
-    vectors = [each for _, each in lookups]
-    gradients = tape.gradient(total, vectors, unconnected_gradients="zero")
-    for (places, _), gradient in zip(lookups, gradients, strict=True):
-        sizes = np.abs(tf.cast(tf.convert_to_tensor(gradient), tf.float32)).max(-1)
-        for column, u in places.items():
-            np.maximum(found[:, u], sizes[:, column], out=found[:, u])
-    if not 0 < found.max() < np.inf:  # so that NaN fails, too
-        raise _Unavailable("the target's embeddings have no finite derivatives")
-    return found
-
-
-def _places(ids, target) -> dict[int, int]:
-    """Which token stands in which column of the ids; nothing if it is not the target.
-
-    It may be shifted by one or stand beside the source. Its random order tells it
-    from positions, which are ids too.
-    """
-    if ids.ndim != 2 or len(ids) != len(target):
-        return {}
-    token = {id: u for u, id in enumerate(target.tolist())}
-    row = enumerate(ids[0].tolist())
-    places = {column: token[id] for column, id in row if id in token}
-    ordered = np.diff(list(places.values())) == 1
-    return places if len(places) >= len(target) - 1 and ordered.all() else {}

@@ -5,7 +5,6 @@ from reprt.loading import lazily
 
 _HOMES = {
     "AttentionMaps": "reprt.decoding.attention_maps",
-    "CTranslate2Translator": "reprt.decoding.ctranslate2_translator",
     "Translation": "reprt.decoding.translator",
     "Translator": "reprt.decoding.translator",
     "sample": "reprt.decoding.sampling",

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from reprt.constants import PAD_ID
 from reprt.data.corpora.corpus import word_pattern
-from reprt.decoding.translator import Translator, check_free
+from reprt.decoding.translator import Translator
 from reprt.files import whole_file, whole_folder
 
 
@@ -67,8 +67,8 @@ def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
         )
     saved_model, model = Path(folder, "saved_model"), Path(folder, "model.keras")
-    check_free(saved_model)
-    check_free(model)
+    _check_free(saved_model)
+    _check_free(model)
     try:
         with whole_folder(saved_model) as made, whole_file(model) as file:
             tf.saved_model.save(ExportedTranslator(translator), str(made))
@@ -79,3 +79,12 @@ def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
         reason = str(error).splitlines()[0]
         raise OSError(f"The export cannot be written to {folder}: {reason}") from error
     return saved_model, model
+
+
+def _check_free(path: Path):
+    """Refuses to export over another export."""
+    if path.exists():
+        raise ValueError(
+            f"Expected a folder without {path.name}. Received {path.parent}, which has "
+            "one. Choose another --out, or remove it."
+        )

@@ -5,7 +5,7 @@ import itertools
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -92,8 +92,6 @@ class Translator:
     'a sentence'
     """
 
-    search_class: ClassVar[type[BeamSearch]] = BeamSearch
-
     def __init__(
         self,
         model,
@@ -114,7 +112,7 @@ class Translator:
         self.target_tokenizer = target_tokenizer
         self.max_tokens = min(max_tokens, model.longest_source)
         edges = target_tokenizer.start_id, target_tokenizer.end_id
-        self.search = self.search_class(model, *edges, **(search or {}))
+        self.search = BeamSearch(model, *edges, **(search or {}))
 
     @classmethod
     def load(cls, run: Path | str, **search) -> "Translator":
@@ -267,12 +265,3 @@ def _strings(sentences: Iterable) -> Iterator[str]:
             )
         # Bytes that are not UTF-8 come from a terminal as surrogates.
         yield sentence.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def check_free(path: Path):
-    """Refuses to export over another export."""
-    if path.exists():
-        raise ValueError(
-            f"Expected a folder without {path.name}. Received {path.parent}, which has "
-            "one. Choose another --out, or remove it."
-        )

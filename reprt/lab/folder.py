@@ -16,7 +16,7 @@ from reprt import files
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
 from reprt.lab.provenance import provenance
-from reprt.lab.records import Epoch, Manifest, Metrics, Run
+from reprt.lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
 from reprt.training.settings import TABLES, RunSettings, settings_of
 
 
@@ -152,13 +152,7 @@ class RunFolder:
 
     def write_log(self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"):
         """Writes one row an epoch, or for some steps."""
-        text = io.StringIO()
-        names = dict.fromkeys(name for row in rows for name in row)
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        if rows:
-            writer.writeheader()
-        writer.writerows(rows)
-        self._write(name, text.getvalue())
+        self._write(name, files.csv_text(rows))
 
     def log(self, name: str = "log.csv") -> list[Epoch]:
         """Returns the rows of the finished epochs, or those of some steps."""
@@ -178,8 +172,9 @@ class RunFolder:
         self._write_json("metrics.json", metrics.as_table())
 
     def record(self) -> Run:
+        config = self.path / "config.toml"
         return Run(
-            settings=self.settings(),
+            settings=WrittenSettings.read(files.read_toml(config), str(config)),
             manifest=self.manifest(),
             log=self.log(),
             steps=self.log("steps.csv"),

@@ -3,6 +3,7 @@
 import statistics
 from operator import attrgetter
 from pathlib import Path
+from typing import Any, get_args
 
 import pydantic
 from pydantic import Field
@@ -10,13 +11,89 @@ from pydantic import Field
 from reprt.analysis.scores import Score
 from reprt.files import read_text
 from reprt.lab.recipe import Look
+from reprt.presets import PRESETS
 from reprt.settings import Settings, in_one_line
-from reprt.training.settings import RunSettings, TrainingSettings
+from reprt.training.settings import TABLES, RunSettings, RunTables, TrainingSettings
 
 Epoch = dict[str, float]
+# Faults of settings that have changed since: a value is no choice any more, or no
+# longer goes with another. All other faults are damage.
+OUTDATED = {"literal_error", "value_error"}
 
 
-class Start(Settings):
+class Record(Settings):
+    """What was written down once: a key that is no longer known is kept."""
+
+    model_config = pydantic.ConfigDict(extra="allow")
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _known(cls, values):
+        return values
+
+
+class Table(Record):
+    """A table of a run's settings, as it was written down."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _lists_are_tuples(cls, values):
+        if not isinstance(values, dict):
+            return values  # which is refused
+        return {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+
+
+class WrittenSettings(RunTables, Record):
+    """What was asked of a run, as its files have it.
+
+    Today's settings may have changed since. A setting that has come has its default.
+    Keys, presets, names and choices that are gone stay, and tell runs apart.
+    """
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _every_table(cls, values):
+        if not isinstance(values, dict):
+            return values  # which is refused
+        tables: dict[str, Any] = {**dict.fromkeys(TABLES, {}), **values}
+        for name in tables.keys() - cls.model_fields.keys():
+            tables[name] = Table.model_validate(tables[name])
+        return tables
+
+    @pydantic.field_validator("model", *TABLES, mode="before")
+    @classmethod
+    def _read_table(cls, values, field):
+        table = Table.model_validate(values)
+        if field.field_name == "model":
+            usual = PRESETS.get(field.data.get("preset"))
+        else:
+            usual = _usual(field.field_name, getattr(table, "name", None))
+        if usual is None:
+            return table
+        kind = type(usual)
+        values = {**dict(usual), **values}
+        try:
+            kind.model_validate({name: values[name] for name in kind.model_fields})
+        except pydantic.ValidationError as error:
+            if {fault["type"] for fault in error.errors()} - OUTDATED:
+                raise
+        return Table.model_validate(values)
+
+
+def _usual(table: str, name: str | None) -> Settings | None:
+    """Returns a table of today by its name and defaults; None if the name is gone."""
+    annotation: Any = RunSettings.model_fields[table].annotation
+    for kind in get_args(annotation) or [annotation]:
+        usual = kind()
+        if name in (None, getattr(usual, "name", None)):
+            return usual
+    return None
+
+
+class Start(Record):
     """What a run was begun or continued with."""
 
     time: str
@@ -30,7 +107,7 @@ class Start(Settings):
     devices: list[str] = []
 
 
-class Manifest(Settings):
+class Manifest(Record):
     """What a run was made on."""
 
     text: str
@@ -53,7 +130,7 @@ class Manifest(Settings):
         return self.text_sha256, *vocabularies
 
 
-class OfLength(Settings):
+class OfLength(Record):
     """What came out on the pairs of some lengths of the test split."""
 
     longest: int | None = None
@@ -63,7 +140,7 @@ class OfLength(Settings):
     bleu: float | None = None
 
 
-class Metrics(Settings):
+class Metrics(Record):
     """What came out of a run. Results that were not asked for are None."""
 
     parameters: int
@@ -91,10 +168,10 @@ class Metrics(Settings):
     examples: list[dict[str, str]] = []
 
 
-class Run(Settings):
+class Run(Record):
     """One run, live or frozen."""
 
-    settings: RunSettings
+    settings: WrittenSettings
     manifest: Manifest
     log: list[Epoch]
     steps: list[Epoch] = []
@@ -148,7 +225,9 @@ class Run(Settings):
         """What its learning rate follows from, in short."""
         if self.settings.schedule_dim is not None:
             return f"m = {self.settings.schedule_dim}"
-        return f"{self.settings.schedule.name} from {self.settings.schedule.peak:g}"
+        schedule = self.settings.schedule
+        peak = getattr(schedule, "peak", None)
+        return schedule.name if peak is None else f"{schedule.name} from {peak:g}"
 
     @property
     def whole_epochs(self) -> list[Epoch]:

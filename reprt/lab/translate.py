@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from reprt.data.corpora.lines import decoded, read_lines
 from reprt.decoding.attention_maps import draw, draw_positions, write_page
 from reprt.decoding.translator import AHEAD, Translation, Translator
-from reprt.files import write_text
+from reprt.files import csv_text, write_text
 from reprt.training.settings import settings_of
 
 
@@ -57,7 +55,7 @@ def draw_attention(
     translator = translator_of(run, search)
     maps, folder = translator.attention(sentence), out or run
     heads = folder / "heads.csv"
-    write_text(heads, pd.DataFrame(maps.shares()).to_csv(index=False))
+    write_text(heads, csv_text(maps.shares()))
     files = [
         draw(maps, folder / "attention.png"),
         write_page(maps, folder / "attention.html"),

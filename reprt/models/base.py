@@ -97,8 +97,7 @@ class TranslationModel(keras.Model, abc.ABC):
         """Refuses: logits and packed attention take the weights themselves."""
         raise ValueError(
             f"Expected {self.name!r} to keep its weights as floating-point numbers. "
-            f"Received: quantize({mode!r}). For int8 take `reprt export --to "
-            "ctranslate2 --quantization int8`."
+            f"Received: quantize({mode!r})."
         )
 
     def export(self, filepath, *args, input_signature=None, **kwargs):

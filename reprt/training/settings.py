@@ -3,7 +3,7 @@
 import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 from pydantic import Field
@@ -219,7 +219,65 @@ Objective = Annotated[
 ]
 
 
-class RunSettings(Settings):
+class RunTables(Settings):
+    """What was asked of a run, and what tells it from other runs.
+
+    The tables are those of `RunSettings`, or of a run that was written down once.
+    """
+
+    name: str
+    preset: str
+    model: Any
+    text: Any
+    training: Any
+    vocabulary: Any
+    batching: Any
+    optimizer: Any
+    schedule: Any
+    objective: Any
+
+    @property
+    def schedule_dim(self) -> int | None:
+        """The paper's m, from which the rate follows; None where its peak is given."""
+        schedule = self.schedule
+        if schedule.name != "inverse_sqrt" or getattr(schedule, "peak", None):
+            return None
+        return getattr(schedule, "dim", None) or self.model.embedding_dim
+
+    @property
+    def identity(self) -> Self:
+        """The settings that change a step's numbers; names and places do not."""
+        schedule = self.schedule
+        if self.schedule_dim is not None:
+            schedule = schedule.changed(dim=self.schedule_dim)
+        text = self.text.changed(source="", **dict.fromkeys(FILES, ()))
+        steady = self.training.model_dump(exclude=MAY_CHANGE)
+        training = type(self.training)(**steady)
+        update = {"schedule": schedule, "text": text, "training": training}
+        return self.model_copy(update={"name": "", **update})
+
+    @property
+    def departures(self) -> list[str]:
+        """The settings that are not those of the preset and of the paper.
+
+        Of a preset that is gone, all settings of the model are.
+        """
+        here = self.identity
+        usual = {table: RunSettings.model_fields[table].default for table in TABLES}
+        usual["model"] = PRESETS.get(self.preset)
+        # The paper's m is the width of the model's own embedding.
+        usual["schedule"] = usual["schedule"].changed(dim=self.model.embedding_dim)
+        return [
+            f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
+            for table, values in here
+            if isinstance(values, Settings)
+            for name, value in values
+            if f"{table}.{name}" not in NO_DEPARTURES
+            and value not in (None, getattr(usual.get(table), name, None))
+        ]
+
+
+class RunSettings(RunTables):
     """Everything that decides a training. `model` is the preset with its changes."""
 
     name: str
@@ -293,40 +351,6 @@ class RunSettings(Settings):
                 f"rounded to 0. Received: {scaling!r}."
             )
         return self
-
-    @property
-    def schedule_dim(self) -> int | None:
-        """The paper's m, from which the rate follows; None where its peak is given."""
-        if isinstance(self.schedule, CosineSettings) or self.schedule.peak is not None:
-            return None
-        return self.schedule.dim or self.model.embedding_dim
-
-    @property
-    def identity(self) -> "RunSettings":
-        """The settings that change a step's numbers; names and places do not."""
-        schedule = self.schedule
-        if self.schedule_dim is not None:
-            schedule = schedule.changed(dim=self.schedule_dim)
-        text = self.text.changed(source="", **dict.fromkeys(FILES, ()))
-        training = TrainingSettings(**self.training.model_dump(exclude=MAY_CHANGE))
-        update = {"schedule": schedule, "text": text, "training": training}
-        return self.model_copy(update={"name": "", **update})
-
-    @property
-    def departures(self) -> list[str]:
-        """The settings that are not those of the preset and of the paper."""
-        here = self.identity
-        usual = {table: type(self).model_fields[table].default for table in TABLES}
-        usual["model"] = PRESETS[self.preset]
-        # The paper's m is the width of the model's own embedding.
-        usual["schedule"] = usual["schedule"].changed(dim=self.model.embedding_dim)
-        return [
-            f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
-            for table in ("model", *TABLES)
-            for name, value in getattr(here, table)
-            if f"{table}.{name}" not in NO_DEPARTURES
-            and value not in (None, getattr(usual[table], name, None))
-        ]
 
 
 TABLES = tuple(RunSettings.model_fields)[3:]  # all but name, preset and model

@@ -72,7 +72,7 @@ class WeaklyMasked(Custom):
     def states(self, states):
         scores = ops.matmul(states, ops.transpose(states, (0, 2, 1)))
         later = np.triu(np.ones(scores.shape[1:], "float32"), 1)
-        return states + ops.matmul(ops.softmax(scores - 12.0 * later), states)
+        return states + ops.matmul(ops.softmax(scores - 9.0 * later), states)
 
 
 class Tied(Custom):
@@ -114,9 +114,8 @@ def later(matrix):
 def test_the_published_model_looks_ahead():
     found = audit(models.build("repe", VOCAB, VOCAB, **TINY))
     assert found.looks_ahead
-    for method in ("perturbation", "gradient"):
-        assert found.first_offending[method] == ((0, 1), (0, 2), (0, 3))
-        assert later(getattr(found, method)).min() > found.tolerance[method]
+    assert found.first_offending["perturbation"] == ((0, 1), (0, 2), (0, 3))
+    assert later(found.perturbation).min() > found.tolerance["perturbation"]
     assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
     report = str(found)
     assert "repe looks ahead" in report
@@ -139,21 +138,6 @@ def test_models_that_do_not(name, overrides, policy):
     assert f"{name} does not look ahead" in str(found)
 
 
-def test_derivatives_are_those_of_a_linear_model():
-    """A linear model, whose output is known: token u reaches position t by t + u."""
-
-    class Linear(Custom):
-        def states(self, states):
-            place = np.arange(1.0, 1 + states.shape[1], dtype="float32")
-            return ops.matmul(place[:, None] + place, states)
-
-    found = audit(Linear(), **SIZES)
-    expected = np.add.outer(np.arange(1, 8), np.arange(1, 8))
-    np.testing.assert_allclose(
-        found.gradient / found.gradient[0, 0], expected / 2, rtol=1e-4
-    )
-
-
 @pytest.mark.parametrize("ahead", [True, False])
 def test_a_users_functional_model(ahead, tmp_path):
     attention(ahead).save(tmp_path / "model.keras")
@@ -172,7 +156,7 @@ def test_a_language_model_has_one_input(norm, length):
     stack = Decoder(num_blocks=1, num_heads=2, key_dim=4, feed_forward_dim=8)
     model = keras.Model(ids, keras.layers.Dense(20)(stack(embed(ids)[1])))
     found = audit(model)
-    assert found.looks_ahead == bool(norm) and found.gradient is not None
+    assert found.looks_ahead == bool(norm)
     assert len(found.perturbation) == (length or 12)
 
 
@@ -182,7 +166,6 @@ def test_one_subtle_link_is_named(weight):
     model.weight = weight
     found = audit(model, **SIZES)
     assert found.first_offending["perturbation"] == ((4, 5),)
-    assert found.first_offending["gradient"] == ((4, 5),)
     assert "position 5 depends on token 6 (by " in str(found)
     if weight > 1e-2:
         assert found.first_offending["truncation"] == ((4, 5),)
@@ -203,54 +186,31 @@ def test_a_mask_on_some_logits_hides_no_dependence(base, constant):
     assert found.looks_ahead == bool(expected)
 
 
-def test_a_mask_that_hides_too_little_shows_in_the_gradient():
+def test_a_mask_that_hides_too_little_is_noticed():
     found = audit(WeaklyMasked(), **SIZES)
-    assert not found.first_offending["perturbation"]
-    assert found.first_offending["gradient"]
+    assert found.first_offending["perturbation"]
     assert found.looks_ahead
 
 
 def test_tables_that_do_more_than_look_tokens_up_accuse_nobody():
-    model = Tied()
-    found = audit(model, **SIZES)
-    assert "call" not in vars(model.embedding)  # it is as it was
+    found = audit(Tied(), **SIZES)
     assert not found.looks_ahead
     assert not found.unavailable
-    assert not later(found.gradient).any()
+    assert not later(found.perturbation).any()
 
 
 def test_a_model_that_sees_only_how_much_follows():
     found = audit(Counting(), **SIZES)
     assert found.looks_ahead
     assert not found.first_offending["perturbation"]
-    assert not found.first_offending["gradient"]
     assert found.first_offending["truncation"] == ((0, 1), (1, 2), (2, 3))
     assert "position 1 depends on token 2 or later" in str(found)
 
 
-class Stopped(Custom):
-    def states(self, states):
-        return ops.stop_gradient(states)
-
-
-@pytest.mark.parametrize(
-    "model, backend, reason",
-    [
-        (Stopped, "tensorflow", "no finite derivatives"),
-        (WithoutTables, "tensorflow", "no keras.layers.Embedding layer"),
-        (Subtle, "jax", "it takes Keras' TensorFlow backend"),
-    ],
-)
-def test_a_missing_gradient_has_a_reason(model, backend, reason, monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
-    found = audit(model(), **SIZES)
-    assert set(found.unavailable) == {"gradient"} and found.gradient is None
-    assert reason in found.unavailable["gradient"]
-    assert f"not available: {found.unavailable['gradient']}" in str(found)
+def test_a_model_without_tables_is_audited():
+    found = audit(WithoutTables(), **SIZES)
     # What rolls over the end comes round: position 7 sees token 1, as it may.
-    rolled = (0, 1), (1, 2), (2, 3)
-    expected = {WithoutTables: rolled, Subtle: ((4, 5),), Stopped: ()}
-    assert found.first_offending["perturbation"] == expected[model]
+    assert found.first_offending["perturbation"] == ((0, 1), (1, 2), (2, 3))
 
 
 def test_a_model_of_fixed_lengths_is_asked_at_those():

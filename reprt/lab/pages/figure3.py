@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from reprt.files import write_text
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.frame import by_settings, nearest, runs_table, spread
@@ -17,7 +16,7 @@ from reprt.lab.records import Run
 MODELS = paper.LABELS
 COLOURS = {"baseline": "#000000", "repe": "#d55e00"}
 LOSSES = {"train_loss": ("training", "--", "o"), "val_loss": ("validation", "-", "s")}
-COLUMNS = "text source model loss epoch trials mean low high".split()
+COLUMNS = "source model loss epoch mean low high".split()
 PAPERS = "TED-HRLR pt_to_en"
 RESAMPLES = 10_000
 NONE = (np.nan, np.nan)  # of a single trial, which tells nothing of the spread
@@ -31,12 +30,9 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     found = nearest(by_settings(run for run in runs if run.log))
     none = runs_table([])
     trials = {m: found[m].table if m in found else none for m in MODELS}
-    points = _points(trials, manifest.text)
-    numbers = points.round({"mean": 5, "low": 5, "high": 5})
-    write_text(out / "figure3.csv", numbers.to_csv(index=False, lineterminator="\n"))
+    points = _points(trials)
     title = manifest.text + ": not comparable with the paper" * (not like_the_papers)
-    for ending in ("png", "svg"):
-        _draw(trials, points, title, out / f"figure3.{ending}")
+    _draw(trials, points, title, out / "figure3.png")
     ours = "ours" if manifest.official_text else f"ours, {name}"
     return {
         "foreign": "" if like_the_papers else name,
@@ -54,7 +50,7 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _points(trials: Trials, text: str) -> pd.DataFrame:
+def _points(trials: Trials) -> pd.DataFrame:
     """The mean of each epoch over the trials that reached it; ours and the paper's."""
     points: list[tuple] = []
     for model in MODELS:
@@ -63,11 +59,9 @@ def _points(trials: Trials, text: str) -> pd.DataFrame:
         for loss in LOSSES:
             for epoch, values in logs.groupby("epoch")[loss]:
                 band = bootstrap_interval(values) if len(values) > 1 else NONE
-                head = text, "ours", model, loss
-                points.append((*head, int(epoch), len(values), values.mean(), *band))
+                points.append(("ours", model, loss, int(epoch), values.mean(), *band))
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], start=1):
-                head = PAPERS, "paper", model, loss
-                points.append((*head, epoch, "up to 10", mean, *NONE))
+                points.append(("paper", model, loss, epoch, mean, *NONE))
     return pd.DataFrame(points, columns=COLUMNS)
 
 

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -51,7 +50,5 @@ def save_figure(figure, path: Path):
     """Writes a picture, whole or not at all; the same one gives the same file."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # dollars in names are dollars
-    kind = path.suffix[1:]
-    metadata = {"Date": None} if kind == "svg" else {}
-    with whole_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "reprt"}):
-        figure.savefig(file, format=kind, dpi=120, metadata=metadata)
+    with whole_file(path) as file:
+        figure.savefig(file, format="png", dpi=120)

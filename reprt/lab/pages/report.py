@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.lab import paper
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
@@ -139,7 +140,8 @@ def _translations(runs: Sequence[Run]) -> str:
         for label, example in zip(found, examples):
             lines.append(f"  - {plain(label)}: {plain(example['translation'])}")
     signatures = sorted({f"`{each.test_bleu_signature}`" for each in found.values()})
-    unit = runs[0].settings.vocabulary.tokenizer.unit
+    units = {kind().name: kind.tokenizer.unit for kind in VOCABULARIES}
+    unit = units.get(runs[0].settings.vocabulary.name, "corpus tokens")
     signed = f"sacrebleu signature {', '.join(signatures)}"
     return "\n".join([*lines, "", f"Greedy search. BLEU on {unit}, {signed}."])
 

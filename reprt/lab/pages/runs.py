@@ -49,13 +49,14 @@ def read_texts(folder: Path) -> list[list[Run]]:
             f"Expected a folder with run folders in it. Received: {folder}, without "
             f"any, and without the {RUNS} of a frozen experiment."
         )
-    presets = list(PRESETS)
+    places = {name: place for place, name in enumerate(PRESETS)}
     texts: dict[tuple, dict[tuple, Run]] = {}
     for run in runs:  # one that is frozen and selected, or linked to, is one
         text = run.text.lower(), run.text, run.manifest.hashes
         preset = run.settings.preset
         identity = str(run.settings.identity)
-        order = -presets.index(preset), run.name != preset, run.name, identity
+        place = -places.get(preset, -1)
+        order = place, run.name != preset, run.name, identity
         texts.setdefault(text, {}).setdefault(order, run)  # the folder's own first
     return [
         [found[order] for order in sorted(found)] for _, found in sorted(texts.items())

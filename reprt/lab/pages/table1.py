@@ -1,15 +1,13 @@
 """The paper's Table 1, with ours beside it."""
 
 import itertools
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reprt.data.corpora.ted import PAIRS
-from reprt.files import write_text
 from reprt.lab import paper
-from reprt.lab.pages.frame import Group, as_csv, by_settings, nearest, runs_table
-from reprt.lab.pages.tables import latex, markdown, plain
+from reprt.lab.pages.frame import Group, by_settings, nearest
+from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.records import Run
 
 MODELS = paper.LABELS
@@ -40,9 +38,6 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         departures = {"Settings that are not the paper's:\n": None} | departures
     head = ["pair", "train", "dev", ""]
     head += [f"{name}: {column}" for name in MODELS.values() for column in HEAD]
-    runs = [run for group in groups for run in group.table["run"]]
-    write_text(out / "table1.csv", as_csv(runs_table(runs)))
-    write_text(out / "table1.tex", _latex(lines))
     return {
         "table": markdown([dict(zip(head, line)) for line in lines], "lrrl"),
         "beyond": markdown([_beyond(group) for group in groups], "ll"),
@@ -118,14 +113,3 @@ def _beyond(group: Group) -> dict[str, str]:
         "seeds": str(len(group.table)),
         **{head: group.cell(name, digits) for name, (head, digits) in BEYOND.items()},
     }
-
-
-def _latex(lines: Sequence[Sequence[str]]) -> str:
-    head = ["pair", "train", "dev", "", *("epochs", "train", "val", "s/epoch") * 2]
-    above, rule, body = latex(head, lines, "lrrl").partition("\\midrule\n")
-    spans = " & ".join(
-        rf"\multicolumn{{{len(PRINTED)}}}{{c}}{{{name}}}" for name in MODELS.values()
-    )
-    above = above.replace("\\toprule\n", f"\\toprule\n& & & & {spans} \\\\\n")
-    body = re.sub(r"\n (?=\S)", "\n\\\\addlinespace\n ", body)  # before a pair
-    return f"% \\usepackage{{booktabs}}\n{above}{rule}{body}\n"

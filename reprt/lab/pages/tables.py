@@ -8,9 +8,6 @@ from typing import Any
 
 from tabulate import tabulate
 
-# Characters that tabulate leaves as they are and LaTeX does not have.
-LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
-
 
 def fill(template: str, **values: Any) -> str:
     """Returns a template's text, without paragraphs whose values are empty."""
@@ -28,16 +25,10 @@ def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
     """Returns a table of rows; `align` is that of the first columns, of words."""
     head = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
-    return _table(head, cells, align, "pipe") if rows else ""
-
-
-def latex(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:
-    return _table(head, rows, align, "latex_booktabs").translate(LATEX)
-
-
-def _table(head, rows, align, kind):
+    if not rows:
+        return ""
     sides = [{"l": "left", "r": "right"}[each] for each in align.ljust(len(head), "r")]
-    return tabulate(rows, head, kind, colalign=sides, disable_numparse=True)
+    return tabulate(cells, head, "pipe", colalign=sides, disable_numparse=True)
 
 
 def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:

@@ -27,10 +27,9 @@ def test_a_picture_is_drawn_again_and_the_same(tmp_path):
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         write_page(RESULTS / "figure3" / "standin_pt_to_en", out=folder)
-    for ending in ("png", "svg"):
-        first, second = (tmp_path / x / f"figure3.{ending}" for x in "ab")
-        assert first.read_bytes() == second.read_bytes()
-        assert first.stat().st_size > 50_000
+    first, second = (tmp_path / x / "figure3.png" for x in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size > 50_000
 
 
 def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
