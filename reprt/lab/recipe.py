@@ -269,8 +269,9 @@ def load_recipe(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
             f"one of the package's recipes: {', '.join(shipped)}."
         ) from error
-    given = {key: v for key, v in {"source": source, **files}.items() if v}
-    if source:  # in the place of files that the recipe names
+    given = {"source": source, **files}
+    given = {key: value for key, value in given.items() if value is not None}
+    if source is not None:  # in the place of files that the recipe names
         given = dict.fromkeys(FILES, ()) | given
     for key, value in given.items():
         _set(tables, ["text", key], value)
@@ -297,7 +298,8 @@ def load_recipe(
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
     path = Path(place).expanduser()
-    return str(path.absolute()) if path.exists() and place not in TEXTS else place
+    named = not place or place in TEXTS
+    return place if named or not path.exists() else str(path.absolute())
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:
