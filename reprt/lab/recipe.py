@@ -13,7 +13,7 @@ from pydantic import Field
 from reprt.constants import TEXTS
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import read_toml
+from reprt.files import expanded, read_toml
 from reprt.presets import PRESETS
 from reprt.settings import Settings, check_known
 from reprt.training.settings import (
@@ -297,9 +297,10 @@ def load_recipe(
 
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
-    path = Path(place).expanduser()
-    named = not place or place in TEXTS
-    return place if named or not path.exists() else str(path.absolute())
+    if not place or place in TEXTS:
+        return place
+    path = expanded(place)
+    return str(path.absolute()) if path.exists() else place
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:
