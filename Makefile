@@ -34,11 +34,8 @@ EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 .PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
 .PHONY: notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu clean
 
-# On the embedded corpus it is the recipe that is run where TED is missing.
-EMBEDDED := $(filter embedded,$(TEXT))
 reproduce-pt-en: $(VENV)/train
-	$(VENV)/bin/reprt train experiments/pt_to_en$(EMBEDDED:%=_%).toml \
-		$(EMBEDDED:%=--out runs/pt_to_en/embedded-corpus) \
+	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
 		--pair $(PAIR) --text '$(TEXT)' $(ARGUMENTS)
 
 reproduce-table1: $(VENV)/$(if $(findstring --ray,$(ARGUMENTS)),cluster,train)

@@ -134,7 +134,7 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
         raise click.UsageError(f"Expected --ray local or an address. Received: {ray!r}")
     if plan and ray:
         raise click.UsageError("Expected --plan or --ray. Received both.")
-    if text and files["train"]:
+    if text is not None and files["train"]:
         raise click.UsageError("Expected --text or --train. Received both.")
     if cpus and not ray:
         raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")

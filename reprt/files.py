@@ -4,6 +4,7 @@
 
 import contextlib
 import csv
+import hashlib
 import io
 import json
 import os
@@ -66,6 +67,32 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def make_once(
+    path: Path,
+    make: Callable[[Path], None],
+    progress: Callable[[str], None] = lambda text: None,
+):
+    """Leaves a file that `make` writes, unless it is there as it was written.
+
+    Its sha256 stands beside it, as `sha256sum` writes and checks it. A file that has
+    another, or none, is written anew.
+    """
+    beside = path.with_name(f"{path.name}.sha256")
+    if path.is_file() and beside.is_file():
+        if beside.read_bytes() == _checksum(path):
+            return
+        progress(f"{path} is damaged, and is made anew")
+    make(path)
+    with whole_file(beside) as file:
+        file.write(_checksum(path))
+
+
+def _checksum(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{sha256}  {path.name}\n".encode()
 
 
 def is_unfinished(path: Path) -> bool:
@@ -139,8 +166,36 @@ def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
 
 def cache() -> Path:
     """Returns the folder for what is downloaded, learnt or tokenised."""
-    named = os.environ.get("REPRT_CACHE")
-    return Path(named or platformdirs.user_cache_dir("reprt")).expanduser()
+    if named := os.environ.get("REPRT_CACHE"):
+        return expanded(named)
+    try:
+        return Path(platformdirs.user_cache_dir("reprt")).expanduser()
+    except RuntimeError:
+        raise ValueError(
+            "Expected a home folder, where the cache goes. Received: a user without "
+            "one. Set REPRT_CACHE to a folder that can be written."
+        ) from None
+
+
+def expanded(path: str) -> Path:
+    """Returns a path with the user's home in the place of `~`.
+
+    A name that is not UTF-8 is a `ValueError`: no recipe or record could hold it.
+    """
+    try:
+        place = Path(path).expanduser()
+        str(place.absolute()).encode()
+    except RuntimeError:
+        raise ValueError(
+            f"Expected a path whose ~ stands for a home folder. Received: {path}, of a "
+            "user without one. Write the whole path."
+        ) from None
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"Expected a path to be UTF-8. Received: {str(place.absolute())!r}. Rename "
+            "it."
+        ) from None
+    return place
 
 
 @contextlib.contextmanager
@@ -157,6 +212,13 @@ def _whole(path: Path) -> Iterator[Path]:
             os.replace(unfinished, path)
         finally:
             _remove(unfinished)
+
+
+def _is_cached(path: Path) -> bool:
+    try:
+        return path.absolute().is_relative_to(cache().absolute())
+    except ValueError:  # there is no cache
+        return False
 
 
 def _remove(path: Path):
@@ -177,6 +239,6 @@ def _naming(path: Path):
         reason, name = error.strerror or "", os.fsdecode(error.filename or path)
         if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
             name = str(path)
-        if path.absolute().is_relative_to(cache().absolute()):
+        if _is_cached(path):
             reason += "; set REPRT_CACHE to a folder that can be written"
         raise OSError(error.errno, reason, name) from error

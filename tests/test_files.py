@@ -1,6 +1,12 @@
 import errno
+import os
+import pwd
+from pathlib import Path
 
-from reprt.files import file_lock, read_json, read_toml
+import pytest
+
+from reprt.data.search import TextUnavailable, find
+from reprt.files import cache, expanded, file_lock, read_json, read_toml, write_text
 from reprt.lab.folder import RunFolder
 
 
@@ -27,3 +33,39 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
     assert read_toml(tmp_path / "a") == {"a": 1}
     (tmp_path / "a").write_bytes(b'\xef\xbb\xbf{"a": 1}')
     assert read_json(tmp_path / "a") == {"a": 1}
+
+
+@pytest.fixture
+def homeless(monkeypatch):
+    """A user whom the system does not know, as containers have."""
+
+    def unknown(*_):
+        raise KeyError
+
+    for variable in ("HOME", "XDG_CACHE_HOME", "REPRT_CACHE", "REPRT_TED"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(pwd, "getpwnam", unknown)
+
+
+def test_a_user_without_a_home_is_told_what_to_set(homeless, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="a home folder.* Set REPRT_CACHE"):
+        cache()
+    with pytest.raises(ValueError, match="~/a, of a user without one"):
+        expanded("~/a")
+    with pytest.raises(ValueError, match="~/text, of a user without one"):
+        find("~/text", "gl_to_en")
+    (tmp_path / "a").touch()
+    with pytest.raises(OSError, match="a directory|exists"):
+        write_text(tmp_path / "a" / "b", "")  # its error needs no cache
+    monkeypatch.setenv("REPRT_CACHE", str(tmp_path))
+    assert cache() == tmp_path
+    with pytest.raises(TextUnavailable, match="stands for a home folder"):
+        find("ted", "gl_to_en", downloads=False)  # TFDS keeps its texts in the home
+
+
+def test_a_name_of_a_file_that_is_not_utf8_is_refused(tmp_path):
+    name = os.fsdecode(b"gr\xfc\xdfe.tsv")
+    Path(tmp_path, name).write_text("gl\ten\na\tb\n")
+    with pytest.raises(ValueError, match=r"to be UTF-8. Received: .*gr.udcfc"):
+        find(str(tmp_path / name), "gl_to_en")

@@ -1,9 +1,11 @@
 """From a corpus to ids."""
 
+import collections
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from reprt.constants import END_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.rows import Rows, read_rows, write_rows
 from reprt.data.tokenizers.base import Tokenizer, VocabularySettings, digest_of
+from reprt.files import make_once
 from reprt.progress import duration
 
 _IDS_VERSION = 4  # of how text becomes ids, and of their file
@@ -73,6 +76,8 @@ class EncodedCorpus:
     dev: EncodedSplit
     test: EncodedSplit
     references: Rows  # the whole targets of the test split, which may be cut in `test`
+    lost_words: float = 0.0
+    """The share of words of the training targets, in lower case, that ids lose."""
 
     def trained_to(self, tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
@@ -141,10 +146,13 @@ def encode(
     def rows(which, sentences, tokenizer, longest=None):
         asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
         path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
-        if not path.exists():
+
+        def write(path):
             chunks = tokenizer.encode_chunks(sentences, longest)
             counted = _counted(chunks, len(sentences), f"tokenising {which}", progress)
             write_rows(counted, path)
+
+        make_once(path, write, progress)
         return read_rows(path)
 
     def encoded(name: str):
@@ -157,7 +165,25 @@ def encode(
     # Kept with the ids, because to encode needs TensorFlow.
     references = rows("references", corpus.test.target, target)
     train, dev, test = map(encoded, SPLITS)
-    return EncodedCorpus(corpus, source, target, train, dev, test, references)
+    lost = 0.0
+    if not target.keeps_case:
+        counts = collections.Counter(" ".join(corpus.train.target).lower().split())
+        words = sorted(counts)
+        come_back = target.decode(rows("words of the target", words, target))
+        lost = _share_of_lost(counts, words, come_back)
+    return EncodedCorpus(corpus, source, target, train, dev, test, references, lost)
+
+
+def _share_of_lost(counts: Mapping[str, int], words, come_back) -> float:
+    """Returns the share of words, each as often as it is there, that do not come back.
+
+    Spaces do not matter, for a tokenizer may part a word at its punctuation.
+    """
+    lost = 0
+    for word, found in zip(words, come_back):
+        if found.replace(" ", "") != unicodedata.normalize("NFC", word):
+            lost += counts[word]
+    return lost / max(1, sum(counts.values()))
 
 
 def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:

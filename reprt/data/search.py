@@ -6,16 +6,15 @@ this module searches for them.
 
 import functools
 import os
-import sys
 import tarfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from reprt.constants import TEXTS
 from reprt.data.corpora import embedded, own, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
-from reprt.files import cache
+from reprt.data.corpora.tables import TABLES, Quoting, is_table
+from reprt.files import cache, expanded
 
 
 class TextUnavailable(ValueError):
@@ -27,7 +26,11 @@ class NothingFound(TextUnavailable):
 
 
 def find(
-    text: str, pair: str, downloads: bool = True, columns: Sequence[str] = ()
+    text: str,
+    pair: str,
+    downloads: bool = True,
+    columns: Sequence[str] = (),
+    quoting: Quoting | None = None,
 ) -> Corpus:
     """Finds the text of a pair; its name and origin tell which it is.
 
@@ -45,22 +48,31 @@ def find(
             path of a folder or archive laid out as the official one, or of a table with
             one column per language.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
-            archive may hold other pairs, e.g. `"zh-CN_to_en"`. The built-in text is
-            Portuguese-English whatever the pair.
+            archive may hold other pairs, e.g. `"zh-CN_to_en"`.
         downloads: whether TED is also looked for at the two addresses.
         columns: of a table, the source's and the target's. Defaults to the languages.
+        quoting: of `.tsv` and `.csv`: `"none"` if quotes are part of the sentences,
+            `"double"` if they stand around cells and are doubled within, `"backslash"`
+            if a backslash is before those within. Defaults to the one way that fits.
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
             the download of `"wmt14"` fails; `NothingFound` if the search does.
-        ValueError: if the pair is unknown.
+        ValueError: if the pair is unknown, or not that of the built-in text.
     """
     ted.find_pair(pair)
+    if not text.strip():
+        raise ValueError(
+            f"Expected the name of a text, one of {', '.join(TEXTS)}, or a path. "
+            f"Received: {text!r}."
+        )
     if text == "embedded":
         corpus = embedded.load()
         if corpus.pair != pair:
-            told = f"The built-in text is {corpus.pair}. You asked for {pair}."
-            print(told, file=sys.stderr, flush=True)
+            raise ValueError(
+                f"Expected the pair of the embedded text, {corpus.pair}. Received: "
+                f"{pair}. Another pair needs another --text."
+            )
         return corpus
     if text == "wmt14":
         try:
@@ -70,7 +82,7 @@ def find(
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
         setting = f"a path (the names are {', '.join(TEXTS)})"
-        return _given(text, pair, setting, columns)
+        return _given(text, pair, setting, columns, quoting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")
     ted.find_pair(pair, of_ted=True)  # nothing else can be searched for
@@ -96,18 +108,20 @@ There are three ways to get it:
 ({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
 
 
-def _given(path: str, pair: str, setting: str, columns: Sequence[str] = ()) -> Corpus:
+def _given(
+    path: str, pair: str, setting: str, columns: Sequence[str] = (), quoting=None
+) -> Corpus:
     """Reads the text that the user names, and no other."""
-    place = Path(path).expanduser()
+    place = expanded(path)
     try:
         if not place.exists():
             raise FileNotFoundError("there is no such folder, archive or table.")
-        if own.is_table(path):
-            return own.load(pair, [str(place)], columns=columns)
+        if is_table(path):
+            return own.load(pair, [str(place)], columns=columns, quoting=quoting)
         if place.is_file() and not tarfile.is_tarfile(place):
             raise ValueError(
                 "expected a folder or a tar archive laid out as TED-HRLR's, or a table "
-                f"whose name ends with {', '.join(own.TABLES)}. Two files are named by "
+                f"whose name ends with {', '.join(TABLES)}. Two files are named by "
                 "--train SOURCE TARGET."
             )
         return ted.read(place, pair)
@@ -119,7 +133,7 @@ def _given(path: str, pair: str, setting: str, columns: Sequence[str] = ()) -> C
 
 def _prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = Path(data).expanduser() / "ted_hrlr_translate" / pair / "1.0.0"
+    folder = expanded(data) / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}.")

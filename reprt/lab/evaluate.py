@@ -78,7 +78,7 @@ def score_files(path: Path, source: Path, target: Path) -> str:
 def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     """Returns the text that a run was begun on, from where it is now."""
     settings, manifest = folder.settings().text, folder.manifest()
-    if source:
+    if source is not None:
         settings = settings.changed(source=source, train=(), dev=(), test=())
     corpus = find_text(settings)
     if corpus.digest() != manifest.text_sha256:

@@ -13,7 +13,7 @@ from pydantic import Field
 from reprt.constants import TEXTS
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import read_toml
+from reprt.files import expanded, read_toml
 from reprt.presets import PRESETS
 from reprt.settings import Settings, check_known
 from reprt.training.settings import (
@@ -269,8 +269,9 @@ def load_recipe(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
             f"one of the package's recipes: {', '.join(shipped)}."
         ) from error
-    given = {key: v for key, v in {"source": source, **files}.items() if v}
-    if source:  # in the place of files that the recipe names
+    given = {"source": source, **files}
+    given = {key: value for key, value in given.items() if value is not None}
+    if source is not None:  # in the place of files that the recipe names
         given = dict.fromkeys(FILES, ()) | given
     for key, value in given.items():
         _set(tables, ["text", key], value)
@@ -296,8 +297,10 @@ def load_recipe(
 
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
-    path = Path(place).expanduser()
-    return str(path.absolute()) if path.exists() and place not in TEXTS else place
+    if not place or place in TEXTS:
+        return place
+    path = expanded(place)
+    return str(path.absolute()) if path.exists() else place
 
 
 def _key_and_value(override: str) -> tuple[list[str], Any]:

@@ -9,6 +9,7 @@ import tomli_w
 
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache, write_text
@@ -55,10 +56,11 @@ class CorpusRuns:
 
 def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
     """Finds the text that settings name."""
-    table = (text.source,) if own.is_table(text.source) else ()
+    table = (text.source,) if is_table(text.source) else ()
     if train := text.train or table:
         files = train, text.dev, text.test
-        return own.load(text.pair, *files, text.columns, text.held_out or 0.05)
+        held_out = text.held_out or 0.05
+        return own.load(text.pair, *files, text.columns, held_out, text.quoting)
     if text.dev or text.test:
         raise ValueError(
             "Expected --train, or a table by --text, with --dev and --test. Received: "
@@ -75,16 +77,25 @@ def find_runs(
 
     Where TED is wanted, and found for no pair, the recipe's fallback is run, on the
     text and the pair that the fallback names. Once it has runs, TED is not looked for
-    in the network again.
+    in the network again. Where the fallback's own text is named, it is run as well: a
+    text has one set of settings and one folder.
     """
     instead = unfit = None
-    if recipe.fallback and recipe.text.source == "auto" and not recipe.text.train:
+    searched = recipe.text.source in ("auto", "embedded") and not recipe.text.train
+    if recipe.fallback and searched:
         kept = [each for each in recipe.overrides if not each.startswith(WHICH_TEXT)]
         try:
             instead = load_recipe(Path(recipe.fallback), kept)
-            instead = instead.changed(name=recipe.name)  # of the results' folder
         except ValueError as error:  # overrides that only the recipe itself takes
             unfit = error
+    if recipe.text.source == "embedded":
+        for pair in recipe.pairs:
+            find_text(recipe.text.changed(pair=pair))  # refuses all pairs but its own
+        if unfit:
+            raise unfit
+        if instead:
+            progress.say(f"The recipe {recipe.fallback!r} is run, which has this text.")
+            return find_runs(instead, only, out, progress)
     begun = instead and _begun(instead, out)
     missing: list[TextUnavailable] = []
     work: list[CorpusRuns] = []

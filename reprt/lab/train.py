@@ -32,11 +32,14 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
+    vocabulary = work.runs[0].vocabulary
+    sizes = len(text.source_tokenizer), len(text.target_tokenizer)
+    fewer = f", fewer than the {vocabulary.size:,} asked for"
     progress.say(
-        f"Vocabularies: {len(text.source_tokenizer):,} and "
-        f"{len(text.target_tokenizer):,} pieces"
+        f"Vocabularies: {sizes[0]:,} and {sizes[1]:,} pieces"
+        f"{fewer if min(sizes) < vocabulary.size else ''}"
     )
-    _say_what_is_lost(progress, text, work.runs[0].vocabulary.name)
+    _say_what_is_lost(progress, text, vocabulary.name)
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
@@ -69,6 +72,14 @@ def _say_what_is_lost(progress, text, vocabulary: str):
     told = (f"{share:.2%} of the {side}'s pieces" for side, share in shares)
     progress.say(f"Unknown: {', '.join(told)}")
     advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
+    if text.lost_words:
+        lost = (
+            f"{text.lost_words:.2%} of the target's words do not come back from ids, "
+            "even in lower case: WordPiece folds case and drops marks such as accents."
+        )
+        if text.lost_words > MUCH:
+            lost = f'Warning: {lost} BPE keeps them: vocabulary.name = "bpe".'
+        progress.say(lost)
     for split, sides in text.unknown.items():
         if (cut := getattr(text, split).cut) > MUCH:
             progress.say(

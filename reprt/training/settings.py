@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 from pydantic import Field
 
+from reprt.data.corpora.tables import Quoting
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_toml
@@ -16,7 +17,8 @@ from reprt.schedules import CosineSchedule
 from reprt.settings import Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]
-Names = Annotated[tuple[str, ...], Field(max_length=2, strict=False)]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(max_length=2, strict=False)]
 
 
 # Not a `Literal`, because a family that is tried out adds its own.
@@ -44,6 +46,10 @@ class TextSettings(Settings):
     """The same for the test."""
     columns: Names = ()
     """Of tables, those of source and target; by default the pair's languages."""
+    quoting: Quoting | None = None
+    """Quotes in `.tsv` and `.csv`: `"none"` if they are part of sentences, `"double"`
+    if they stand around cells and are doubled within, `"backslash"` if a backslash is
+    before those within. By default the one way that fits the whole file."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
     train_tokens: Size | None = None
@@ -250,7 +256,8 @@ class RunTables(Settings):
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
-        text = self.text.changed(source="", **dict.fromkeys(FILES, ()))
+        where = {"source": "", "quoting": None, **dict.fromkeys(FILES, ())}
+        text = self.text.changed(**where)
         steady = self.training.model_dump(exclude=MAY_CHANGE)
         training = type(self.training)(**steady)
         update = {"schedule": schedule, "text": text, "training": training}

@@ -107,12 +107,61 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
     first = encode(corpus, VOCABULARY, 99, tmp_path)
     # Each side of each split, after the references.
     sides = [(n, longest) for n in (40, 5, 3) for longest in (99, 100)]
-    assert tokenised == [(3, None), *sides]
+    *before, words = tokenised
+    assert before == [(3, None), *sides] and words[1] is None
     assert ids(encode(corpus, VOCABULARY, 99, tmp_path)) == ids(first)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "vocabularies"]
     encode(corpus, VOCABULARY, 98, tmp_path)
-    assert len(tokenised) == 7 + 6
+    assert len(tokenised) == 8 + 6
     encode(corpus, WordPieceSettings(size=45), 99, tmp_path)
     other = dataclasses.replace(corpus, dev=embedded.load(train=40, dev=6, test=3).dev)
     encode(other, VOCABULARY, 99, tmp_path)
-    assert tokenised[20:] == [(6, 99), (6, 100)]
+    assert tokenised[22:] == [(6, 99), (6, 100)]
+
+
+@pytest.mark.parametrize("settings", [VOCABULARY, BPESettings(size=60)])
+@pytest.mark.parametrize("kind", ["vocabularies", "ids"])
+@pytest.mark.parametrize("damage", ["a flipped bit", "half a file", "no checksum"])
+def test_a_damaged_cache_is_made_anew(corpus, tmp_path, settings, kind, damage):
+    first = encode(corpus, settings, 99, tmp_path)
+    whole = ids(first), first.source_tokenizer.vocabulary
+    content = {path: path.read_bytes() for path in tmp_path.glob("*/*")}
+    for path in (tmp_path / kind).iterdir():
+        data = bytearray(path.read_bytes())
+        if damage == "a flipped bit":
+            data[len(data) // 2] ^= 1
+        elif damage == "half a file":
+            del data[len(data) // 2 :]
+        if damage != "no checksum":
+            path.unlink()  # for its bytes are mapped
+            path.write_bytes(data)
+        elif path.suffix == ".sha256":
+            path.unlink()
+    said = []
+    second = encode(corpus, settings, 99, tmp_path, said.append)
+    assert (ids(second), second.source_tokenizer.vocabulary) == whole
+    assert {path: path.read_bytes() for path in tmp_path.glob("*/*")} == content
+    assert damage == "no checksum" or "is damaged" in "".join(said)
+    said.clear()
+    encode(corpus, settings, 99, tmp_path, said.append)
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "target, lost",
+    [
+        ("The house, isn't it?", 0),
+        ("한국어", 0),
+        ("Straße Haus", 1 / 2),
+        ("パン パン ハム", 2 / 3),
+        ("мой дом", 1 / 2),
+        ("λόγος", 1),
+        ("हिन्दी", 1),
+        ("été ete", 1 / 2),
+    ],
+)
+def test_words_that_wordpiece_loses_are_counted(corpus, tmp_path, target, lost):
+    train = Split(["a"] * 20, [target] * 20)
+    other = dataclasses.replace(corpus, train=train)
+    for settings, share in ((WordPieceSettings(), lost), (BPESettings(size=40), 0)):
+        assert encode(other, settings, 99, tmp_path).lost_words == share

@@ -1,10 +1,19 @@
+import csv
+import io
+import re
+
+import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from reprt.data.corpora import own
+from reprt.data.corpora.tables import TABLES, read_table
 from reprt.data.search import find
 
 PAIRS = {f"satz {number} .": f"sentence {number} ." for number in range(200)}
+COLUMNS = "de", "en"
 
 
 def write(folder, ending, pairs=PAIRS):
@@ -24,7 +33,19 @@ def write(folder, ending, pairs=PAIRS):
     return [str(path)]
 
 
-@pytest.mark.parametrize("ending", ["", *own.TABLES])
+@pytest.fixture
+def read(tmp_path):
+    """Returns the pairs of a table with that content."""
+
+    def read(ending, content, columns=COLUMNS, **how):
+        path = tmp_path / f"table{ending}"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return [(row.source, row.target) for row in read_table(path, columns, **how)]
+
+    return read
+
+
+@pytest.mark.parametrize("ending", ["", *TABLES])
 def test_every_form_gives_the_same_splits(tmp_path, ending):
     paths = write(tmp_path, ending, {**PAIRS, "": "a line without a source"})
     corpus = own.load("de_to_en", paths, held_out=0.1)
@@ -57,43 +78,174 @@ def test_files_of_splits_are_not_split(tmp_path):
     assert len(corpus.dev) == len(PAIRS) == len(corpus.train) + len(corpus.test)
 
 
-def test_cells_are_told_from_the_head_and_numbers_are_words(tmp_path):
-    tsv, jsonl = tmp_path / "a.tsv", tmp_path / "b.jsonl"
-    tsv.write_text("de\ten\n" + "satz\tsentence\tCC-BY\n" * 99)
-    with pytest.raises(ValueError, match="as many cells as its head, 2. Received more"):
-        own.load("de_to_en", [str(tsv)])
-    jsonl.write_text('{"de": 1984, "en": "a year"}\n' * 2 + '{"de": null, "en": "a"}\n')
-    assert own.load("de_to_en", *[[str(jsonl)]] * 3).train.source == ["1984"] * 2
+SENTENCES = {
+    "plain": ["ein Haus", "zwei Häuser"],
+    "breaks": ["ein\nHaus", "nur eins"],
+    "tabs and commas": ["ein\tHaus", "eins, zwei; drei | vier"],
+    "bare CR": ["ein\rHaus", "nur\teins"],
+    "bare CR and commas": ["ein\rHaus", "eins, zwei\nund drei", "er sagte \tso"],
+    "quotes": ['er sagte "ja, ja"\tund\nging', '"ganz"', 'ein " allein'],
+    "backslashes": [r"C:\neu", r"\alpha, x"],
+    "spaces": [" vorn", "hinten "],
+}
+
+
+@pytest.mark.parametrize("sentences", SENTENCES.values(), ids=SENTENCES)
+@pytest.mark.parametrize(
+    "ending, delimiter", [(".tsv", "\t"), (".csv", ","), (".csv", ";")]
+)
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_what_csv_writers_wrote_is_read(
+    read, sentences, ending, delimiter, quoting, line_end
+):
+    rows = [COLUMNS, *zip(sentences, sentences)]
+    how = {"delimiter": delimiter, "quoting": quoting, "lineterminator": line_end}
+    by_hand, by_pandas = io.StringIO(newline=""), io.StringIO(newline="")
+    csv.writer(by_hand, **how).writerows(rows)
+    table = pd.DataFrame(rows[1:], columns=COLUMNS)
+    how["sep"] = how.pop("delimiter")
+    table.to_csv(by_pandas, index=False, **how)
+    for file in (by_hand, by_pandas):
+        assert read(ending, file.getvalue()) == rows[1:]
+        assert read(ending, f"\ufeff{file.getvalue()}\n") == rows[1:]
+
+
+QUOTES = '"Hallo", sagte er.', '"Hello," he said.'
+OTHERS = {
+    # A text whose quotes are its own, as Tatoeba, OPUS and WMT have it.
+    "plain .tsv": (".tsv", f"de\ten\n{QUOTES[0]}\t{QUOTES[1]}\n", [QUOTES]),
+    "plain .tsv, CR LF": (".tsv", 'de\ten\r\n"a" b\tc\r\n', [('"a" b', "c")]),
+    "an open quote": (".tsv", 'de\ten\n"a\tb\nc\td\n', [('"a', "b"), ("c", "d")]),
+    "plain .tsv, bare CR": (".tsv", 'de\ten\n"a"\rb\tc\n', [('"a"\rb', "c")]),
+    "Spark": (
+        ".csv",
+        'de,en\n"er: \\"ja\\"","a, b"\nC:\\neu,x\n',
+        [('er: "ja"', "a, b"), (r"C:\neu", "x")],
+    ),
+    "MySQL": (
+        ".csv",
+        '"de","en"\n"er: \\"ja\\"","a\\\nb"\n"C:\\\\neu",\\N\n',
+        [('er: "ja"', "a\nb"), (r"C:\neu", "")],
+    ),
+    "MySQL, .tsv": (".tsv", "de\ten\na\\\nb\tc\\\td\n", [("a\nb", "c\td")]),
+    "escaped, not quoted": (".csv", "de,en\na\\, b,c\n", [("a, b", "c")]),
+    "old Mac": (".csv", 'de,en\ra,b\r"c, d",e\r', [("a", "b"), ("c, d", "e")]),
+    "CR CR LF": (".csv", 'de,en\r\r\n"a",b\r\r\n', [("a", "b")]),
+    "spaces": (".csv", 'de, en\n"a", "b, c"\n', [("a", "b, c")]),
+    "another delimiter": (".tsv", "de;en\na;b\n", [("a", "b")]),
+    "NUL": (".csv", 'de,en\n"a\0",b\n', [("a\0", "b")]),
+    "blank lines": (".csv", "de,en\n\na,b\n \n,\n", [("a", "b")]),
+    "a number": (".jsonl", '{"de": 1984, "en": "a"}\n', [("1984", "a")]),
+    "null": (".jsonl", '\ufeff{"de": "a", "en": null}\n{}\n', [("a", ""), ("", "")]),
+    "a pair": (".jsonl", '{"de": "\\ud83d\\ude00", "en": "a"}\n', [("😀", "a")]),
+}
+
+
+@pytest.mark.parametrize("ending, content, pairs", OTHERS.values(), ids=OTHERS)
+def test_what_other_writers_wrote_is_read(read, ending, content, pairs):
+    assert read(ending, content) == pairs
+
+
+def parquet_of(*columns):
+    file = io.BytesIO()
+    names = ["de", "en", "de"][: len(columns)]
+    parquet.write_table(pyarrow.table([*columns], names=names), file)
+    return file.getvalue()
+
+
+AMBIGUOUS = "line 2, which may be .*text.quoting"
+MISTAKES = {
+    "too many cells": (".csv", "de,en\na,b\na,b,c\n", "head, 2. Received: 3 in line 3"),
+    "too few cells": (".tsv", "de\ten\na\tb\na\n", "head, 2. Received: 1 in line 3"),
+    "after breaks": (".csv", 'de,en\n"a\nb",c\nd\n', "head, 2. Received: 1 in line 4"),
+    "CR between rows": (".csv", "de,en\na,b\rc,d\n", "head, 2. Received: 3 in line 2"),
+    "open": (".csv", 'de,en\na,b\nc,"d\n', "begins in line 3. Say .*text.quoting"),
+    "after a quote": (".csv", 'de,en\n"a" b,c\n', "begins in line 2. Say .*quoting"),
+    "quotes around": (".tsv", 'de\ten\n"a"\t"b"\n', AMBIGUOUS),
+    "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUOUS),
+    "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUOUS),
+    "NULL": (".csv", "de,en\na,\\N\n", AMBIGUOUS),
+    "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUOUS),
+    "twice": (".csv", "de,en,de\na,b,c\n", "each once. .* in line 1, de 2 times"),
+    "twice, .tsv": (".tsv", "de\ten\ten\na\tb\tc\n", "in line 1, en 2 times. Name"),
+    "no head": (".tsv", "a\tb\n", "each once. Received: a, b in line 1, without de"),
+    "nothing": (".csv", "", "in line 1, without de"),
+    "UTF-16": (".csv", "de,en\na,b\n".encode("utf-16"), "byte 0xff in line 1"),
+    "Latin-1": (".csv", "de,en\nü,b\n".encode("latin-1"), "byte 0xfc in line 2"),
+    "no object": (".jsonl", '{"de": "a", "en": "b"}\n[1]\n', r"\[1\] in line 2"),
+    "a string": (".jsonl", '\n"de"\n', "an object in each line .*'de' in line 2"),
+    "half an object": (".jsonl", '\n{"de": "a", "en":\n', "as a table: line 2: "),
+    "deep": (".jsonl", "[" * 200_000, "as a table: line 1: "),
+    "half a pair": (".jsonl", '{"de": "\\ud83d", "en": "b"}\n', "ud83d' in line 1"),
+    "twice, .jsonl": (".jsonl", '{"de": "a", "en": "b", "de": 3}\n', "line 1: .*twice"),
+    "a list": (".jsonl", '{"de": ["a", "b"], "en": "c"}\n', "'b'. in line 1"),
+    "bytes": (".parquet", parquet_of([b"a"], ["b"]), "sentences .* b'a' in row 1"),
+    "twice, .parquet": (".parquet", parquet_of(["a"], ["b"], ["c"]), "de 2 times"),
+    "half a file": (".parquet", parquet_of(["a"], ["b"])[:99], "read as a table: "),
+}
+
+
+@pytest.mark.parametrize("ending, content, message", MISTAKES.values(), ids=MISTAKES)
+def test_what_is_not_clear_is_one_line_with_its_place(read, ending, content, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read(ending, content)
+    assert f"table{ending}" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_quoting_says_how_cells_are_quoted(read, tmp_path):
+    content = 'de\ten\n"a"\t"b ""\\\\"\n'
+    for quoting, pair in {
+        "none": ('"a"', '"b ""\\\\"'),
+        "double": ("a", 'b "\\\\'),
+        "backslash": ("a", 'b "\\'),
+    }.items():
+        assert read(".tsv", content, quoting=quoting) == [pair]
+        path = str(tmp_path / "table.tsv")
+        found = own.load("de_to_en", *[[path]] * 3, quoting=quoting)
+        assert found.train.source == [pair[0]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_table_is_read_as_it_was_meant_or_not_at_all(read, seed):
+    random = np.random.default_rng(seed)
+    signs = ["a", "b", '"', "\\", ",", "\t", "\n", "\r", " ", "'"]
+    cells = ["".join(random.choice(signs, 6)) for _ in range(8)]
+    # Spaces at the ends of a line are no part of a sentence to any reader.
+    rows = [(f"x{one}x", f"x{other}x") for one, other in zip(cells[::2], cells[1::2])]
+    dialects = [
+        {"quoting": csv.QUOTE_MINIMAL},
+        {"quoting": csv.QUOTE_ALL},
+        {"quoting": csv.QUOTE_MINIMAL, "doublequote": False, "escapechar": "\\"},
+        {"quoting": csv.QUOTE_ALL, "doublequote": False, "escapechar": "\\"},
+    ]
+    for dialect in dialects:
+        for ending, delimiter in ((".tsv", "\t"), (".csv", ",")):
+            file = io.StringIO(newline="")
+            writer = csv.writer(file, delimiter=delimiter, **dialect)
+            writer.writerows([COLUMNS, *rows])
+            try:
+                found = read(ending, file.getvalue())
+            except ValueError as error:
+                assert "text.quoting" in str(error)
+                continue
+            meant = [tuple(re.sub("\r+\n", "\n", side) for side in row) for row in rows]
+            assert found == meant
+
+
+def test_columns_are_two_and_tables_are_one(tmp_path):
+    jsonl = str(tmp_path / "b.jsonl")
     with pytest.raises(ValueError, match="table whose name .* Received: .*b.jsonl and"):
-        own.load("de_to_en", [str(jsonl)] * 2)
+        own.load("de_to_en", [jsonl] * 2)
     for columns in (["de"], ["de", "de"]):
         with pytest.raises(ValueError, match="two 'columns', .* Received: de"):
-            own.load("de_to_en", [str(jsonl)], columns=columns)
-    jsonl.write_text('\ufeff{"de": ["ein", "Haus"], "en": "a house"}\n')
-    with pytest.raises(ValueError, match="sentences in .*b.jsonl. Received: .'ein',"):
-        own.load("de_to_en", [str(jsonl)])
-    jsonl.write_text('\n{"de": "ein Haus", "en":\n')
-    with pytest.raises(ValueError, match="b.jsonl cannot be read as a table: line 2: "):
-        find(str(jsonl), "fr_to_en", columns=["de", "en"])
-
-
-def test_signs_within_cells_stay_and_what_damages_pairs_is_told(tmp_path, capsys):
-    tsv, csv = tmp_path / "a.TSV", tmp_path / "b.csv"
-    tsv.write_bytes('\ufeffde\ten\r\n"ein"\rSatz\ta "b"\r\n'.encode())
-    found = own.load("de_to_en", *[[str(tsv)]] * 3).train
-    assert (found.source, found.target) == (['"ein"\rSatz'], ['a "b"'])
-    tsv.write_text('de\ten\n"ein ""Satz"""\ta\n')
-    with pytest.raises(ValueError, match="no quotes around cells. Received: .*ein"):
-        own.load("de_to_en", [str(tsv)])
-    csv.write_text('de,en\n"eins,one\nzwei"",two\ndrei",three\n')
-    own.load("de_to_en", *[[str(csv)]] * 3)
-    assert "1 cells go over several lines" in capsys.readouterr().err
+            own.load("de_to_en", [jsonl], columns=columns)
 
 
 @pytest.mark.parametrize(
     "ending, pair, count, message",
     [
-        (".csv", "fr_to_en", 9, "columns fr and en. Received: en, de, without fr"),
+        (".csv", "fr_to_en", 9, "columns fr and en.* Received: en, de in .*without fr"),
         (".jsonl", "de_to_en", 1, "1, none of which falls to .*by --dev and --test"),
         (".zip", "de_to_en", 9, "two files, one sentence per line, or a table whose"),
     ],

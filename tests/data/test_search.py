@@ -190,11 +190,17 @@ def test_where_it_looked_and_what_helps_is_told(home, capsys):
     assert "http://copy/ted" in third and ted.SHA256 in third
 
 
-def test_the_built_in_text_on_request_tells_only_another_pair(capsys, built_in):
+def test_the_built_in_text_refuses_another_pair(capsys, built_in):
     assert find("embedded", "pt_to_en") is built_in
     assert capsys.readouterr() == ("", "")
-    assert find("embedded", "gl_to_en") is built_in
-    assert "is pt_to_en. You asked for gl_to_en." in capsys.readouterr().err
+    with pytest.raises(ValueError, match="text, pt_to_en. Received: gl_to_en."):
+        find("embedded", "gl_to_en")
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_text_without_a_name_is_not_searched_for(text):
+    with pytest.raises(ValueError, match="one of auto, .* or a path. Received: ' *'."):
+        find(text, "gl_to_en")
 
 
 def test_what_tfds_has_prepared_and_cannot_be_read_is_told(prepared, monkeypatch):

@@ -141,6 +141,23 @@ def test_the_fallback_does_not_take_a_pair_that_was_set(tmp_path, monkeypatch):
     assert {run.text.pair for run in work.runs} == {"pt_to_en"}
 
 
+@pytest.mark.parametrize(
+    "recipe, source", [("pt_to_en", "embedded"), ("pt_to_en_embedded", None)]
+)
+def test_the_embedded_text_has_one_set_of_runs(monkeypatch, recipe, source):
+    def find(source, pair, downloads):
+        if source == "embedded":
+            return embedded.load()
+        raise NothingFound("No TED.")
+
+    monkeypatch.setattr(texts, "find", find)
+    (auto,) = find_runs(load_recipe(Path("pt_to_en")), [], None, Progress())
+    asked = load_recipe(Path(recipe), pairs=["pt_to_en"], source=source)
+    (work,) = find_runs(asked, [], None, Progress())
+    assert work.folder == auto.folder == Path("runs/pt_to_en_embedded/embedded-corpus")
+    assert work.runs == auto.runs
+
+
 def test_a_begun_fallback_goes_on(tmp_path, monkeypatch, capsys):
     asked = []
 

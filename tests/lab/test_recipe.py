@@ -130,6 +130,11 @@ def test_a_text_that_is_named_stands_for_the_recipes_files(write):
     assert text.test == ("e.tsv",)
 
 
+def test_files_have_names(write):
+    with pytest.raises(ValueError, match="train"):
+        load_recipe(write(RECIPE), files={"train": ("", "")})
+
+
 def test_a_folder_does_not_stand_for_the_name_of_a_text(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, found in (("embedded", "embedded"), ("other", str(tmp_path / "other"))):

@@ -81,8 +81,12 @@ def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
     split, progress = types.SimpleNamespace(cut=0.02), Lines()
     unknown = {"train": {"source": 0, "target": 5e-3}, "test": {"source": 0.25}}
     text = types.SimpleNamespace(train=split, test=split, unknown=unknown)
+    text.lost_words = 0.03 * (vocabulary == "wordpiece")
     train._say_what_is_lost(progress, text, vocabulary)
-    said, cut, _, lost = progress.said
+    said, *words, cut, _, lost = progress.said
+    if vocabulary == "wordpiece":
+        assert "3.00% of the target's words do not come back" in words[0]
+        assert 'vocabulary.name = "bpe"' in words[0]
     assert said == "Unknown: 0.00% of the source's pieces, 0.50% of the target's pieces"
     assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
     assert "25.0% of the pieces of the test source are [UNK]" in lost

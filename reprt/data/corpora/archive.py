@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+SMALL = 2**26  # bytes of a file that any archive may have
+# A header that claims more than there is memory is a `MemoryError`.
+DAMAGES = tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, MemoryError
+MOST_TIMES = 100  # a file's bytes to its archive's; texts are compressed to a fifth
+
 
 @contextlib.contextmanager
 def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
@@ -15,14 +20,25 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
     try:
         with tarfile.open(path) as tar:
             yield ((each, tar.extractfile(each)) for each in tar if each.isreg())
-    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+    except (*DAMAGES, OSError) as error:
         if getattr(error, "errno", None):  # the disk's, not the archive's
             raise
-        reason = str(error).partition("\n")[0].rstrip(":")
+        reason = str(error).partition("\n")[0].rstrip(":") or type(error).__name__
         raise ValueError(
             f"{path} should be a whole tar archive, compressed or not, but is damaged "
             f"or something else ({reason}). Get it again."
         ) from error
+
+
+def read_member(archive: Path, entry: tarfile.TarInfo, file: IO[bytes]) -> bytes:
+    """Returns the content of an archive's file, unless it claims to be too large."""
+    most = max(SMALL, MOST_TIMES * archive.stat().st_size)
+    if entry.size > most:
+        raise ValueError(
+            f"Expected files of {archive} to have at most {most:,} bytes, as its size "
+            f"allows. Received: {entry.name}, of {entry.size:,}."
+        )
+    return file.read()
 
 
 @contextlib.contextmanager

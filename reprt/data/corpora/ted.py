@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from reprt.data.corpora.archive import plain_files
+from reprt.data.corpora.archive import plain_files, read_member
 from reprt.data.corpora.corpus import SPLITS, Corpus, Split
 from reprt.data.corpora.lines import decoded, read_lines
 from reprt.files import read_text
@@ -122,7 +122,7 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
                 path = PurePosixPath(entry.name)
                 inside = found.setdefault(path.parent.name, {})
                 if path.parent.name in (known.folder, known.name):
-                    inside[path.name] = file.read()
+                    inside[path.name] = read_member(root, entry, file)
         content = found[_folder(known, found, root)]
         lines = {n: decoded(io.BytesIO(data), root / n) for n, data in content.items()}
         splits = _splits(known, lambda name: list(lines[name]), root)

@@ -12,7 +12,7 @@ import numpy as np
 from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
-from reprt.files import whole_file
+from reprt.files import make_once, whole_file
 from reprt.loading import load_extra
 from reprt.settings import Settings, Size
 
@@ -134,10 +134,13 @@ class VocabularySettings(Settings, abc.ABC):
             asked, learn = self._plan(corpus.pair, texts)
             name = digest_of(asked, itertools.chain(*texts))
             path = folder / f"{name}{self.tokenizer.ending}"
-            if not path.exists():
+
+            def write(path):
                 count = sum(map(len, texts))
                 progress(f"vocabulary of the {sides}: learnt from {count:,} sentences")
                 learn().write(path)
+
+            make_once(path, write, progress)
             return self.tokenizer.read(path)
 
         train = corpus.train

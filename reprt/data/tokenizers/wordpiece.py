@@ -26,10 +26,12 @@ LONGEST_READ = 2**20  # bytes of a word; longer ones are unknown
 class WordPiece(base.Tokenizer):
     """Turns sentences into ids and back, with a given vocabulary.
 
-    Sentences are lower-cased, stripped of accents and split at spaces and punctuation
-    before their words are cut into the longest known pieces (tensorflow-text's
-    `BertTokenizer`). Words of a decoded sentence are joined by spaces, and what the
-    tokenizer took apart and kept, such as Hangul, is composed again (NFC).
+    Sentences are case-folded (Unicode's NFKC_Casefold: `straße` is `strasse`), stripped
+    of all non-spacing marks (`é` is `e`, `й` is `и`, `パ` is `ハ`) and split at spaces
+    and punctuation before their words are cut into the longest known pieces
+    (tensorflow-text's `BertTokenizer`). Words of a decoded sentence are joined by
+    spaces, and what the tokenizer took apart and kept, such as Hangul, is composed
+    again (NFC).
     """
 
     ending = ".vocab"
