@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sys
-import time
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,7 +17,6 @@ from typing import Any, BinaryIO
 import platformdirs
 
 _UNFINISHED = re.compile(r"\.reprt-[0-9a-f]{12}(\..*)?")
-_ABANDONED = 24 * 3600  # seconds after which no process is still at work on it
 
 
 @contextlib.contextmanager
@@ -55,19 +53,32 @@ def is_unfinished(path: Path) -> bool:
     return bool(_UNFINISHED.fullmatch(path.name))
 
 
+def remove_unfinished(folder: Path, pattern: str = "*"):
+    """Removes what killed processes left half-written in a folder.
+
+    The caller must be the only process that writes such files there.
+    """
+    for path in folder.glob(pattern):
+        if is_unfinished(path):
+            _remove(path)
+
+
 @contextlib.contextmanager
 def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
     """Holds a lock on a file while the context lasts.
 
     The system releases it when the process ends, however it ends. A disk without locks,
     as some of a network are, cannot tell; every process gets True there. Without `wait`
-    it yields False where another process holds the lock.
+    it yields False where another process holds the lock. A link is replaced.
     """
     import portalocker  # of the extra `train`, like all that takes locks
 
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(path, "ab")
+        if path.is_symlink():
+            path.unlink()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        lock = os.fdopen(os.open(path, flags, 0o666), "ab")
     with lock:
         mine = True
         try:
@@ -121,18 +132,29 @@ def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
 
 def cache() -> Path:
     """Returns the folder for what is downloaded, learnt or tokenised."""
-    named = os.environ.get("REPRT_CACHE")
-    return Path(named or platformdirs.user_cache_dir("reprt")).expanduser()
+    if named := os.environ.get("REPRT_CACHE"):
+        return expanded(named)
+    try:
+        return Path(platformdirs.user_cache_dir("reprt")).expanduser()
+    except RuntimeError as error:
+        raise ValueError(
+            "Expected a home folder, for the cache. This user has none: set "
+            "REPRT_CACHE to a folder that can be written."
+        ) from error
+
+
+def expanded(place: str | os.PathLike) -> Path:
+    """Returns a path whose `~` stands for a user's home."""
+    try:
+        return Path(place).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"Expected a user with a home. Received: {place}.") from error
 
 
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for other in filter(is_unfinished, path.parent.iterdir()):
-            with contextlib.suppress(OSError):  # another process may remove it
-                if time.time() - other.lstat().st_mtime > _ABANDONED:
-                    _remove(other)
         unfinished = path.with_name(f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}")
         try:
             yield unfinished
@@ -159,6 +181,7 @@ def _naming(path: Path):
         reason, name = error.strerror or "", os.fsdecode(error.filename or path)
         if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
             name = str(path)
-        if path.absolute().is_relative_to(cache().absolute()):
-            reason += "; set REPRT_CACHE to a folder that can be written"
+        with contextlib.suppress(ValueError):  # a user without a home has no cache
+            if path.absolute().is_relative_to(cache().absolute()):
+                reason += "; set REPRT_CACHE to a folder that can be written"
         raise OSError(error.errno, reason, name) from error

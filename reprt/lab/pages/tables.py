@@ -8,6 +8,8 @@ from typing import Any
 
 from tabulate import tabulate
 
+from reprt.progress import printable
+
 # Characters that tabulate leaves as they are and LaTeX does not have.
 LATEX = str.maketrans({"±": r"$\pm$", "−": "$-$", "–": "--"})
 
@@ -46,4 +48,5 @@ def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:
 
 def plain(text: str) -> str:
     """Returns words that others chose as Markdown shows them, outside tables."""
-    return re.sub(r"[\\`*<\[]", r"\\\g<0>", " ".join(text.split()))
+    words = printable(" ".join(text.split()))
+    return re.sub(r"[\\`*<\[]", r"\\\g<0>", words)
