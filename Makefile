@@ -13,6 +13,9 @@
 #   make bench             compare speed and memory in training with other packages
 #   make bench-decoding    compare speed in translating with other packages
 #   make bench-gpu         speed on a GPU, by JAX without TensorFlow, and ten epochs
+#   make clean             remove .venv, and what was built
+#
+# These change what they do:
 #
 # PAIR=az_to_en       another of the 14 pairs, or one with the same layout (reproduce-pt-en)
 # PAIRS="A B"         only these pairs of Table 1, in this order
@@ -28,6 +31,11 @@ VENV := .venv
 export REPRT_TED
 # `reprt` sets it itself; here it is for the site.
 docs linkcheck: export TF_CPP_MIN_LOG_LEVEL ?= 3
+
+# Bare `make` shows the lines above.
+.PHONY: help
+help:
+	@sed -n '/^[^#]/q; /^$$/q; s/^# \{0,1\}//p' Makefile
 
 EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 

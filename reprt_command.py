@@ -8,14 +8,17 @@ import io
 import os
 import pkgutil
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
 import click
 
-FAILED = 2  # click's own; 1 is `reprt audit`'s verdict on a model that looks ahead
-INTERRUPTED, TERMINATED = 130, 143  # the shell's
+FAILED = 2  # click's own
+LOOKS_AHEAD = 3  # only `reprt audit`'s verdict; Python itself ends with 1 on an error
+INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143  # the shell's
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
+BACKENDS = "jax", "openvino", "torch"  # those that Keras has besides TensorFlow
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -38,8 +41,24 @@ def _split(context, parameter, values):
     return [each for value in values for each in value.split(",")]
 
 
+def _two_files(context, parameter, value):
+    """The files of a split, none of which is the next option."""
+    if value and any(path.startswith("-") for path in value):
+        raise click.UsageError(_two_files_expected(parameter.opts[0]))
+    return value
+
+
+def _two_files_expected(option: str) -> str:
+    return (
+        f"Expected {option} with two files, SOURCE TARGET. Received one. A table, "
+        "which holds both sides, is given by --text or [text] of the recipe."
+    )
+
+
 @click.group(
-    no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="With REPRT_TRACEBACK=1 in the environment, errors show their traceback.",
 )
 @click.version_option(package_name="reprt", prog_name="reprt")
 def command():
@@ -76,8 +95,13 @@ def search(function):
     return beams(penalty(longest(function)))
 
 
-def of_split(name: str, told: str):
-    return click.option(f"--{name}", nargs=2, metavar="SOURCE TARGET", help=told)
+SPLITS = "--train", "--dev", "--test"
+
+
+def of_split(option: str, told: str):
+    return click.option(
+        option, nargs=2, metavar="SOURCE TARGET", help=told, callback=_two_files
+    )
 
 
 RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
@@ -97,9 +121,9 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
     metavar="SOURCE",
     help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
-@of_split("train", "Your own text, two files with a sentence a line.")
-@of_split("dev", "Its validation text; by default a share of the training pairs.")
-@of_split("test", "Its test text; by default another share.")
+@of_split("--train", "Your own text, two files with a sentence a line.")
+@of_split("--dev", "Its validation text; by default a share of the training pairs.")
+@of_split("--test", "Its test text; by default another share.")
 @click.option(
     "--set",
     "settings",
@@ -196,6 +220,11 @@ def translate(run, sentences, file, n_best, json, **search):
     """
     if sentences and file:
         raise click.UsageError("Expected sentences or --file. Received both.")
+    if not sentences and not file and sys.stdin is None:
+        raise click.UsageError(
+            "Expected sentences, --file or standard input. Received none of them: "
+            "standard input is closed."
+        )
     if n_best > search["beam_size"]:
         raise click.UsageError(
             f"Expected --n-best to be at most --beam. Received: {n_best} and "
@@ -274,25 +303,60 @@ def audit(model, modules, **options):
     """Does position t of a decoder depend on tokens after t?
 
     MODEL_OR_RUN is a run folder, or a .keras file of a model called on the pair of
-    source and target ids, or on ids. Exit status: 0 if not, 1 if so, 2 if the audit
-    failed.
+    source and target ids, or on ids. Exit status: 0 if not, 3 if so. Any other says
+    that the audit failed.
     """
     found = _do("lab.audit:audit_file", model, modules, **options)
     click.echo(found)
-    sys.exit(int(found.looks_ahead))
+    return LOOKS_AHEAD if found.looks_ahead else 0
 
 
 def main(arguments=None) -> int:
     """Runs one command, by default the process's own, and returns its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    goes_on = ""
-    if arguments[:1] == ["train"]:
-        goes_on = " The same command resumes from the last checkpoint."
+    _prepare_streams()
+    status = _run(arguments)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        # Python would try again as it ends, and change the status.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return UNREAD
+        if status in (0, LOOKS_AHEAD):
+            print(f"reprt: standard output: {error.strerror}", file=sys.stderr)
+            return FAILED
+    return status
+
+
+def _prepare_streams():
+    """Makes streams UTF-8, and puts the null device in the place of closed ones."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # or the next file that is opened would be written to
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
+
+
+def _run(arguments) -> int:
+    goes_on = ""
+    if arguments[:1] == ["train"]:
+        goes_on = " The same command resumes from the last checkpoint."
     try:
         return command.main(arguments, prog_name="reprt", standalone_mode=False) or 0
+    except click.UsageError as error:
+        missing = isinstance(error, click.MissingParameter)
+        alone = not arguments or (missing and len(arguments) == 1)
+        if alone and error.ctx is not None:
+            click.echo(error.ctx.get_help(), err=True)
+        else:
+            print(f"reprt: {_usage_message(error)}", file=sys.stderr)
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
@@ -301,13 +365,43 @@ def main(arguments=None) -> int:
     except SystemExit as error:
         if error.code == TERMINATED:
             click.echo(f"Terminated.{goes_on}", err=True)
-        return error.code if isinstance(error.code, int) else FAILED
+            return TERMINATED
+        if error.code == 1:  # click's, where the reader of standard output has gone
+            return UNREAD
     except ImportError as error:
-        extras = "" if "pip install" in str(error) else f" {EXTRAS}"
-        print(f"reprt: {error}.{extras}", file=sys.stderr)
+        _show_traceback()
+        print(f"reprt: {error}.{_advice(error)}", file=sys.stderr)
     except (ValueError, ArithmeticError, OSError) as error:
+        _show_traceback()
         print(f"reprt: {error}", file=sys.stderr)
     return FAILED
+
+
+def _usage_message(error: click.UsageError) -> str:
+    message = error.format_message()
+    if isinstance(error, click.BadOptionUsage) and error.option_name in SPLITS:
+        return _two_files_expected(error.option_name)
+    if isinstance(error, click.MissingParameter) and error.ctx is not None:
+        return f"{message} `{error.ctx.command_path} --help` explains it."
+    return message
+
+
+def _advice(error: ImportError) -> str:
+    """What to install, unless the message says so itself."""
+    if "pip install" in str(error):
+        return ""
+    if error.name in BACKENDS:
+        return (
+            f" Keras was asked for the backend {error.name!r}, by KERAS_BACKEND or its "
+            f"keras.json: install {error.name}, or choose another backend."
+        )
+    return f" {EXTRAS}"
+
+
+def _show_traceback():
+    """Prints the whole error, for developers of layers, where it is asked for."""
+    if os.environ.get("REPRT_TRACEBACK"):
+        traceback.print_exc()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import time
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from typing import Any, BinaryIO
 import platformdirs
 
 _UNFINISHED = re.compile(r"\.reprt-[0-9a-f]{12}(\..*)?")
-_ABANDONED = 24 * 3600  # seconds after which no process is still at work on it
 
 
 @contextlib.contextmanager
@@ -100,19 +98,32 @@ def is_unfinished(path: Path) -> bool:
     return bool(_UNFINISHED.fullmatch(path.name))
 
 
+def remove_unfinished(folder: Path, pattern: str = "*"):
+    """Removes what killed processes left half-written in a folder.
+
+    The caller must be the only process that writes such files there.
+    """
+    for path in folder.glob(pattern):
+        if is_unfinished(path):
+            _remove(path)
+
+
 @contextlib.contextmanager
 def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
     """Holds a lock on a file while the context lasts.
 
     The system releases it when the process ends, however it ends. A disk without locks,
     as some of a network are, cannot tell; every process gets True there. Without `wait`
-    it yields False where another process holds the lock.
+    it yields False where another process holds the lock. A link is replaced.
     """
     import portalocker  # of the extra `train`, like all that takes locks
 
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = open(path, "ab")
+        if path.is_symlink():
+            path.unlink()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        lock = os.fdopen(os.open(path, flags, 0o666), "ab")
     with lock:
         mine = True
         try:
@@ -202,10 +213,6 @@ def expanded(path: str) -> Path:
 def _whole(path: Path) -> Iterator[Path]:
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        for other in filter(is_unfinished, path.parent.iterdir()):
-            with contextlib.suppress(OSError):  # another process may remove it
-                if time.time() - other.lstat().st_mtime > _ABANDONED:
-                    _remove(other)
         unfinished = path.with_name(f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}")
         try:
             yield unfinished

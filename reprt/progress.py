@@ -3,8 +3,20 @@
 import contextlib
 import sys
 import threading
+import unicodedata
 
 SECONDS_BETWEEN_LINES = 30  # where the output is a file, which keeps every line
+
+
+def printable(text: str) -> str:
+    """Returns a text whose control characters, tabs and line breaks aside, are U+FFFD.
+
+    A terminal would take them for commands.
+    """
+    return "".join(
+        "\ufffd" if unicodedata.category(each) == "Cc" and each not in "\n\t" else each
+        for each in text
+    )
 
 
 class Progress:
@@ -15,13 +27,13 @@ class Progress:
 
     def show(self, text: str):
         """Shows the present state, unless something was shown a moment ago."""
-        self._line.set_description_str(text, refresh=False)
+        self._line.set_description_str(printable(text), refresh=False)
         self._line.update()
 
     def say(self, text: str):
         """Prints a line that stays."""
         self._line.clear()
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -70,14 +70,22 @@ class Settings(pydantic.BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def check_known(key: str, known):
-    """Raises a `ValueError` that names the nearest known key, unless a key is known."""
-    if key not in known:
+class UnknownKey(ValueError):
+    """A key that no settings have; it names the nearest that they have."""
+
+    def __init__(self, key: str, known):
         nearest = difflib.get_close_matches(str(key), known, n=1, cutoff=0)
-        raise ValueError(
+        super().__init__(
             f"Unknown key {key!r}; the nearest known one is {nearest[0]!r}. Known keys:"
             f" {', '.join(known)}."
         )
+        self.key = key
+
+
+def check_known(key: str, known):
+    """Raises an `UnknownKey` unless a key is known."""
+    if key not in known:
+        raise UnknownKey(key, known)
 
 
 def in_one_line(error: pydantic.ValidationError, where: str) -> str:

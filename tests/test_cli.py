@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import os
 import pathlib
 import re
 import runpy
@@ -93,6 +94,20 @@ def test_only_the_page_is_made_again(finished, capsys, monkeypatch):
     assert contents(finished / "out") == before
 
 
+def test_runs_that_another_process_trains_are_no_success(finished, tmp_path, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(finished / "out", out)
+    (out / "repe" / "metrics.json").unlink()
+    before = contents(out / "repe")
+    with RunFolder(out / "repe").claimed():
+        assert main(["train", *arguments(finished), "--out", str(out)]) == 2
+    output = capsys.readouterr()
+    assert f"Not finished, for another process works on them: {out / 'repe'}." in (
+        output.err.splitlines()[-1]
+    )
+    assert output.out == "" and contents(out / "repe") == before
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_losses_and_bleu_by_step_have_a_file_and_a_picture(finished, tmp_path, capsys):
     keys = "validate_every=4", "bleu_sentences=3", "epochs=2", "bleu=false"
@@ -118,8 +133,12 @@ def told(capsys):
 @pytest.mark.parametrize(
     "command, message",
     [
-        ("", "Missing command"),
-        ("train", "Missing argument 'RECIPE'"),
+        ("train --plan", "Missing argument 'RECIPE'. `reprt train --help` explains"),
+        ("train TINY --train a.tsv", "Expected --train with two files, SOURCE TARGET."),
+        ("train TINY --dev a.de --out b", "Expected --dev with two files"),
+        ("train TINY --set training.epoch=1", "'training' in --set: Unknown key 'epo"),
+        ("audit .", "Expected . to be a run folder."),
+        ("trian TINY", "Did you mean 'train'?"),
         ("train TINY --pair xx_to_yy", "xx_to_yy"),
         ("train TINY --text 2024", "2024, given as a path"),
         ("train TINY --text=", "Expected the name of a text"),
@@ -373,10 +392,9 @@ def average(tmp_path):
 
 
 def test_the_audit_of_a_users_model(average, capsys):
-    """Status 1, Python's own for an error, says that the model looks ahead."""
     file, module = average
     command = ["audit", str(file), "--module", str(module)]
-    assert main([*command, "--source-vocab", "20"]) == 1
+    assert main([*command, "--source-vocab", "20"]) == 3
     assert capsys.readouterr().out.startswith("average looks ahead")
     # It knows its target vocabulary by its logits, but not its source vocabulary.
     assert main(command) == 2
@@ -384,6 +402,93 @@ def test_the_audit_of_a_users_model(average, capsys):
     for content in ("def f(:", "quit(0)", "assert False, 'a\\nb'"):
         module.write_text(content)
         assert main(command) == 2 and "mine.py" in told(capsys)
+
+
+# An audit of which only the verdict matters, or that fails.
+AUDIT = """
+import sys
+import reprt_command
+
+class Audit:
+    looks_ahead = {looks_ahead}
+
+def do(*arguments, **options):
+    {first}
+    return Audit()
+
+reprt_command._do = do
+sys.exit(reprt_command.main(["audit", "run"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "output, looks_ahead, first, status",
+    [
+        ("/dev/null", True, "", 3),
+        ("/dev/null", False, "", 0),
+        (">&-", True, "", 3),
+        (">&-", False, "", 0),
+        ("/dev/full", True, "", 2),
+        ("/dev/full", False, "", 2),
+        ("| true", True, "__import__('time').sleep(1)", 141),
+        ("| true", False, "__import__('time').sleep(1)", 141),
+        ("/dev/null", True, "sys.exit(3)", 2),
+        ("/dev/null", True, "raise ValueError", 2),
+        ("/dev/null", True, "raise KeyboardInterrupt", 130),
+        ("/dev/null", True, "raise TypeError", 1),
+        ("/dev/null", True, "__import__('os').abort()", 134),
+    ],
+)
+def test_no_failure_has_the_status_of_a_verdict(output, looks_ahead, first, status):
+    script = AUDIT.format(looks_ahead=looks_ahead, first=first)
+    where = output if output.startswith(("|", ">")) else f"> {output}"
+    shell = f"{shlex.join([sys.executable, '-c', script])} {where}"
+    command = ["bash", "-c", f'{shell}; exit "${{PIPESTATUS[0]}}"']
+    environment = {**os.environ, "PYTHONPATH": str(tiny_run.REPOSITORY)}
+    assert subprocess.run(command, env=environment).returncode == status
+
+
+def test_standard_input_may_be_closed(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["translate", str(tmp_path)]) == 2
+    assert "standard input is closed" in told(capsys)
+
+
+def test_terminals_get_no_control_characters_and_files_get_all(
+    monkeypatch, tmp_path, capsys
+):
+    text = "a \x1b[31m\x9b2J\rred\tword"
+    note = Translation(text, (), (text,))
+    fake = types.SimpleNamespace(stream=lambda *_: [note])
+    monkeypatch.setattr("reprt.lab.translate.translator_of", lambda *_: fake)
+    monkeypatch.setattr("reprt.lab.translate._line", lambda *_: text)
+    command = ["translate", str(tmp_path), text]
+    shown = "a \ufffd[31m\ufffd2J\ufffdred\tword"
+    assert main(command) == 0
+    assert capsys.readouterr() == (f"{text}\n", f"reprt: line 1: {shown}\n")
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["source"] == text
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(command) == 0
+    assert capsys.readouterr().out == f"{shown}\n"
+
+
+def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
+    monkeypatch.setenv("REPRT_TRACEBACK", "1")
+    assert main(["audit", "absent.keras"]) == 2
+    *traceback, last = capsys.readouterr().err.splitlines()
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert any("in load_model" in line for line in traceback)
+    assert last.startswith("reprt: Expected a .keras file.")
+
+
+@pytest.mark.parametrize("name", ["jax", "torch", "openvino"])
+def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
+    error = ModuleNotFoundError(f"No module named {name!r}", name=name)
+    load = mock.Mock(side_effect=error)
+    monkeypatch.setattr("reprt.lab.audit.audit_file", load)
+    assert main(["audit", "run"]) == 2
+    assert f"asked for the backend {name!r}, by KERAS_BACKEND" in told(capsys)
 
 
 COMMANDS = (
@@ -397,6 +502,17 @@ def test_every_command_explains_itself(capsys):
     assert re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1], re.M) == COMMANDS
     assert main(["train", "--help"]) == 0
     assert set(shipped_recipes()) <= {*re.findall(r"\w+", capsys.readouterr().out)}
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_a_command_alone_explains_itself(name, capsys):
+    if name == "schema":  # it needs nothing more
+        return
+    assert main([name] if name else []) == 2
+    output = capsys.readouterr()
+    assert output.out == "" and output.err.startswith("Usage: reprt")
+    expected = {None: "schema", "train": "pt_to_en_embedded"}.get(name, "Options:")
+    assert expected in output.err
 
 
 def test_help_and_mistakes_load_nothing_of_the_package():

@@ -69,3 +69,10 @@ def test_a_name_of_a_file_that_is_not_utf8_is_refused(tmp_path):
     Path(tmp_path, name).write_text("gl\ten\na\tb\n")
     with pytest.raises(ValueError, match=r"to be UTF-8. Received: .*gr.udcfc"):
         find(str(tmp_path / name), "gl_to_en")
+
+
+def test_a_lock_follows_no_link(tmp_path):
+    outside, lock = tmp_path / "outside", tmp_path / ".repe.lock"
+    lock.symlink_to(outside)
+    with file_lock(lock) as mine:
+        assert mine and not outside.exists() and not lock.is_symlink()

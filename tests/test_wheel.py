@@ -1,7 +1,10 @@
 """What a wheel brings: whoever installs it has no repository."""
 
 import os
+import pathlib
 import shutil
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -43,3 +46,13 @@ print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.arg
     assert found == NAMES and "pt_to_en" in NAMES
     there = sorted(path.name for path in (installed / "reprt/recipes").iterdir())
     assert there == [f"{name}.toml" for name in NAMES]
+
+
+def test_the_package_is_found_beside_a_clone_of_its_name(tmp_path):
+    (tmp_path / "reprt" / "reprt").mkdir(parents=True)
+    script = "from importlib.util import find_spec; print(find_spec('reprt').origin)"
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [sys.executable, "-c", script]
+    options = {"cwd": tmp_path, "env": environment, "text": True}
+    found = subprocess.check_output(command, **options)
+    assert pathlib.Path(found.strip()).name == "__init__.py"

@@ -17,7 +17,7 @@ from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.models.saving import load_model
-from reprt.training.settings import settings_of
+from reprt.training.settings import settings_of, vocabularies_of
 
 SIDES = ("source", "target")
 ROWS = 256  # hypotheses in a batch
@@ -119,8 +119,7 @@ class Translator:
         """Reads a run folder of `reprt train`; `search` is that of the class."""
         run = Path(run)
         settings = settings_of(run)
-        kind = settings.vocabulary.tokenizer
-        source, target = (kind.read(run / f"{side}{kind.ending}") for side in SIDES)
+        source, target = vocabularies_of(run)
         model = load_model(run / "model.keras")
         return cls(model, source, target, settings.text.max_tokens, search)
 

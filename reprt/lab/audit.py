@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
 from reprt.models.saving import load_model
+from reprt.training.settings import settings_of
 
 
 def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
@@ -13,9 +14,18 @@ def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
     for module in modules:
         try:
             runpy.run_path(str(module))
-        except (Exception, SystemExit) as error:  # whose status would be a verdict
+        except (Exception, SystemExit) as error:
             message = " ".join(str(error).split())
             raise ValueError(
                 f"The module {module} failed: {type(error).__name__}: {message}"
             ) from error
-    return audit(load_model(path / "model.keras" if path.is_dir() else path), **options)
+    return audit(load_model(_model_file(path)), **options)
+
+
+def _model_file(path: Path) -> Path:
+    if path.is_file() or path.suffix == ".keras":
+        return path
+    model = path / "model.keras"
+    if not model.exists():
+        settings_of(path)  # an error, unless it is a run folder, says what is there
+    return model

@@ -17,7 +17,12 @@ from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
 from reprt.lab.provenance import provenance
 from reprt.lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
-from reprt.training.settings import TABLES, RunSettings, settings_of
+from reprt.training.settings import (
+    TABLES,
+    RunSettings,
+    settings_of,
+    vocabularies_of,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +84,8 @@ class RunFolder:
             shutil.rmtree(self.path)  # it never began: a setting was refused
         if config.exists():
             self._check_same(settings, manifest)
+            vocabularies_of(self.path)
+            self._remove_leftovers()
             if self.metrics() is None:  # some settings may change when a run goes on
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
@@ -95,6 +102,12 @@ class RunFolder:
                 new = RunFolder(unfinished)
                 new._write_json("manifest.json", manifest.as_table())
                 new._write("config.toml", tomli_w.dumps(settings.as_table()))
+
+    def _remove_leftovers(self):
+        # Only training writes these, and only the process that has claimed the run.
+        for folder in (self.checkpoints, self.path / "models"):
+            files.remove_unfinished(folder)
+        files.remove_unfinished(self.path, f"*{self.model.suffix}")
 
     def holds_another(self, settings: RunSettings, corpus: Corpus) -> bool:
         """Returns whether there is a run with other settings or on another text."""

@@ -26,7 +26,8 @@ def run_job(
 
     Finished runs stay as they are; interrupted ones go on. A pair whose text is missing
     is left out and named, if there are others. A loss that is not finite is an
-    `ArithmeticError`, once the other models are trained.
+    `ArithmeticError`, once the other models are trained. Runs that another process
+    still trains are a `ValueError` at the end.
     """
     recipe.runs(only)  # an unknown model is reported before the search for a text
     progress = Progress()
@@ -60,7 +61,20 @@ def run_job(
         progress.say(told)
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
+    if elsewhere := _unfinished(work):
+        raise ValueError(
+            f"Not finished, for another process works on them: {', '.join(elsewhere)}. "
+            "It, or this command once more, writes their results."
+        )
     return page
+
+
+def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:
+    """The folders of runs without results, once this process has nothing left to do."""
+    folders = [
+        RunFolder(each.folder / run.name) for each in work for run in each.runs
+    ]
+    return [str(folder.path) for folder in folders if folder.metrics() is None]
 
 
 def _ending(work: CorpusRuns) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import keras
 
 from reprt import __version__
+from reprt.lab.cores import usable_cores
 from reprt.lab.records import Start
 
 PACKAGES = "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
@@ -62,4 +63,7 @@ def _hardware():
     text = described.read_text() if described.exists() else ""
     named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
     model = named[1] if named else platform.processor() or platform.machine()
-    return f"{model}, {os.cpu_count()} cores"
+    cores, usable = os.cpu_count(), usable_cores()
+    if usable != cores:
+        return f"{model}, {usable:g} of {cores} cores"
+    return f"{model}, {cores} cores"

@@ -15,7 +15,7 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import expanded, read_toml
 from reprt.presets import PRESETS
-from reprt.settings import Settings, check_known
+from reprt.settings import Settings, check_known, in_one_line
 from reprt.training.settings import (
     FILES,
     Batching,
@@ -207,28 +207,55 @@ class Recipe(RecipeFile):
             own = {**dict(model), "model": model.model_extra or {}}
             said = self.by_hand.get("models", {}).get(name, {})
             said = said | {"model": {k: said[k] for k in own["model"] if k in said}}
-            layers = dict(self), own, trial, self.by_hand, said  # the last counts
-            tables = {
-                table: {k: v for each in layers for k, v in each.get(table, {}).items()}
-                for table in OWN_TABLES
-            }
-            for asked in (each.get("training", {}) for each in layers):
+            model_table = f"[models.{name}] of {self.name}"
+            layers = [  # the last counts
+                (self.name, dict(self)),
+                (model_table, own),
+                (f"[trials] of {self.name}", trial),
+                ("--set", self.by_hand),
+                (f"--set models.{name}", said),
+            ]
+            tables: dict[str, dict[str, Any]] = {table: {} for table in OWN_TABLES}
+            for table in OWN_TABLES:
+                for _, layer in layers:
+                    tables[table] |= layer.get(table, {})
+            for asked in (layer.get("training", {}) for _, layer in layers):
                 if {"epochs", "steps"} & asked.keys():  # the last of either counts
                     tables["training"]["steps"] = asked.get("steps")
             parts = filter(None, (name, schedule, *map(str, seed.values())))
-            run = RunSettings.read(
-                {
-                    "name": ".".join(parts),
-                    "preset": model.preset,
-                    "text": text,
-                    "vocabulary": self.vocabulary,
-                    **tables,
-                },
-                f"[models.{name}] of {self.name}",
-            )
+            settings = {
+                "name": ".".join(parts),
+                "preset": model.preset,
+                "text": text,
+                "vocabulary": self.vocabulary,
+                **tables,
+            }
+            try:
+                run = RunSettings.model_validate(settings)
+            except pydantic.ValidationError as error:
+                where = _origin(error, layers) or model_table
+                raise ValueError(in_one_line(error, where)) from None
             found.setdefault((name, run.identity), run)
         runs = list(found.values())
         return named(runs, only, f"The recipe {self.name!r}") if only else runs
+
+
+def _origin(
+    error: pydantic.ValidationError, layers: Sequence[tuple[str, Mapping[str, Any]]]
+) -> str | None:
+    """Returns where the key was set that an error is about, or None if unknown."""
+    fault = error.errors()[0]
+    table, *keys = map(str, fault["loc"] or [""])
+    if table not in OWN_TABLES:
+        return None
+    reason = fault.get("ctx", {}).get("error")
+    key = keys[0] if keys else getattr(reason, "key", None)
+    if key is not None:
+        origins = [where for where, layer in layers if key in layer.get(table, {})]
+        return origins[-1] if origins else None
+    # Keys that contradict one another may stand in several places.
+    origins = [where for where, layer in layers if layer.get(table)]
+    return origins[0] if len(origins) == 1 else None
 
 
 def named(runs: Sequence, beginnings: Sequence[str], where: str) -> list:

@@ -17,7 +17,6 @@ from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics
 from reprt.lab.texts import CorpusRuns
-from reprt.lab.use import sampled
 from reprt.models.saving import load_model
 from reprt.progress import Progress, duration
 from reprt.training.trainer import Trainer, train_side_by_side
@@ -130,10 +129,7 @@ def _train(runs, text, progress, after_epoch):
             f"{', then they are scored' * scored}; "
             f"the results go to {trainers[0].folder.path.parent}"
         )
-    with contextlib.ExitStack() as use:
-        if unfinished and is_chief():
-            use.enter_context(sampled(trainers[0].folder.path.parent / "use.csv"))
-        errors = train_side_by_side(trainers, after_epoch)
+    errors = train_side_by_side(trainers, after_epoch)
     memory = {}
     if len(runs) == 1 and unfinished and not several_workers():
         # The process' memory is that of its only training.

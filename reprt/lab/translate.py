@@ -11,6 +11,7 @@ from reprt.data.corpora.lines import decoded, read_lines
 from reprt.decoding.attention_maps import draw, draw_positions, write_page
 from reprt.decoding.translator import AHEAD, Translation, Translator
 from reprt.files import csv_text, write_text
+from reprt.progress import printable
 from reprt.training.settings import settings_of
 
 
@@ -23,6 +24,7 @@ def translate(
     search: Mapping[str, Any],
 ):
     """Prints translations, by default of standard input's lines, in order."""
+    to_a_terminal = sys.stdout is not None and sys.stdout.isatty()
     typed = not (sentences or file) and sys.stdin.isatty()
     lines: Iterable[str] = sentences
     if file:
@@ -34,9 +36,13 @@ def translate(
     found = translator.stream(lines, 1 if typed else AHEAD)
     for number, each in enumerate(found, 1):
         for note in () if as_json else each.notes:
-            print(f"reprt: line {number}: {note}", file=sys.stderr)
-        line = _json if as_json else _line
-        print(line(number, each, n_best), flush=typed)
+            print(printable(f"reprt: line {number}: {note}"), file=sys.stderr)
+        if as_json:
+            line = _json(number, each, n_best)
+        else:
+            line = _line(number, each, n_best)
+        # Files and programs get every character as the model wrote it.
+        print(printable(line) if to_a_terminal else line, flush=typed)
 
 
 def translator_of(run: Path, search: Mapping[str, Any]) -> Translator:
@@ -62,7 +68,7 @@ def draw_attention(
         heads,
         draw_positions(translator.model, folder / "positions.png"),
     ]
-    print(maps.translation, *filter(None, files), sep="\n")
+    print(printable(maps.translation), *filter(None, files), sep="\n")
 
 
 def _line(number: int, found: Translation, n_best: int) -> str:

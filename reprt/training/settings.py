@@ -9,9 +9,10 @@ import pydantic
 from pydantic import Field
 
 from reprt.data.corpora.tables import Quoting
+from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import read_toml
+from reprt.files import read_json, read_toml
 from reprt.presets import PRESETS, preset
 from reprt.schedules import CosineSchedule
 from reprt.settings import Positive, Settings, Share, Size, by_name
@@ -397,3 +398,27 @@ def settings_of(folder: Path) -> RunSettings:
         f" Received: {received}."
         + (f" Did you mean {folder.with_name(near[0])}?" if near else "")
     )
+
+
+def vocabularies_of(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Reads a run's source and target vocabulary, as the run was begun with them.
+
+    They are compared with the manifest's sha256, unless the folder has no manifest.
+    """
+    kind = settings_of(folder).vocabulary.tokenizer
+    manifest = folder / "manifest.json"
+    written = read_json(manifest) if manifest.exists() else {}
+
+    def read(side: str) -> Tokenizer:
+        path = folder / f"{side}{kind.ending}"
+        tokenizer = kind.read(path)
+        received = tokenizer.digest()
+        expected = written.get(f"{side}_vocabulary_sha256", received)
+        if received != expected:
+            raise ValueError(
+                f"Expected {path} to be the vocabulary of the run, with sha256 "
+                f"{expected[:16]}, as manifest.json says. Received: {received[:16]}."
+            )
+        return tokenizer
+
+    return read("source"), read("target")

@@ -2,7 +2,6 @@ import json
 import math
 import re
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import peak, scientific
-from reprt.lab.use import sampled
 from reprt.presets import preset
 from reprt_command import main
 
@@ -97,21 +95,9 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     hours = f"{sum(row['train_seconds'] for row in log) / 3600:.3f}"
     page = re.sub(" +", " ", (finished / "out" / "report.md").read_text())
     assert " | ".join([*cells, hours]) in page
-    assert (finished / "out" / "use.csv").read_text().startswith("time,cores,gpus\n")
     asked = [*tiny_run.arguments(finished), "--out", str(finished / "other")]
     assert main(["train", *asked, "--plan"]) == 0
     assert " ".join(cells) in re.sub(" +", " ", capsys.readouterr().err)
-
-
-def test_the_use_of_the_processor_is_sampled(tmp_path):
-    end = time.monotonic() + 0.3
-    with sampled(tmp_path / "use.csv", seconds=0.05):
-        while time.monotonic() < end:
-            pass
-    head, *rows = (tmp_path / "use.csv").read_text().splitlines()
-    assert head == "time,cores,gpus"
-    cores = [float(row.split(",")[1]) for row in rows]
-    assert all(0 <= each < 100 for each in cores) and max(cores) > 0
 
 
 def test_a_share_of_the_peak_is_told_of_known_gpus():

@@ -173,7 +173,17 @@ def test_overrides_are_toml_values_or_bare_words(write):
     "lines, message",
     [
         ("[txt]", "mine.toml: Unknown key 'txt'; the nearest .* is 'text'"),
-        ("[training]\nepoch = 1", "'training' in .*models.repe.*'epoch'; .*'epochs'"),
+        ("[training]\nepoch = 1", "'training' in mine: .*'epoch'; .*'epochs'"),
+        ("[training]\nepochs = 'x'", "'training.epochs' in mine to be .*'x'"),
+        ("[model]\nnum_heads = 0", "'model.num_heads' in mine to be .* 0"),
+        (
+            "[models.x]\npreset = 'repe'\ntraining.epoch = 1",
+            "'training' in .models.x. of mine: .*'epoch'",
+        ),
+        (
+            "[trials]\nseeds = [0]\nschedules.a = {peek = 1}",
+            "'schedule' in .trials. of mine: .*'peek'",
+        ),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
         ("[schedule]\nname = 'cosin'", "`name` to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
@@ -207,7 +217,7 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
     [
         ("epochs=2", "Expected an override such as training.epochs=2"),
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
-        ("training.epochs=many", "'training.epochs' in [models.one] of"),
+        ("training.epochs=many", "'training.epochs' in --set"),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
         ("models.one.training.seed=1", "Expected trials.seeds instead of training"),
         ("text.pair=az_to_en", "Expected --pair instead of text.pair"),

@@ -7,9 +7,11 @@ import tomllib
 import pytest
 from tiny import contents, settings
 
+from reprt.decoding.translator import Translator
 from reprt.lab import provenance
 from reprt.lab.folder import RunFolder
 from reprt.lab.records import Metrics
+from reprt.training.settings import vocabularies_of
 
 
 @pytest.fixture
@@ -103,6 +105,32 @@ def test_other_settings_and_texts_are_refused_and_named(files, text):
     with pytest.raises(ValueError, match="repe holds a run on another text"):
         neighbour.open(settings("baseline"), other)
     assert contents(files.path.parent) == before
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
+    files.open(settings(), text)
+    files.add_start([], [], False)
+    path = files.path / f"{side}.vocab"
+    lines = path.read_text().splitlines()
+    expected = getattr(files.manifest(), f"{side}_vocabulary_sha256")[:16]
+    shuffled = [*lines[:4], *reversed(lines[4:])]
+    flipped = [*lines[:-1], chr(ord(lines[-1][0]) ^ 1) + lines[-1][1:]]
+    readers = (
+        lambda: vocabularies_of(files.path),
+        lambda: Translator.load(files.path),
+        lambda: files.open(settings(), text),  # training goes on
+    )
+    for changed in (shuffled, flipped):
+        path.write_text("\n".join(changed) + "\n")
+        for read in readers:
+            with pytest.raises(ValueError, match=f"{path} to .*{expected}.*Received: "):
+                read()
+    path.write_text("\n".join(lines) + "\n")
+    assert [len(each) for each in vocabularies_of(files.path)] == [
+        len(text.source_tokenizer),
+        len(text.target_tokenizer),
+    ]
 
 
 def test_a_folder_with_other_files_is_refused_and_kept(files, text):

@@ -3,7 +3,6 @@
 import errno
 import os
 import pathlib
-import time
 from unittest import mock
 
 import keras
@@ -41,20 +40,23 @@ def test_links_are_not_followed(tmp_path, outside):
     assert run.log() == [{"epoch": 1}] and run.model.read_text() == "a model"
 
 
-def test_what_a_killed_process_left_goes_after_a_day_and_nothing_else(tmp_path, text):
-    own = tmp_path / ".reprt-notes"
-    own.mkdir()
-    left = [tmp_path / f"{OURS}.keras", tmp_path / OURS]
-    left[0].touch()
-    left[1].mkdir()
-    (left[1] / "config.toml").write_text("half of")
+def test_only_leftovers_of_the_runs_own_training_go_when_it_goes_on(tmp_path, text):
+    """Others may be at work on all else, whatever the clock says."""
     folder = RunFolder(tmp_path / "repe")
     folder.open(settings(), text)
-    assert all(path.exists() for path in left) and folder.settings() == settings()
-    for path in left:
-        os.utime(path, (0, time.time() - 25 * 3600))
-    RunFolder(tmp_path / "causal").open(settings(), text)
-    assert {path.name for path in tmp_path.iterdir()} == {"repe", "causal", own.name}
+    folder.add_start([], [], False)
+    (folder.path / "models").mkdir()
+    folder.checkpoints.mkdir()
+    left = [f"{OURS}.keras", f"checkpoints/{OURS}.npz", f"models/{OURS}.npz"]
+    at_work = [f"../{OURS}", f"../{OURS}.md", f"{OURS}.json", "checkpoints/a.npz"]
+    for name in (*left, *at_work):
+        (folder.path / name).touch()
+        os.utime(folder.path / name, (0, 0))
+    files.write_text(tmp_path / "report.md", "a page")
+    assert all((folder.path / name).exists() for name in (*left, *at_work))
+    folder.open(settings(), text)
+    assert not any((folder.path / name).exists() for name in left)
+    assert all((folder.path / name).exists() for name in at_work)
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

@@ -124,6 +124,36 @@ def test_one_of_the_workers_is_the_chief(monkeypatch, cluster, task, several, ch
     assert several_workers() == several and is_chief() == chief
 
 
+@pytest.mark.parametrize(
+    "config, expected",
+    [
+        ("[]", "an object"),
+        ("3", "an object"),
+        ('{"cluster": 3}', "'cluster' to be lists of addresses"),
+        ('{"cluster": ["a:1", "b:1"]}', "'cluster' to be lists of addresses"),
+        ('{"cluster": {"worker": "a:1"}}', "'cluster' to be lists of addresses"),
+        ('{"cluster": {"worker": [1, 2]}}', "'cluster' to be lists of addresses"),
+        (f'{{"cluster": {WORKERS}}}', "'task' to have the type and index"),
+        (f'{{"cluster": {WORKERS}, "task": []}}', "'task' to have the type"),
+        (
+            f'{{"cluster": {WORKERS}, "task": {{"type": "worker", "index": 2}}}}',
+            "'task' to have the type and index",
+        ),
+        (
+            f'{{"cluster": {WORKERS}, "task": {{"type": "ps", "index": 0}}}}',
+            "'task' to have the type and index",
+        ),
+        ("{worker", "TF_CONFIG to be JSON"),
+    ],
+)
+def test_what_names_no_cluster_is_refused(monkeypatch, config, expected):
+    monkeypatch.setenv("TF_CONFIG", config)
+    for ask in (several_workers, is_chief):
+        with pytest.raises(ValueError, match=expected) as error:
+            ask()
+        assert config in str(error.value) and "\n" not in str(error.value)
+
+
 @pytest.mark.long
 def test_workers_that_would_not_do_the_same_are_stopped(start, tmp_path):
     chief, other = start(of_second=["--set", "batching.size=4"])

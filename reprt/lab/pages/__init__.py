@@ -10,6 +10,9 @@ from typing import get_args
 
 from reprt.files import write_text
 from reprt.lab.pages.runs import (
+    RUNS,
+    SELECTION,
+    SETTINGS,
     left_out,
     notes,
     out_of_time,
@@ -38,6 +41,13 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
     """
     texts = read_texts(folder)
     settings, said = page_settings(folder, texts, name), notes(folder)
+    own = page_settings(folder, texts).name
+    frozen = any((folder / each).exists() for each in (RUNS, SELECTION))
+    if frozen and out in (None, folder) and settings.name != own:
+        raise ValueError(
+            f"{folder} is a frozen experiment, whose page is {own!r}. Received: "
+            f"--name {settings.name}. `name` in its {SETTINGS} chooses another."
+        )
     one = settings.name not in ON_SEVERAL_TEXTS
     if one and texts[1:]:
         raise ValueError(

@@ -8,6 +8,9 @@ from typing import Any
 
 from tabulate import tabulate
 
+from reprt.progress import printable
+
+
 
 def fill(template: str, **values: Any) -> str:
     """Returns a template's text, without paragraphs whose values are empty."""
@@ -37,4 +40,5 @@ def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:
 
 def plain(text: str) -> str:
     """Returns words that others chose as Markdown shows them, outside tables."""
-    return re.sub(r"[\\`*<\[]", r"\\\g<0>", " ".join(text.split()))
+    words = printable(" ".join(text.split()))
+    return re.sub(r"[\\`*<\[]", r"\\\g<0>", words)
