@@ -1,6 +1,7 @@
 """Translation by CTranslate2, with what `ctranslate2_export` wrote."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.translator import Translator
 from reprt.files import read_json
+from reprt.fixed import Fixed
 from reprt.loading import load_extra
 
 NOTES = "translator.json"  # what CTranslate2's own files do not say
@@ -31,10 +33,14 @@ def ctranslate2() -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class CTranslate2Model:
-    """What `Translator` and its search ask of a model, for one of CTranslate2."""
+class CTranslate2Model(Fixed):
+    """What `Translator` and its search ask of a model, for one of CTranslate2.
 
-    engine: Any  # the `ctranslate2.Translator`
+    Copies and pickles read the folder again.
+    """
+
+    folder: str
+    options: Mapping[str, Any]  # arguments of `ctranslate2.Translator`
     source_pieces: Sequence[str]
     target_ids: dict[str, int]  # of each piece
     longest_target: int
@@ -43,6 +49,11 @@ class CTranslate2Model:
 
     source_vocab_size = property(lambda self: len(self.source_pieces))
     target_vocab_size = property(lambda self: len(self.target_ids))
+
+    @functools.cached_property
+    def engine(self):
+        """The `ctranslate2.Translator`."""
+        return ctranslate2().Translator(self.folder, **self.options)
 
 
 class CTranslate2Search(BeamSearch):
@@ -146,11 +157,12 @@ class CTranslate2Translator(Translator):
                 f"Expected {folder} to hold {NOTES} and a model of CTranslate2, as "
                 f"`reprt export --to ctranslate2` writes them. Received: {error}."
             ) from error
-        loaded = ctranslate2().Translator(str(folder), **(engine or {}))
         source, target = (_tokenizer(folder, side) for side in ("source", "target"))
         pieces, longest = source.vocabulary, notes["longest_target"]
         ids = {piece: index for index, piece in enumerate(target.vocabulary)}
-        model = CTranslate2Model(loaded, pieces, ids, longest)
+        place = str(folder.absolute())
+        model = CTranslate2Model(place, engine or {}, pieces, ids, longest)
+        model.engine  # is read now, so that a fault of the files is told now
         asked = {**notes["search"], **search}
         return cls(model, source, target, notes["max_tokens"], asked)
 
