@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from reprt.gradients import custom_gradient
 from reprt.losses import softmax_and_normalizer
 
 CHUNKS = 8
@@ -45,7 +46,7 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
     if bias is None:
         bias = ops.zeros(kernel.shape[1], kernel.dtype)
 
-    @ops.custom_gradient
+    @custom_gradient
     def crossentropy(states, kernel, bias):
         tokens, vocab_size = ops.shape(states)[0], kernel.shape[1]
         size = -(-tokens // CHUNKS)

@@ -91,6 +91,24 @@ def take_dense_gradients(optimizer):
         return apply(_finite_for_all(optimizer, dense), trainable_variables)
 
     optimizer.apply = apply_dense
+    inner = getattr(optimizer, "inner_optimizer", optimizer)  # within loss scaling
+    add_up = inner._all_reduce_sum_gradients
+
+    def add_up_of_several(pairs):
+        return add_up(pairs) if several_replicas() else pairs
+
+    inner._all_reduce_sum_gradients = add_up_of_several
+
+
+def several_replicas() -> bool:
+    """Returns whether there are several replicas, whose tensors have to be added up.
+
+    A sum over one replica changes nothing, but TensorFlow registers a gradient for it
+    that keeps the whole graph in memory.
+    """
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy().num_replicas_in_sync > 1
 
 
 def _finite_for_all(optimizer, gradients):
@@ -102,7 +120,7 @@ def _finite_for_all(optimizer, gradients):
 
     replica = tf.distribute.get_replica_context()
     scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-    if replica is None or not scales:
+    if replica is None or not scales or not several_replicas():
         return gradients
     finite = optimizer.check_finite(gradients)
     fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))

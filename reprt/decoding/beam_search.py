@@ -16,6 +16,7 @@ from keras import ops
 from reprt.compilation import IDS, compiled, shapes_are_costly, with_room
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
+from reprt.fixed import Fixed
 from reprt.layers.masks import check_ids
 from reprt.layers.precision import indices
 from reprt.losses import softmax_and_normalizer
@@ -60,7 +61,7 @@ class _Beams(NamedTuple):
     live: Any  # whether its search goes on
 
 
-class BeamSearch:
+class BeamSearch(Fixed):
     """Searches for the most likely translations; with one beam, greedily.
 
     Each step extends `beam_size` hypotheses of every sentence by a token. A hypothesis
@@ -77,6 +78,9 @@ class BeamSearch:
     Results do not depend on the rest of the batch or on padding, with one exception.
     A model with `padding_in_statistics=True` sees padding: give it sources of one
     length.
+
+    Its attributes cannot be changed. Copies and pickles have a copy of the model, and
+    compile for themselves.
 
     Args:
         model: a `reprt.models.TranslationModel`.
@@ -129,15 +133,31 @@ class BeamSearch:
         self.model, self.start_id, self.end_id = model, start_id, end_id
         self.beam_size, self.length_penalty = beam_size, length_penalty
         self.max_tokens = max_tokens
+        self.jit_compile = jit_compile
         self._never = np.zeros(model.target_vocab_size, "float32")
         self._never[[PAD_ID, start_id]] = -np.inf
         self._costly = jit_compile or shapes_are_costly()
         self._capacity = more_room(0, model.longest_target, self._costly)
-        fast = functools.partial(compiled, model=model, jit_compile=jit_compile)
-        self._begin = fast(
-            lambda ids: self.start(ids, self._capacity), signature=[IDS], often=False
+
+    @functools.cached_property
+    def _begin(self):
+        """`start`, as the backend runs it fastest."""
+
+        def begin(source_ids):
+            return self.start(source_ids, self._capacity)
+
+        return compiled(
+            begin,
+            self.model,
+            signature=[IDS],
+            often=False,
+            jit_compile=self.jit_compile,
         )
-        self._run = fast(self.run)
+
+    @functools.cached_property
+    def _run(self):
+        """`run`, as the backend runs it fastest."""
+        return compiled(self.run, self.model, jit_compile=self.jit_compile)
 
     def __call__(self, source_ids) -> list[list[Hypothesis]]:
         """Returns each sentence's hypotheses, `beam_size` at most, the best first.

@@ -16,6 +16,7 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
+from reprt.fixed import Fixed
 from reprt.models.saving import load_model
 from reprt.training.settings import settings_of, vocabularies_of
 
@@ -69,13 +70,16 @@ class Translation:
         return self.alternatives[0].score if self.alternatives else 0.0
 
 
-class Translator:
+class Translator(Fixed):
     """Translates sentences.
 
     A sentence without a visible character has an empty translation.
     A sentence longer than the model was trained for is cut and, as in training, loses
     its end. Words for which the vocabulary has no piece become `[UNK]`. The
     translation's notes say so.
+
+    It can be copied and pickled, also for other processes; deep copies and pickles hold
+    the model. Its attributes cannot be changed: make another one for another model.
 
     Args:
         model: a `reprt.models.TranslationModel`.

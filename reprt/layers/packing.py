@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from reprt.gradients import custom_gradient
 from reprt.layers.precision import indices
 
 
@@ -129,7 +130,7 @@ class PackedHeads:
         """
         heads, width = x.shape[2:]
 
-        @ops.custom_gradient
+        @custom_gradient
         def split(rows):
             groups = self._cut(ops.take(rows, self.slots, axis=0), heads)
             # Slots of padding get zeros, because nothing attends to them.
@@ -141,7 +142,7 @@ class PackedHeads:
         """From groups to `(1, packed, heads, width)`: the inverse of `split`."""
         heads, width = groups[0].shape[1], groups[0].shape[3]
 
-        @ops.custom_gradient
+        @custom_gradient
         def join(*groups):
             def gradient(upstream):
                 rows = ops.take(upstream, self.slots, axis=0)

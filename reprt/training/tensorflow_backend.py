@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from reprt.data.batching import batches, of_replicas, planned_batches
 from reprt.data.packing import GROUPS, pack
-from reprt.optimizers import take_dense_gradients
+from reprt.optimizers import several_replicas, take_dense_gradients
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
@@ -98,10 +98,12 @@ class OnTensorFlow(Backend):
         weights = self._objective.model.trainable_variables
         step = self._optimizer.iterations.value
         inputs, labels = self._packed(*batch)
+
+        def total(number):
+            return replica.all_reduce("SUM", number) if several_replicas() else number
+
         with tf.GradientTape() as tape:
-            loss, sums = self._objective.loss(
-                inputs, labels, step, lambda number: replica.all_reduce("SUM", number)
-            )
+            loss, sums = self._objective.loss(inputs, labels, step, total)
             loss = self._optimizer.scale_loss(loss)
         self._optimizer.apply(tape.gradient(loss, weights), weights)
         return _rows(batch), *sums

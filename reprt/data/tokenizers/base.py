@@ -13,6 +13,7 @@ from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
+from reprt.fixed import Fixed
 from reprt.loading import load_extra
 from reprt.settings import Settings, Size
 
@@ -20,8 +21,11 @@ CHUNK = 1024  # sentences that become ids at a time
 COVERAGE = 0.99999  # of all characters of a text; the rarest others are unknown
 
 
-class Tokenizer(abc.ABC):
-    """Turns sentences into ids, `start_id` to `end_id`, and back."""
+class Tokenizer(Fixed, abc.ABC):
+    """Turns sentences into ids, `start_id` to `end_id`, and back.
+
+    It can be copied and pickled; its attributes cannot be changed.
+    """
 
     ending: ClassVar[str]  # of the names of its files
     keeps_case: ClassVar[bool]  # whether capitals and accents come back from ids

@@ -11,7 +11,6 @@ from tabulate import tabulate
 from reprt.progress import printable
 
 
-
 def fill(template: str, **values: Any) -> str:
     """Returns a template's text, without paragraphs whose values are empty."""
     text = resources.files(__package__).joinpath(f"{template}.md").read_text("utf-8")

@@ -1,0 +1,99 @@
+"""Copies and pickles of what translates; attributes that cannot be changed."""
+
+import copy
+import pickle
+
+import naive
+import pytest
+from elsewhere import python
+from naive import END, SIZES, START
+
+from reprt.constants import RESERVED
+from reprt.data.tokenizers.bpe import BPE, learn_model
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding.beam_search import BeamSearch
+from reprt.decoding.translator import Translator
+from reprt.models import build
+
+SENTENCE = "a casa e a rua"
+WORDS = "a", "e", "casa", "rua", "o", "mar"
+
+
+def by_cloudpickle(thing):
+    cloudpickle = pytest.importorskip("ray.cloudpickle")
+    return cloudpickle.loads(cloudpickle.dumps(thing))
+
+
+def by_pickle(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+WAYS = {"deepcopy": copy.deepcopy, "pickle": by_pickle, "cloudpickle": by_cloudpickle}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordPiece([*RESERVED, *WORDS])
+
+
+@pytest.fixture
+def translator(tokenizer):
+    model = naive.lively(build("repe-causal", 10, 10, **SIZES), seed=1, end=0.0)
+    return Translator(model, tokenizer, tokenizer, search={"max_tokens": 5})
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_copies_translate_alike_with_a_model_of_their_own(way, used, translator):
+    before = translator(SENTENCE) if used else None
+    other = WAYS[way](translator)
+    assert other.search.model is other.model
+    expected = before or translator(SENTENCE)
+    # All but the end and one word are impossible to the original from now on.
+    bias = translator.model.output_dense.bias
+    bias.assign([-1e6, -1e6, -1e6, 1e6, *[-1e6] * 6])
+    assert translator(SENTENCE).tokens == ()
+    assert other(SENTENCE).tokens == expected.tokens != ()
+
+
+def test_a_shallow_copy_has_the_same_model(translator):
+    expected = translator(SENTENCE)
+    other = copy.copy(translator)
+    assert other.model is translator.model
+    assert other(SENTENCE) == expected
+
+
+def test_a_pickle_translates_in_another_process(translator, tmp_path):
+    expected = translator(SENTENCE)
+    path = tmp_path / "translator.pickle"
+    path.write_bytes(pickle.dumps(translator))
+    script = (
+        "import pickle, sys\n"
+        "translator = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "print(translator(sys.argv[2]).text)"
+    )
+    assert python(script, path, SENTENCE) == expected.text
+
+
+@pytest.mark.parametrize("way", [*WAYS.values(), copy.copy])
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_tokenizers_are_copied_before_and_after_their_use(kind, way, tokenizer):
+    if kind == "bpe":
+        tokenizer = BPE(learn_model([SENTENCE] * 3, 20))
+    for _ in range(2):
+        other = way(tokenizer)
+        assert other.digest() == tokenizer.digest()
+        [ids], [expected] = (each.encode([SENTENCE]) for each in (other, tokenizer))
+        assert ids.tolist() == expected.tolist()
+        assert other.start_id == tokenizer.start_id
+        tokenizer.graph  # is made by the first use
+
+
+def test_what_was_compiled_for_a_value_keeps_it(translator):
+    search = BeamSearch(translator.model, START, END)
+    for thing in (translator, search, translator.source_tokenizer):
+        for name in vars(thing):
+            if name.startswith("_"):
+                continue
+            with pytest.raises(AttributeError, match=f"{name} cannot be changed.*Make"):
+                setattr(thing, name, None)

@@ -1,0 +1,67 @@
+"""Graphs of `fit` go with their models; gradients are right in and around graphs."""
+
+import gc
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
+from tensorflow.python.framework.ops import gradient_registry
+from tiny import LABELS, SOURCE, TARGET
+
+from reprt.data import pack
+from reprt.losses import MaskedCrossentropy
+
+
+def users_model():
+    """A model of Keras' own layers, whose logits our loss takes as they are."""
+    layers = keras.layers.Embedding(10, 4), keras.layers.Dense(10)
+    model = keras.Sequential(layers)
+    model.compile("adam", MaskedCrossentropy())
+    return model
+
+
+def in_memory():
+    gc.collect()
+    graphs = sum(isinstance(each, FuncGraph) for each in gc.get_objects())
+    return graphs, len(gradient_registry.list())
+
+
+@pytest.mark.parametrize("kind", ["padded", "packed", "users"])
+def test_fits_leave_no_graph_behind(kind, tiny):
+    def fit():
+        if kind == "users":
+            model, batch = users_model(), (TARGET, LABELS)
+        else:
+            model, batch = tiny("repe"), ((SOURCE, TARGET), LABELS)
+            model.compile("adam", MaskedCrossentropy())
+        if kind == "packed":
+            batch = pack(*batch)
+        batches = tf.data.Dataset.from_tensors(batch)
+        model.fit(batches, verbose=0, shuffle=False)
+        model.evaluate(batches, verbose=0)
+
+    fit()
+    before = in_memory()
+    fit()
+    fit()
+    assert in_memory() == before
+
+
+@pytest.mark.parametrize("place", ["within", "around"])
+def test_gradients_within_and_around_a_graph_are_those_without_one(place):
+    logits = tf.constant(np.random.default_rng(0).normal(size=(*TARGET.shape, 10)))
+
+    def gradient(loss):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            value = loss(LABELS, logits)
+        return tape.gradient(value, logits)
+
+    loss = MaskedCrossentropy()
+    if place == "within":
+        found = tf.function(lambda: gradient(loss))()
+    else:
+        found = gradient(tf.function(loss))
+    np.testing.assert_allclose(found, gradient(loss), rtol=1e-6)
