@@ -21,6 +21,7 @@ version = release = reprt.__version__
 extensions = [
     "mathml",
     "myst_nb",
+    "page_layout",
     "plain_docstrings",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -75,6 +76,8 @@ def _include_results():
             ":relative-docs: .",
             "```",
         ]
+        if "choice" in "".join(parts) or parts == ("repaired",):  # see docs/choices.md
+            lines[:0] = ["---", "orphan: true", "---"]
         if not page.read_text("utf-8").startswith("# "):
             lines[:0] = [f"# {': '.join(parts).replace('_', ' ').capitalize()}", ""]
         stub = HERE / "results" / f"{'_'.join(parts)}.md"
