@@ -19,6 +19,7 @@ copyright = "the authors of reprt, Apache License 2.0"
 version = release = reprt.__version__
 
 extensions = [
+    "commands",
     "mathml",
     "myst_nb",
     "page_layout",
