@@ -35,7 +35,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 toc_object_entries = False  # or the index of the API lists every method
 default_role = "code"  # docstrings write `name`, as Markdown does
-smartquotes_action = "qe"  # quotes and ellipses; -- begins an option
+smartquotes_action = "qDe"  # quotes, dashes, ellipses
 
 # Notebooks come with their outputs, and show as they are.
 nb_execution_mode = "off"
@@ -61,6 +61,7 @@ napoleon_use_rtype = False
 # where they stand, and on the site to its pages.
 RESULTS = HERE.parent / "experiments" / "results"
 TO_RESULTS = re.compile(r"\]\((?:\.\./)+experiments/results/([\w/]+)/\w+\.md\)")
+COMMAND = re.compile(r"^- command: (.*)$", re.M)  # of the benchmark's pages
 TO_NOTEBOOK = re.compile(r"\[([^]]+)\]\((?:\.\./)+(notebooks/\w+)\.ipynb\)")
 
 
@@ -87,6 +88,7 @@ def _include_results():
 
 def _link_to_pages(app, *where_and_source):
     *_, source = where_and_source
+    source[0] = COMMAND.sub(r"- command: `\1`", source[0])
     source[0] = TO_NOTEBOOK.sub(r"{doc}`\1 </\2>`", source[0])
     source[0] = TO_RESULTS.sub(
         lambda found: f"](/results/{found[1].replace('/', '_')}.md)", source[0]

@@ -1,8 +1,8 @@
 """Makes the site's tables and pictures fit the screen of a reader, a phone's too.
 
 A table that is too wide for a phone becomes a list there: each cell has a line, which
-begins with the head of its column. Every picture is a link to its file, so that a reader
-can enlarge it.
+begins with the head of its column. Every picture is a link to its file, so that a
+reader can enlarge it.
 """
 
 import re
@@ -24,14 +24,15 @@ def _lay_out(app, page, template, context, doctree):
         return
     body = BeautifulSoup(context["body"], "html.parser")
     for table in body.find_all("table"):
-        _lay_out_table(table)
+        lay_out_table(table)
     for picture in body.find_all("img"):
         if picture.find_parent("a") is None:
-            picture.wrap(body.new_tag("a", href=picture["src"], attrs={"class": "picture"}))
+            link = {"href": picture["src"], "class": "picture"}
+            picture.wrap(body.new_tag("a", attrs=link))
     context["body"] = str(body)
 
 
-def _lay_out_table(table):
+def lay_out_table(table):
     for text in table.find_all(string=SPACED):
         text.replace_with(SPACED.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text))
     head = [cell.get_text(" ", strip=True) for cell in table.select("thead th")]

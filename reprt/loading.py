@@ -35,7 +35,7 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def ask_for_quiet():
-    """Asks TensorFlow to print no notes of itself, unless the user chose what it prints.
+    """Asks TensorFlow to print no notes, unless the user chose what it prints.
 
     Level 2 keeps its errors. Level 3 hides these too, for without a GPU TensorFlow
     reports the missing GPU as an error.

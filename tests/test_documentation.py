@@ -152,6 +152,26 @@ def test_notebooks_are_kept_as_they_ran(notebook):
     assert not re.search(rf"WARNING|0x[0-9a-f]{{8}}|{MACHINES}", json.dumps(cells))
 
 
+def test_a_table_too_wide_for_a_phone_is_a_list_there(monkeypatch):
+    soup = pytest.importorskip("bs4").BeautifulSoup
+    monkeypatch.syspath_prepend(REPOSITORY / "docs")
+    from page_layout import lay_out_table
+
+    def laid_out(columns):
+        head = "<th>validation loss</th>" * columns
+        row = "<td>4.48 ± 0.01</td>" * columns
+        rows = f"<thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody>"
+        table = soup(f"<table>{rows}</table>", "html.parser").table
+        lay_out_table(table)
+        return table
+
+    classes = [laid_out(columns).get("class") for columns in (2, 4, 8)]
+    assert classes == [None, ["list-on-phones"], ["list-on-phones", "wide"]]
+    cell = laid_out(2).td
+    assert cell["data-head"] == "validation loss"
+    assert cell.text == "4.48\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.01"
+
+
 def test_the_citation_names_the_version():
     citation = (REPOSITORY / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {reprt.__version__}\n" in citation
