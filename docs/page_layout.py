@@ -39,7 +39,8 @@ def lay_out_table(table):
     rows = [row.find_all("td") for row in table.select("tbody tr")]
     for row in rows:
         for name, cell in zip(head, row):
-            cell["data-head"] = name
+            if cell.get_text(strip=True):
+                cell["data-head"] = name
     columns = zip(head, *([cell.get_text() for cell in row] for row in rows))
     width = sum(map(_longest_word, columns)) + 2 * len(head)
     if width > PHONE:
