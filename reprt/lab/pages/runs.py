@@ -52,8 +52,8 @@ def read_texts(folder: Path) -> list[list[Run]]:
     presets = list(PRESETS)
     texts: dict[tuple, dict[tuple, Run]] = {}
     for run in runs:  # one that is frozen and selected, or linked to, is one
-        other = not run.manifest.official_text  # the paper's own text comes first
-        text = other, run.text.lower(), run.text, run.manifest.hashes
+        unofficial = not run.manifest.official_text  # the paper's own text is first
+        text = unofficial, run.text.lower(), run.text, run.manifest.hashes
         preset = run.settings.preset
         identity = str(run.settings.identity)
         order = -presets.index(preset), run.name != preset, run.name, identity
