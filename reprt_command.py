@@ -5,7 +5,6 @@ mistyped option are answered at once.
 """
 
 import io
-import os
 import pkgutil
 import sys
 import traceback
@@ -25,14 +24,9 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
 
-GPUS = "nvidia*", "nvhost*", "dxg", "kfd"  # what Linux names their devices
-
 
 def _do(work: str, *arguments: Any, **options: Any):
     """Calls `"module:function"` of the package, which is loaded only here."""
-    # 2 hides notes of TensorFlow, and 3 its errors where there is no GPU.
-    gpu = sys.platform != "linux" or any(any(Path("/dev").glob(n)) for n in GPUS)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2" if gpu else "3")
     return pkgutil.resolve_name(f"reprt.{work}")(*arguments, **options)
 
 

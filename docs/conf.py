@@ -19,8 +19,10 @@ copyright = "the authors of reprt, Apache License 2.0"
 version = release = reprt.__version__
 
 extensions = [
+    "commands",
     "mathml",
     "myst_nb",
+    "page_layout",
     "plain_docstrings",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -33,7 +35,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 toc_object_entries = False  # or the index of the API lists every method
 default_role = "code"  # docstrings write `name`, as Markdown does
-smartquotes_action = "qe"  # quotes and ellipses; -- begins an option
+smartquotes_action = "qDe"  # quotes, dashes, ellipses
 
 # Notebooks come with their outputs, and show as they are.
 nb_execution_mode = "off"
@@ -59,6 +61,7 @@ napoleon_use_rtype = False
 # where they stand, and on the site to its pages.
 RESULTS = HERE.parent / "experiments" / "results"
 TO_RESULTS = re.compile(r"\]\((?:\.\./)+experiments/results/([\w/]+)/\w+\.md\)")
+COMMAND = re.compile(r"^- command: (.*)$", re.M)  # of the benchmark's pages
 TO_NOTEBOOK = re.compile(r"\[([^]]+)\]\((?:\.\./)+(notebooks/\w+)\.ipynb\)")
 
 
@@ -75,6 +78,8 @@ def _include_results():
             ":relative-docs: .",
             "```",
         ]
+        if "choice" in "".join(parts) or parts == ("repaired",):  # see docs/choices.md
+            lines[:0] = ["---", "orphan: true", "---"]
         if not page.read_text("utf-8").startswith("# "):
             lines[:0] = [f"# {': '.join(parts).replace('_', ' ').capitalize()}", ""]
         stub = HERE / "results" / f"{'_'.join(parts)}.md"
@@ -83,6 +88,7 @@ def _include_results():
 
 def _link_to_pages(app, *where_and_source):
     *_, source = where_and_source
+    source[0] = COMMAND.sub(r"- command: `\1`", source[0])
     source[0] = TO_NOTEBOOK.sub(r"{doc}`\1 </\2>`", source[0])
     source[0] = TO_RESULTS.sub(
         lambda found: f"](/results/{found[1].replace('/', '_')}.md)", source[0]

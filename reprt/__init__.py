@@ -2,10 +2,11 @@
 
 Importing the package registers its classes with Keras, so that
 `keras.saving.load_model` finds them. What needs more than Keras and TensorFlow (text,
-training, the laboratory) is imported where it is used.
+training, the laboratory) is imported where it is used. Imported before Keras and
+TensorFlow, it keeps TensorFlow from printing notes of itself.
 """
 
-from reprt.loading import lazily, quietly
+from reprt.loading import ask_for_quiet, lazily, quietly
 
 __version__ = "0.1.0"
 
@@ -24,5 +25,6 @@ __all__ = [
 _HOMES = {name: f"reprt.{name}" for name in ("analysis", "data", "decoding")}
 __getattr__ = lazily(__name__, _HOMES | {"Translator": "reprt.decoding.translator"})
 
+ask_for_quiet()
 with quietly():
     from reprt import layers, losses, metrics, models, schedules

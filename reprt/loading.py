@@ -6,7 +6,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+
+# What Linux names the devices of GPUs.
+GPUS = "nvidia*", "nvhost*", "dxg", "kfd"
 
 
 def load_extra(package: str, need: str):
@@ -28,6 +32,18 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(home, name, home)  # a module's home is the module
 
     return get
+
+
+def ask_for_quiet():
+    """Asks TensorFlow to print no notes, unless the user chose what it prints.
+
+    Level 2 keeps its errors. Level 3 hides these too, for without a GPU TensorFlow
+    reports the missing GPU as an error.
+    """
+    devices = Path("/dev")
+    gpu = any(any(devices.glob(pattern)) for pattern in GPUS)
+    level = "2" if gpu or sys.platform != "linux" else "3"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", level)
 
 
 @contextlib.contextmanager

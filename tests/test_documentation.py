@@ -35,7 +35,8 @@ def commands(page):
     for block in blocks(page, "sh"):
         for line in block.replace("\\\n", " ").splitlines():
             for command in re.split(r" (?:[|>]|&&) |; ", line):
-                if words := shlex.split(command, comments=True):
+                words = shlex.split(command, comments=True)
+                if words and not re.match("[A-Z]+=", words[-1]):  # a variable
                     yield words
 
 
@@ -66,6 +67,7 @@ def test_commands_exist_and_nothing_is_left_to_fill_in(page):
     for words in commands(page):
         if words[0].startswith("KERAS_BACKEND="):
             words = words[1:]
+        assert "RUN" not in words, "a snippet says which run, so that it can be copied"
         if words[0] in takes:
             takes[words[0]](words[1:])
     text = page.read_text("utf-8")
@@ -112,15 +114,46 @@ def test_links_to_files(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("page", [p for p in DOCS if blocks(p, "python")], ids=name)
+EXAMPLES = [
+    pytest.param(code, id=f"{name(page)}-{number}")
+    for page in PAGES
+    for number, code in enumerate(blocks(page, "python"), 1)
+]
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
 @pytest.mark.filterwarnings("ignore:(?s).*`shuffle=True` was passed")
 @pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over axis")
-def test_code_runs(page, tmp_path, tmp_path_factory, monkeypatch):
-    run = lively(tmp_path_factory.getbasetemp(), "baseline")
-    if page.stem == "export":
-        main(["export", str(run)])
-    monkeypatch.chdir(tmp_path)
-    exec("\n".join(blocks(page, "python")), {"run": str(run)})
+def test_an_example_runs_alone_as_it_is_copied(code, trained_runs, monkeypatch):
+    monkeypatch.chdir(trained_runs)
+    exec(code, {})
+
+
+@pytest.fixture(scope="module")
+def trained_runs(tmp_path_factory):
+    """A folder in which the runs of `make reproduce-pt-en` stand where it puts them."""
+    folder = tmp_path_factory.mktemp("repository")
+    place = folder / "runs/pt_to_en_embedded/embedded-corpus/baseline"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(lively(tmp_path_factory.getbasetemp(), "baseline"))
+    main(["export", str(place)])
+    return folder
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_an_example_imports_reprt_first_so_that_tensorflow_is_quiet(code):
+    imports = re.findall(r"^(?:import|from) (reprt|keras|tensorflow)\b", code, re.M)
+    assert imports[:1] == ["reprt"] or "reprt" not in code
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
+def test_a_notebook_imports_only_what_is_public_and_its_lines_are_short(notebook):
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    lines = [line.rstrip() for cell in code for line in cell["source"]]
+    assert not [line for line in lines if re.search(r"reprt\.lab|colab|OWNER", line)]
+    assert not [line for line in lines if len(line) > 88]
+    assert "colab" not in json.dumps(cells).lower()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
@@ -135,6 +168,26 @@ def test_notebooks_are_kept_as_they_ran(notebook):
     for output in outputs:  # base64 has any letters
         assert len(output.get("data", {}).pop("image/png", "")) < 300_000
     assert not re.search(rf"WARNING|0x[0-9a-f]{{8}}|{MACHINES}", json.dumps(cells))
+
+
+def test_a_table_too_wide_for_a_phone_is_a_list_there(monkeypatch):
+    soup = pytest.importorskip("bs4").BeautifulSoup
+    monkeypatch.syspath_prepend(REPOSITORY / "docs")
+    from page_layout import lay_out_table
+
+    def laid_out(columns):
+        head = "<th>validation loss</th>" * columns
+        row = "<td>4.48 ± 0.01</td>" * columns
+        rows = f"<thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody>"
+        table = soup(f"<table>{rows}</table>", "html.parser").table
+        lay_out_table(table)
+        return table
+
+    classes = [laid_out(columns).get("class") for columns in (2, 4, 8)]
+    assert classes == [None, ["list-on-phones"], ["list-on-phones", "wide"]]
+    cell = laid_out(2).td
+    assert cell["data-head"] == "validation loss"
+    assert cell.text == "4.48\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.01"
 
 
 def test_the_citation_names_the_version():

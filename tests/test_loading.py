@@ -28,6 +28,16 @@ def test_a_command_prints_nothing_of_tensorflow(tmp_path_factory, backend):
     assert status == 0 and all(x.startswith("reprt: ") for x in lines.splitlines())
 
 
+def test_a_script_that_imports_reprt_first_sees_nothing_of_tensorflow():
+    script = (
+        "import reprt, keras, numpy as np, tensorflow as tf\n"
+        "model = keras.Sequential([reprt.layers.RMSNorm(), keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\n"
+        "model.fit(np.ones((2, 3, 4)), np.ones((2, 3, 1)), verbose=0)\n"
+    )
+    assert told("-c", script) == (0, "")
+
+
 @pytest.mark.parametrize("end, seen", [("", ""), ("; raise OSError", "a note\n")])
 def test_notes_are_shown_if_loading_fails(end, seen):
     script = (

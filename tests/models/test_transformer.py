@@ -16,7 +16,7 @@ from reprt.lab.paper import PARAMETERS
 from reprt.layers import padding_mask
 from reprt.presets import preset
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "presets.md"
 
 
 def logits(model, source, target, **options):
@@ -35,9 +35,9 @@ def logits(model, source, target, **options):
         ("decoder-only", (32_000, 32_000), 76_280_320),
     ],
 )
-def test_parameters_are_those_of_source_and_readme(name, vocab_sizes, count):
+def test_parameters_are_those_of_source_and_page(name, vocab_sizes, count):
     assert models.build(name, *vocab_sizes).count_params() == count
-    assert f" {count:,} " in README.read_text("utf-8")
+    assert f" {count:,} " in PAGE.read_text("utf-8")
 
 
 def test_the_big_transformer_is_that_of_its_source():

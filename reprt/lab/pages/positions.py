@@ -1,5 +1,6 @@
 """Position methods: each model's loss, a dot a seed, and its losses by length."""
 
+import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,23 +73,27 @@ def _of_states(run: Run) -> bool:
 
 
 def _draw(texts: Sequence[Sequence[Group]], path: Path):
-    """A column a text, a line a model."""
+    """A panel a text, two side by side; a line a model."""
     groups = [group for text in texts for group in text]
     labels = list(dict.fromkeys(group.run.label for group in groups))[::-1]
     shown = pictures.colours([group.run for group in groups])
-    size = 2 + 2.6 * len(texts), 1 + 0.25 * len(labels)
-    figure, [axes] = pictures.new_figure(
-        "", 1, len(texts), size, sharey=True, squeeze=False
+    columns = min(2, len(texts))
+    rows = math.ceil(len(texts) / columns)
+    size = 2 + 2.6 * columns, rows * (1 + 0.25 * len(labels))
+    figure, axes = pictures.new_figure(
+        "", rows, columns, size, sharey=True, squeeze=False
     )
-    for text, axis in zip(texts, axes):
+    for axis in axes.flat[len(texts) :]:
+        axis.remove()
+    for text, axis in zip(texts, axes.flat):
         for run, table in text:
             filling = "none" if _of_states(run) else "full"
             look = {"color": shown.get(run.label, "grey"), "fillstyle": filling}
             places = [labels.index(run.label)] * len(table)
             axis.plot(table[families.LOSS], places, "o", **look)
-        title = textwrap.fill(text[0].run.text, 28)
+        title = textwrap.fill(text[0].run.text, 34)
         pictures.finish_axis(axis, title, "prefix loss, test split")
-    axes[0].set_yticks(range(len(labels)), labels, fontsize=9)
+    axes[0, 0].set_yticks(range(len(labels)), labels, fontsize=9)
     pictures.save_figure(figure, path)
 
 

@@ -52,7 +52,8 @@ def read_texts(folder: Path) -> list[list[Run]]:
     places = {name: place for place, name in enumerate(PRESETS)}
     texts: dict[tuple, dict[tuple, Run]] = {}
     for run in runs:  # one that is frozen and selected, or linked to, is one
-        text = run.text.lower(), run.text, run.manifest.hashes
+        unofficial = not run.manifest.official_text  # the paper's own text is first
+        text = unofficial, run.text.lower(), run.text, run.manifest.hashes
         preset = run.settings.preset
         identity = str(run.settings.identity)
         place = -places.get(preset, -1)
