@@ -5,6 +5,7 @@ mistyped option are answered at once.
 """
 
 import io
+import os
 import pkgutil
 import sys
 import traceback
