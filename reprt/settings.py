@@ -194,6 +194,10 @@ class TransformerSettings(BlockSettings):
         """The longest sequence that positions have to cover, in tokens."""
         return self.max_length
 
+    def norm_of(self, side: str) -> str:
+        """Returns the name of the norm of a side, `"encoder"` or `"decoder"`."""
+        return self.embedding_norm
+
     @pydantic.model_validator(mode="after")
     def _agree(self):
         idle = {"values"} if self.value == "states" else set()
@@ -231,6 +235,9 @@ class TransformerConfig(TransformerSettings):
     ('concat', 'tokens', 2)
     """
 
+    decoder_norm: EmbeddingNorm | None = None
+    """What the target's embeddings go through instead of `embedding_norm`; None for the
+    same."""
     encoder_statistics: Statistics = "sequence"
     """What the source's TokenNorm runs over."""
     padding_in_statistics: bool = False
@@ -244,6 +251,11 @@ class TransformerConfig(TransformerSettings):
     states to the embedding's width before that."""
     shared_embedding: bool = False
     """Whether one table embeds both sides, which then have one vocabulary."""
+
+    def norm_of(self, side: str) -> str:
+        if side == "decoder" and self.decoder_norm is not None:
+            return self.decoder_norm
+        return self.embedding_norm
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):
