@@ -147,6 +147,14 @@ class BlockSettings(Settings):
         return self.dropout if place in self.dropout_places else 0.0
 
 
+# The sides whose TokenNorm a setting is about.
+SIDES_OF_STATISTICS = {
+    "encoder_statistics": ["encoder"],
+    "decoder_statistics": ["decoder"],
+    "padding_in_statistics": ["encoder", "decoder"],
+}
+
+
 class TransformerSettings(BlockSettings):
     """What the Transformers of all families have: blocks, and embeddings before them.
 
@@ -206,12 +214,18 @@ class TransformerSettings(BlockSettings):
                 f"A dropout of {self.dropout} acts nowhere with dropout_places="
                 f"{self.dropout_places}: name other places, or set dropout=0."
             )
-        for name, field in type(self).model_fields.items():
-            changed = "statistics" in name and getattr(self, name) != field.default
-            if changed and self.embedding_norm != "token_norm":
+        for name, sides in SIDES_OF_STATISTICS.items():
+            field = type(self).model_fields.get(name)
+            if field is None or getattr(self, name) == field.default:
+                continue
+            norms = [self.norm_of(side) for side in sides]
+            if "token_norm" not in norms:
+                norm = norms[-1]
+                same = norm == self.embedding_norm
+                whose = "embedding_norm" if same else "decoder_norm"
                 raise ValueError(
-                    f"embedding_norm={self.embedding_norm!r} has no {name}: leave it "
-                    f"at {field.default!r}, or set embedding_norm='token_norm'."
+                    f"{whose}={norm!r} has no {name}: leave it at {field.default!r}, "
+                    f"or set {whose}='token_norm'."
                 )
         if self.position_dim is not None and self.position not in WITH_WIDTH:
             raise ValueError(

@@ -150,15 +150,18 @@ def embed(model, side, ids):
     m = config.embedding_dim
     factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[config.scale]
     tokens = factor * np.asarray(layer.embedding.embeddings, "float64")[ids]
-    if config.embedding_norm == "token_norm":
-        which = "encoder" if side == "source" else "decoder"
+    which = "encoder" if side == "source" else "decoder"
+    norm = config.embedding_norm
+    if which == "decoder" and config.decoder_norm is not None:
+        norm = config.decoder_norm
+    if norm == "token_norm":
         tokens = token_norm(
             tokens,
             None if config.padding_in_statistics else ids != 0,
             getattr(config, f"{which}_statistics"),
             config.epsilon,
         )
-    if config.embedding_norm == "rms":
+    if norm == "rms":
         tokens = rms_norm(layer.token_norm.gain, tokens, config.epsilon)
     if config.position not in ("add", "concat"):
         return tokens, tokens

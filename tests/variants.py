@@ -73,6 +73,8 @@ FAMILY = {
     "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, causal": ("repe-causal", {}),
+    "repe, a norm for each side": ("repe", {"decoder_norm": "rms"}),
+    "repe, a norm in the encoder": ("repe", {"decoder_norm": "none"}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
 }
 ALL = {**PAPERS, **FAMILY, **POSITIONED}
@@ -96,7 +98,7 @@ COMPARED = {
 
 def sees_ahead(variant):
     config = preset(ALL[variant][0], **ALL[variant][1])
-    return (config.embedding_norm, config.decoder_statistics) == (
+    return (config.norm_of("decoder"), config.decoder_statistics) == (
         "token_norm",
         "sequence",
     )

@@ -188,12 +188,27 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     seed = {"training": {"seed": 1}}
     add("repe-padded.m64.1", [row(1, 4.32, 4.20)], {}, **AZ, **padded, **seed)
     folder = add("repe-table.m64.0", [row(1, 9.0, 9.0)], **AZ)
+    add("baseline.m64.0", [row(1, 4.30, 4.27)], {}, **AZ, schedule={"dim": 64})
+    add("baseline.m128.0", [row(1, 4.50, 4.20)], {}, **AZ)
     text = page(folder, "readings")
     found = lines(text.split("## repe")[1])
     assert [[row[0], *row[2:4], row[-1]] for row in found[2:]] == [
         ["paper", "", "1", ""],
         ["repe-padded", "model.padding_in_statistics = True", "2", "0.010"],
-        ["repe", "nothing", "1", "0.500"],
+        ["repe", "nothing", "1", "0.400"],
+    ]
+    readings = text.split("## Readings of both")[1].split("## ")[0]
+    padding = "model.padding_in_statistics = True"
+    assert [[row[0], *row[2:]] for row in lines(readings)[2:]] == [
+        [padding, *"64|1 and 2|-0.040|+0.040|+0.000|+0.010|0.040".split("|")],
+        [padding, *"eq. 25's|1 and 2|+0.160|-0.030|+0.000|+0.010|0.160".split("|")],
+        ["nothing", *"64|1 and 1|-0.040|+0.040|-0.400|-0.300|0.400".split("|")],
+        ["nothing", *"eq. 25's|1 and 1|+0.160|-0.030|-0.400|-0.300|0.400".split("|")],
+    ]
+    changes = text.split("## What a single change moves")[1].split("## ")[0]
+    assert lines(changes)[2:] == [
+        ["m = 64 instead of 128", *"– | -0.200 | +0.070 | – | –".split(" | ")],
+        [f"without {padding}", *"64 | – | – | -0.400 | -0.340".split(" | ")],
     ]
     assert "Not finished: repe-table.m64.0." in text
     folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
