@@ -5,6 +5,7 @@ have, such as `"model.table"`; to these come m, as `"schedule.dim"`, and the tex
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from reprt.lab.records import Run
 
 LABELS = {"baseline": "baseline", "repe": "RePE"}
 LOSSES = {"train_loss": "training", "val_loss": "validation"}
+HEAD = (
+    "model | text | what departs from this package's defaults | seeds | "
+    "training loss | validation loss | training − paper | validation − paper | distance"
+).split(" | ")
 M, TEXT, PADDING = "schedule.dim", "text", "model.padding_in_statistics"
 # Settings that make no difference to the other model.
 OF_ONE_MODEL = {
@@ -148,27 +153,23 @@ def _change(name: str, before: Mapping[str, str], after: Mapping[str, str]):
 
 
 def _section(model: str, result: Mapping[str, float], groups: Sequence[Group]) -> str:
+    """One model's readings, the nearest to the paper's two losses first."""
     rows = []
     for group in groups:
         gaps = _gaps(group, result)
-        largest = max(abs(gap) for gap in gaps.values())
-        row = {
-            "model": plain(group.run.label),
-            "text": plain(group.run.text),
-            "what departs from this package's defaults": (
-                ", ".join(group.run.departures) or "nothing"
-            ),
-            "seeds": str(len(group.table)),
-        }
-        for name, kind in LOSSES.items():
-            row[f"{kind} loss"] = group.cell(name, 3)
-        for name, kind in LOSSES.items():
-            row[f"{kind} − paper"] = f"{gaps[name]:+.3f}"
-        rows.append((largest, row | {"larger distance": f"{largest:.3f}"}))
-    rows.sort(key=lambda each: each[0])
-    theirs = {f"{kind} loss": f"{result[name]:.2f}" for name, kind in LOSSES.items()}
-    first = {"model": "paper", "text": "", "seeds": "1", **theirs}
-    lines = [first, *(row for _, row in rows)]
-    head = rows[0][1] if rows else first
-    cells = [{name: line.get(name, "") for name in head} for line in lines]
-    return f"## {model}\n\n{markdown(cells, 'lll')}"
+        distance = math.hypot(*gaps.values())
+        cells = [
+            plain(group.run.label),
+            plain(group.run.text),
+            ", ".join(group.run.departures) or "nothing",
+            str(len(group.table)),
+            *(group.cell(name, 3) for name in LOSSES),
+            *(f"{gap:+.3f}" for gap in gaps.values()),
+            f"{distance:.3f}",
+        ]
+        rows.append((distance, cells))
+    rows.sort(key=lambda row: row[0])
+    theirs = [f"{result[name]:.2f}" for name in LOSSES]
+    first = ["paper", "", "", "1", *theirs, "", "", ""]
+    lines = [dict(zip(HEAD, cells)) for cells in (first, *(c for _, c in rows))]
+    return f"## {model}\n\n{markdown(lines, 'lll')}"

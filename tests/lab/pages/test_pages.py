@@ -195,7 +195,7 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     assert [[row[0], *row[2:4], row[-1]] for row in found[2:]] == [
         ["paper", "", "1", ""],
         ["repe-padded", "model.padding_in_statistics = True", "2", "0.010"],
-        ["repe", "nothing", "1", "0.400"],
+        ["repe", "nothing", "1", "0.500"],
     ]
     readings = text.split("## Readings of both")[1].split("## ")[0]
     padding = "model.padding_in_statistics = True"
