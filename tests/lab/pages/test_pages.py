@@ -6,6 +6,7 @@ from fake_runs import row
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab import paper
 from reprt.lab.pages import PAGES, write_page
+from reprt.lab.pages.controls import verdict
 from reprt.lab.pages.report import LOSSES, SECONDS
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
@@ -339,3 +340,34 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
     assert losses[0].lines[0].get_fillstyle() == "none" and not of_tokens.lines
     above = [[*line.get_ydata()] for line in of_states.lines]
     assert above == [[0.0, 0.0], [1.0, 0.5]]
+
+
+def test_controls_are_compared_over_the_seeds_that_both_have(add):
+    """The paired t of differences of -0.2 and -0.4 is -3, its p-value 0.2048."""
+    text = {"text": "gl_to_en from near_ted", "pair": "gl_to_en"}
+
+    def run(name, seed, loss, bleu, **tables):
+        numbers = {PREFIX: loss, TEST: loss, "test_bleu": bleu, **COST}
+        seeded = {"training": {"seed": seed}}
+        return add(f"{name}.{seed}", [row(1, 3.0, 3.0)], numbers, **seeded, **tables)
+
+    for seed, losses in enumerate([(3.0, 3.2), (2.8, 3.2)], 11):
+        run("repe", seed, losses[0], seed + 9.0, **text)
+        run("baseline", seed, losses[1], 19.0, **text)
+    run("baseline", 13, 9.0, 1.0, **text)  # whose pair is not there
+    run("repe", 11, 1.0, 30.0, under="pt")
+    folder = run("baseline", 11, 2.0, 30.0, under="pt")
+    pairs = [["repe", "baseline"], ["baseline", "repe"]]
+    (folder / "page.toml").write_text(f'name = "controls"\ncomparisons = {pairs}\n')
+    found = page(folder, None).split("## Comparisons")[1].split("## ")[0]
+    test = "2|-0.300 [-1.571, +0.971]|+1.5 [-4.9, +7.9]|0.205|0.205|not decided"
+    assert [row[1:] for row in lines(found, "repe", "baseline")] == [
+        test.split("|"),
+        "1|-1.000|+0.0|–|–|not decided".split("|"),
+    ]
+
+
+def test_what_a_difference_shows():
+    assert verdict([-0.2, -0.21, -0.19]) == "a lower loss"
+    assert verdict([0.2, 0.21, 0.19]) == "a higher loss"
+    assert verdict([-0.2, 0.21]) == verdict([-0.2]) == verdict([]) == "not decided"
