@@ -36,10 +36,11 @@ class Comparison(NamedTuple):
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
-    groups = {
-        plain(runs[0].text): choose(runs_table(filter(measured, runs)))
-        for runs in texts
-    }
+    groups = {}
+    for runs in texts:
+        # Those that were trained on short sentences only are about lengths.
+        whole = [run for run in runs if run.settings.text.train_tokens is None]
+        groups[plain(runs[0].text)] = choose(runs_table(filter(measured, whole)))
     rows = []
     for names in settings.comparisons:
         comparisons = _on_each_text(groups, *names)
