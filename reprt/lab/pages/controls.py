@@ -41,7 +41,7 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         # Those that were trained on short sentences only are about lengths.
         whole = [run for run in runs if run.settings.text.train_tokens is None]
         groups[plain(runs[0].text)] = choose(runs_table(filter(measured, whole)))
-    rows = []
+    rows: list[dict[str, str]] = []
     for names in settings.comparisons:
         comparisons = _on_each_text(groups, *names)
         corrected = holm([each.p for each in comparisons])
