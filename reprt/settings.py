@@ -134,6 +134,8 @@ class BlockSettings(Settings):
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""
     layer_norm_epsilon: Positive = 1e-3
     """LayerNormalization's epsilon."""
+    layer_norm_gains: bool = True
+    """Whether LayerNormalization has a learnt gain and shift for each channel."""
     attention_bias: bool = True
     """Whether attention's projections have biases."""
     query_key_norm: bool = False

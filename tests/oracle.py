@@ -126,6 +126,8 @@ def attention(layer, query, key, value, allowed, position="none", stack=""):
 def layer_norm(layer, x, epsilon=1e-3):
     spread = np.sqrt(x.var(-1, keepdims=True) + epsilon)
     normed = (x - x.mean(-1, keepdims=True)) / spread
+    if layer.gamma is None:
+        return normed
     return normed * np.asarray(layer.gamma, "float64") + np.asarray(layer.beta)
 
 

@@ -73,6 +73,8 @@ FAMILY = {
     "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, causal": ("repe-causal", {}),
+    "baseline, no gains": ("baseline", {"layer_norm_gains": False}),
+    "baseline, a norm in the decoder": ("baseline", {"decoder_norm": "rms"}),
     "repe, a norm for each side": ("repe", {"decoder_norm": "rms"}),
     "repe, a norm in the encoder": ("repe", {"decoder_norm": "none"}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),

@@ -19,6 +19,8 @@ from reprt.models import Transformer
 KNOWN: dict[str, tuple] = {
     "position": ("add", "none", "rotary", "relative"),
     "embedding_norm": ("none",),
+    "decoder_norm": (None, "none"),
+    "layer_norm_gains": (True,),
     "value": ("states",),
     "query_key_norm": (False,),
 }

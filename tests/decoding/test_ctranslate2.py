@@ -47,6 +47,8 @@ UNKNOWN_TO_IT = {
     "repe": "'position' one of .*'concat'",
     "position=alibi": "'position' one of .*'alibi'",
     "baseline, root mean squares": "'embedding_norm' one of .*'rms'",
+    "baseline, a norm in the decoder": "'decoder_norm' one of .*'rms'",
+    "baseline, no gains": "'layer_norm_gains' one of .*False",
     "baseline, queries and keys normed": "'query_key_norm' one of .*True",
     "decoder-only": "a DecoderOnly",
     "recurrent": "a Recurrent",
