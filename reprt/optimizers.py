@@ -19,9 +19,17 @@ def _rate(schedule, steps):
     return WarmupSchedule(constants.pop("dim"), **constants)
 
 
-def _adam() -> Any:
-    """Returns Keras' Adam; TensorFlow's updates a weight in one pass over it."""
-    if keras.backend.backend() != "tensorflow":
+def _adam(sparse_gradients) -> Any:
+    """Returns Keras' Adam, or one that updates a weight in one pass on TensorFlow."""
+    on_tensorflow = keras.backend.backend() == "tensorflow"
+    if sparse_gradients == "squared_apart":
+        if not on_tensorflow:
+            raise ValueError(
+                "sparse_gradients = 'squared_apart' takes the backend tensorflow, "
+                f"whose gradients are sparse. Received: {keras.backend.backend()}."
+            )
+        return SquaredApart
+    if not on_tensorflow:
         return keras.optimizers.Adam
     import tensorflow as tf
 
@@ -45,6 +53,14 @@ def _adam() -> Any:
     return InOnePass
 
 
+class SquaredApart(keras.optimizers.Adam):
+    """Keras' own Adam, with the sparse gradients of embeddings as TensorFlow has them.
+
+    An id that a batch has several times has several gradients g_1, g_2, … The first
+    moment takes their sum; the second takes g_1² + g_2² + …, not the sum's square.
+    """
+
+
 def make_optimizer(optimizer, schedule, steps: int | None = None):
     """Returns an optimizer with its learning rate.
 
@@ -61,8 +77,9 @@ def make_optimizer(optimizer, schedule, steps: int | None = None):
     # One name in every process, by which a checkpoint finds its variables.
     constants = dict(optimizer, name="optimizer")
     loss_scaling = constants.pop("loss_scaling")
+    adam = _adam(constants.pop("sparse_gradients"))
     # Keras' Adam with a `weight_decay` is its AdamW.
-    made = _adam()(_rate(schedule, steps), **constants)
+    made = adam(_rate(schedule, steps), **constants)
     made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")
@@ -74,12 +91,14 @@ def take_dense_gradients(optimizer):
 
     Keras squares the gradient of each occurrence of an id in a batch. Adam's second
     moment is then a sum of squares, not the square of the sum. Every row of the table
-    moves in both cases.
+    moves in both cases. `SquaredApart` is left as it is.
 
     >>> take_dense_gradients(adam := keras.optimizers.Adam())
     >>> "apply" in vars(adam)
     True
     """
+    if isinstance(optimizer, SquaredApart):
+        return
     if "apply" in vars(optimizer):  # it does already
         return
     import tensorflow as tf

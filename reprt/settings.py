@@ -142,6 +142,8 @@ class BlockSettings(Settings):
     """LayerNormalization `"after"` each residual sum or `"before"` each sublayer."""
     layer_norm_epsilon: Positive = 1e-3
     """LayerNormalization's epsilon."""
+    layer_norm_gains: bool = True
+    """Whether LayerNormalization has a learnt gain and shift for each channel."""
     attention_bias: bool = True
     """Whether attention's projections have biases."""
     query_key_norm: bool = False
@@ -153,6 +155,14 @@ class BlockSettings(Settings):
     def rate(self, place: str) -> float:
         """Returns the rate of dropout at a place."""
         return self.dropout if place in self.dropout_places else 0.0
+
+
+# The sides whose TokenNorm a setting is about.
+SIDES_OF_STATISTICS = {
+    "encoder_statistics": ["encoder"],
+    "decoder_statistics": ["decoder"],
+    "padding_in_statistics": ["encoder", "decoder"],
+}
 
 
 class TransformerSettings(BlockSettings):
@@ -202,6 +212,10 @@ class TransformerSettings(BlockSettings):
         """The longest sequence that positions have to cover, in tokens."""
         return self.max_length
 
+    def norm_of(self, side: str) -> str:
+        """Returns the name of the norm of a side, `"encoder"` or `"decoder"`."""
+        return self.embedding_norm
+
     @pydantic.model_validator(mode="after")
     def _agree(self):
         idle = {"values"} if self.value == "states" else set()
@@ -210,12 +224,18 @@ class TransformerSettings(BlockSettings):
                 f"A dropout of {self.dropout} acts nowhere with dropout_places="
                 f"{self.dropout_places}: name other places, or set dropout=0."
             )
-        for name, field in type(self).model_fields.items():
-            changed = "statistics" in name and getattr(self, name) != field.default
-            if changed and self.embedding_norm != "token_norm":
+        for name, sides in SIDES_OF_STATISTICS.items():
+            field = type(self).model_fields.get(name)
+            if field is None or getattr(self, name) == field.default:
+                continue
+            norms = [self.norm_of(side) for side in sides]
+            if "token_norm" not in norms:
+                norm = norms[-1]
+                same = norm == self.embedding_norm
+                whose = "embedding_norm" if same else "decoder_norm"
                 raise ValueError(
-                    f"embedding_norm={self.embedding_norm!r} has no {name}: leave it "
-                    f"at {field.default!r}, or set embedding_norm='token_norm'."
+                    f"{whose}={norm!r} has no {name}: leave it at {field.default!r}, "
+                    f"or set {whose}='token_norm'."
                 )
         if self.position_dim is not None and self.position not in WITH_WIDTH:
             raise ValueError(
@@ -239,6 +259,9 @@ class TransformerConfig(TransformerSettings):
     ('concat', 'tokens', 2)
     """
 
+    decoder_norm: EmbeddingNorm | None = None
+    """What the target's embeddings go through instead of `embedding_norm`; None for the
+    same."""
     encoder_statistics: Statistics = "sequence"
     """What the source's TokenNorm runs over."""
     padding_in_statistics: bool = False
@@ -252,6 +275,11 @@ class TransformerConfig(TransformerSettings):
     states to the embedding's width before that."""
     shared_embedding: bool = False
     """Whether one table embeds both sides, which then have one vocabulary."""
+
+    def norm_of(self, side: str) -> str:
+        if side == "decoder" and self.decoder_norm is not None:
+            return self.decoder_norm
+        return self.embedding_norm
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):

@@ -126,6 +126,8 @@ def attention(layer, query, key, value, allowed, position="none", stack=""):
 def layer_norm(layer, x, epsilon=1e-3):
     spread = np.sqrt(x.var(-1, keepdims=True) + epsilon)
     normed = (x - x.mean(-1, keepdims=True)) / spread
+    if layer.gamma is None:
+        return normed
     return normed * np.asarray(layer.gamma, "float64") + np.asarray(layer.beta)
 
 
@@ -150,15 +152,18 @@ def embed(model, side, ids):
     m = config.embedding_dim
     factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[config.scale]
     tokens = factor * np.asarray(layer.embedding.embeddings, "float64")[ids]
-    if config.embedding_norm == "token_norm":
-        which = "encoder" if side == "source" else "decoder"
+    which = "encoder" if side == "source" else "decoder"
+    norm = config.embedding_norm
+    if which == "decoder" and config.decoder_norm is not None:
+        norm = config.decoder_norm
+    if norm == "token_norm":
         tokens = token_norm(
             tokens,
             None if config.padding_in_statistics else ids != 0,
             getattr(config, f"{which}_statistics"),
             config.epsilon,
         )
-    if config.embedding_norm == "rms":
+    if norm == "rms":
         tokens = rms_norm(layer.token_norm.gain, tokens, config.epsilon)
     if config.position not in ("add", "concat"):
         return tokens, tokens

@@ -73,6 +73,10 @@ FAMILY = {
     "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, causal": ("repe-causal", {}),
+    "baseline, no gains": ("baseline", {"layer_norm_gains": False}),
+    "baseline, a norm in the decoder": ("baseline", {"decoder_norm": "rms"}),
+    "repe, a norm for each side": ("repe", {"decoder_norm": "rms"}),
+    "repe, a norm in the encoder": ("repe", {"decoder_norm": "none"}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
 }
 ALL = {**PAPERS, **FAMILY, **POSITIONED}
@@ -96,7 +100,7 @@ COMPARED = {
 
 def sees_ahead(variant):
     config = preset(ALL[variant][0], **ALL[variant][1])
-    return (config.embedding_norm, config.decoder_statistics) == (
+    return (config.norm_of("decoder"), config.decoder_statistics) == (
         "token_norm",
         "sequence",
     )

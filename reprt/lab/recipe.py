@@ -34,6 +34,7 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 Page = Literal[
     "report",
     "comparison",
+    "controls",
     "families",
     "figure3",
     "language_model",
@@ -123,6 +124,8 @@ class PageSettings(Settings):
     """By default `"report"`, or `"comparison"` where there are trials."""
     reference: str | None = None
     """The model from which `families` and `positions` give the others' differences."""
+    comparisons: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+    """The pairs of models that `controls` compares."""
     models: dict[str, Look] = {}
     """How the page shows each model."""
 
@@ -162,7 +165,9 @@ class Recipe(RecipeFile):
                 "Expected models' names without dots, which part MODEL.SCHEDULE.SEED. "
                 f"Received: {', '.join(dotted)}."
             )
-        for each in (*self.page.models, *filter(None, [self.page.reference])):
+        compared = itertools.chain(*self.page.comparisons)
+        reference = filter(None, [self.page.reference])
+        for each in (*self.page.models, *reference, *compared):
             check_known(each, self.models)
         by_hand = self.by_hand, *self.by_hand.get("models", {}).values()
         if self.trials.seeds and any("seed" in t.get("training", {}) for t in by_hand):

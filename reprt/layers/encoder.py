@@ -37,7 +37,11 @@ class SizedLayer(ConfiguredLayer):
 
     def _layer_norm(self, name):
         return keras.layers.LayerNormalization(
-            epsilon=self.settings.layer_norm_epsilon, dtype=self.dtype_policy, name=name
+            epsilon=self.settings.layer_norm_epsilon,
+            center=self.settings.layer_norm_gains,
+            scale=self.settings.layer_norm_gains,
+            dtype=self.dtype_policy,
+            name=name,
         )
 
     def get_config(self):

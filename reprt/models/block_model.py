@@ -24,10 +24,11 @@ class BlockModel(TranslationModel):
     def _embedding(self, side, vocab_size, name, table=None):
         """What embeds one side of a Transformer, "encoder" or "decoder"."""
         config, policy = self.config, {"dtype": self.dtype_policy}
-        kind, norm = POSITIONS[config.position], EMBEDDING_NORMS[config.embedding_norm]
+        kind, norm_name = POSITIONS[config.position], config.norm_of(side)
         positional = kind.of_model(config, side, name="positional", **policy)
+        norm = EMBEDDING_NORMS[norm_name]
         if norm is not None:
-            norm = norm.of_model(config, side, name=config.embedding_norm, **policy)
+            norm = norm.of_model(config, side, name=norm_name, **policy)
         return TokenAndPositionEmbedding(
             vocab_size,
             config.embedding_dim,

@@ -97,6 +97,19 @@ class AdamSettings(Settings):
     loss_scaling: Literal["none", "dynamic"] = "none"
     """`"dynamic"` scales the loss, which float16 needs. A gradient that is not finite
     halves the scale and makes no update; 2,000 updates in a row double the scale."""
+    sparse_gradients: Literal["summed", "squared_apart"] = "summed"
+    """How the second moment of an embedding's row counts an id that a batch has several
+    times: the `"summed"` gradient is squared, or each occurrence's own
+    (`"squared_apart"`) and the squares are summed, as Keras does on TensorFlow."""
+
+    @pydantic.model_validator(mode="after")
+    def _agree(self):
+        if self.sparse_gradients != "summed" and self.loss_scaling != "none":
+            raise ValueError(
+                "Expected sparse_gradients = 'summed' with a loss scaling, which looks "
+                f"for faults in sums. Received: {self.sparse_gradients!r}."
+            )
+        return self
 
 
 class AdamWSettings(AdamSettings):

@@ -167,6 +167,7 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ("baseline", {"decoder_statistics": "prefix"}, "='none' has no decoder_"),
         ("decoder-only", {"decoder_statistics": "prefix"}, "='none' has no decoder_"),
         ("repe", {"embedding_norm": "rms", **PREFIX}, "='rms' has no decoder_"),
+        ("repe", {"decoder_norm": "rms", **PREFIX}, "decoder_norm='rms' has no"),
         ("repe", {"output_tying": "tied"}, "wider than embeddings.*'projected'"),
         ("repe", {"shared_embedding": True}, "one vocabulary.* of 9 and 8"),
         ("repe", {"dropout_places": []}, "acts nowhere"),

@@ -8,7 +8,7 @@ from keras import ops
 from tiny import assert_same, losses, to_the_end, variables
 
 from reprt.layers import PMHA, RMSNorm
-from reprt.optimizers import make_optimizer
+from reprt.optimizers import make_optimizer, take_dense_gradients
 from reprt.schedules import CosineSchedule, WarmupSchedule
 from reprt.training import trainer as loop
 from reprt.training.settings import (
@@ -185,3 +185,20 @@ def test_an_update_is_made_only_where_gradients_are_finite(trainer):
 def test_a_run_shorter_than_its_warm_up_is_refused(trainer):
     with pytest.raises(ValueError, match="warm-up.*: steps=6, .*=2000"):
         trainer("run", schedule={"name": "cosine", "warmup_steps": 2000})
+
+
+def test_squares_of_an_id_are_summed_apart_if_asked():
+    """An id in a batch twice has two gradients; Keras' second moment squares each."""
+    gradients = np.array([[1.0, -2.0], [3.0, 1.0], [4.0, 0.5]], "float32")
+    sparse = tf.IndexedSlices(gradients, tf.constant([1, 1, 2]), tf.constant([4, 2]))
+    summed = np.array([[0, 0], [4, -1], [4, 0.5], [0, 0]])
+    apart = np.array([[0, 0], [10, 5], [16, 0.25], [0, 0]])
+    for name, squares in (("summed", summed**2), ("squared_apart", apart)):
+        settings = AdamSettings(sparse_gradients=name, epsilon=1e-7)
+        adam = make_optimizer(settings, InverseSqrtSettings(peak=0.1, warmup_steps=1))
+        table = keras.Variable(np.zeros((4, 2), "float32"))
+        adam.build([table])
+        take_dense_gradients(adam)
+        adam.apply([sparse], [table])
+        velocity = ops.convert_to_numpy(adam._velocities[0])
+        np.testing.assert_allclose(velocity, 0.02 * squares, rtol=1e-5)

@@ -24,7 +24,7 @@ from reprt.lab.pages.tables import fill, plain
 from reprt.lab.recipe import Page
 
 # The folder of these holds the folders of several texts.
-ON_SEVERAL_TEXTS = ("families", "positions", "readings", "table1")
+ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
 PAGES = get_args(Page)
 
 

@@ -6,6 +6,7 @@ from fake_runs import row
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt.lab import paper
 from reprt.lab.pages import PAGES, write_page
+from reprt.lab.pages.controls import verdict
 from reprt.lab.pages.report import LOSSES, SECONDS
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
@@ -181,12 +182,27 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     seed = {"training": {"seed": 1}}
     add("repe-padded.m64.1", [row(1, 4.32, 4.20)], {}, **AZ, **padded, **seed)
     folder = add("repe-table.m64.0", [row(1, 9.0, 9.0)], **AZ)
+    add("baseline.m64.0", [row(1, 4.30, 4.27)], {}, **AZ, schedule={"dim": 64})
+    add("baseline.m128.0", [row(1, 4.50, 4.20)], {}, **AZ)
     text = page(folder, "readings")
     found = lines(text.split("## repe")[1])
     assert [[row[0], *row[2:4], row[-1]] for row in found[2:]] == [
         ["paper", "", "1", ""],
         ["repe-padded", "model.padding_in_statistics = True", "2", "0.010"],
         ["repe", "nothing", "1", "0.500"],
+    ]
+    readings = text.split("## Readings of both")[1].split("## ")[0]
+    padding = "model.padding_in_statistics = True"
+    assert [[row[0], *row[2:]] for row in lines(readings)[2:]] == [
+        [padding, *"64|1 and 2|-0.040|+0.040|+0.000|+0.010|0.040".split("|")],
+        [padding, *"eq. 15's|1 and 2|+0.160|-0.030|+0.000|+0.010|0.160".split("|")],
+        ["nothing", *"64|1 and 1|-0.040|+0.040|-0.400|-0.300|0.400".split("|")],
+        ["nothing", *"eq. 15's|1 and 1|+0.160|-0.030|-0.400|-0.300|0.400".split("|")],
+    ]
+    changes = text.split("## What a single change moves")[1].split("## ")[0]
+    assert lines(changes)[2:] == [
+        ["m = 64 instead of 128", *"– | -0.200 | +0.070 | – | –".split(" | ")],
+        [f"without {padding}", *"64 | – | – | -0.400 | -0.340".split(" | ")],
     ]
     assert "Not finished: repe-table.m64.0." in text
     folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
@@ -314,3 +330,34 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
     assert losses[0].lines[0].get_fillstyle() == "none" and not of_tokens.lines
     above = [[*line.get_ydata()] for line in of_states.lines]
     assert above == [[0.0, 0.0], [1.0, 0.5]]
+
+
+def test_controls_are_compared_over_the_seeds_that_both_have(add):
+    """The paired t of differences of -0.2 and -0.4 is -3, its p-value 0.2048."""
+    text = {"text": "gl_to_en from near_ted", "pair": "gl_to_en"}
+
+    def run(name, seed, loss, bleu, **tables):
+        numbers = {PREFIX: loss, TEST: loss, "test_bleu": bleu, **COST}
+        seeded = {"training": {"seed": seed}}
+        return add(f"{name}.{seed}", [row(1, 3.0, 3.0)], numbers, **seeded, **tables)
+
+    for seed, losses in enumerate([(3.0, 3.2), (2.8, 3.2)], 11):
+        run("repe", seed, losses[0], seed + 9.0, **text)
+        run("baseline", seed, losses[1], 19.0, **text)
+    run("baseline", 13, 9.0, 1.0, **text)  # whose pair is not there
+    run("repe", 11, 1.0, 30.0, under="pt")
+    folder = run("baseline", 11, 2.0, 30.0, under="pt")
+    pairs = [["repe", "baseline"], ["baseline", "repe"]]
+    (folder / "page.toml").write_text(f'name = "controls"\ncomparisons = {pairs}\n')
+    found = page(folder, None).split("## Comparisons")[1].split("## ")[0]
+    test = "2|-0.300 [-1.571, +0.971]|+1.5 [-4.9, +7.9]|0.205|0.205|not decided"
+    assert [row[1:] for row in lines(found, "repe", "baseline")] == [
+        test.split("|"),
+        "1|-1.000|+0.0|–|–|not decided".split("|"),
+    ]
+
+
+def test_what_a_difference_shows():
+    assert verdict([-0.2, -0.21, -0.19]) == "a lower loss"
+    assert verdict([0.2, 0.21, 0.19]) == "a higher loss"
+    assert verdict([-0.2, 0.21]) == verdict([-0.2]) == verdict([]) == "not decided"
