@@ -6,12 +6,37 @@ from pathlib import Path
 from reprt.files import write_text
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
-from reprt.lab.pages.frame import Group, as_csv, by_schedule, runs_table, spread
-from reprt.lab.pages.tables import markdown
+from reprt.lab.pages.frame import (
+    Group,
+    as_csv,
+    by_schedule,
+    difference,
+    groups_table,
+    mean,
+    runs_table,
+    spread,
+)
 from reprt.lab.records import Run
 
 FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_bleu"
 PAIRED = "Differences from the baseline's are paired by seed."
+
+
+def _ahead(group: Group, reference: Group | None) -> str:
+    """How much the loss rises when the decoder cannot look ahead."""
+    return spread([(group.table[PREFIX] - group.table[FORCED]).mean()], 3, "+")
+
+
+BESIDE = "prefix − baseline's"
+COLUMNS = {
+    "parameters": mean("parameters", 0),
+    "teacher-forced": mean(FORCED, 3),
+    "prefix": mean(PREFIX, 3),
+    "prefix − teacher-forced": _ahead,
+    BESIDE: difference(PREFIX, 3),
+    "BLEU, test": mean(BLEU, 2),
+    "seconds an epoch": mean("seconds_an_epoch", 1),
+}
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
@@ -69,25 +94,10 @@ def _baseline(groups: Sequence[Group]) -> Group | None:
 
 
 def _section(title: str, groups: Sequence[Group]) -> str:
-    rows = [_cells(group, _baseline(groups)) for group in groups]
-    return f"## {title}\n\n{markdown(rows, 'll')}"
-
-
-def _cells(group: Group, baseline: Group | None) -> dict[str, str]:
-    ahead = (group.table[PREFIX] - group.table[FORCED]).mean()
-    row = {
-        **group.head,
-        "parameters": group.cell("parameters", 0),
-        "teacher-forced": group.cell(FORCED, 3),
-        "prefix": group.cell(PREFIX, 3),
-        "prefix − teacher-forced": spread([ahead], 3, "+"),
-    }
-    if baseline is not None:
-        behind = group.differences(baseline, PREFIX)
-        row["prefix − baseline's"] = spread(behind, 3, "+")
-    row["BLEU, test"] = group.cell(BLEU, 2)
-    row["seconds an epoch"] = group.cell("seconds_an_epoch", 1)
-    return row
+    columns, baseline = dict(COLUMNS), _baseline(groups)
+    if baseline is None:
+        del columns[BESIDE]
+    return f"## {title}\n\n{groups_table(groups, columns, baseline)}"
 
 
 def _draw(groups: Sequence[Group], path: Path):

@@ -9,7 +9,15 @@ from matplotlib.ticker import LogLocator
 from reprt.analysis.cost import scientific
 from reprt.lab.pages import pictures
 from reprt.lab.pages.cost import cost_section
-from reprt.lab.pages.frame import Group, by_schedule, runs_table, spread
+from reprt.lab.pages.frame import (
+    Group,
+    by_schedule,
+    difference,
+    groups_table,
+    mean,
+    runs_table,
+    spread,
+)
 from reprt.lab.pages.runs import left_out, out_of_time, ways
 from reprt.lab.pages.tables import fill, markdown, plain
 from reprt.lab.records import Run
@@ -19,6 +27,30 @@ LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"
 NEEDED = {CHOSEN_BY, LOSS, "train_flops"}
 TERA = 1e12
 PRODUCTS = "operations of the training's\nproducts, in 10¹²"
+
+
+def _flops(group: Group, reference: Group | None) -> str:
+    return scientific(group.table["train_flops"].mean())
+
+
+def _seconds(group: Group, reference: Group | None) -> str:
+    return f"{group.table['train_seconds'].median():,.0f}"
+
+
+def _memory(group: Group, reference: Group | None) -> str:
+    return spread([group.table["peak_memory_bytes"].max() / 2**30], 2)
+
+
+COLUMNS = {
+    "prefix loss, test": mean(LOSS, 3),
+    "loss − reference's": difference(LOSS, 3, bold=True),
+    "BLEU": mean(BLEU, 1),
+    "BLEU − reference's": difference(BLEU, 1, bold=True),
+    "chrF": mean("test_chrf", 1),
+    "FLOPs": _flops,
+    "seconds of training": _seconds,
+    "peak memory, GiB": _memory,
+}
 
 
 def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
@@ -79,7 +111,7 @@ def _section(
         **manifest.sentence_pairs,
         origin="." if manifest.official_text else ", not of TED-HRLR.",
         reference=plain(usual.run.label) if usual else "",
-        results=markdown([_cells(group, usual) for group in chosen], "ll"),
+        results=groups_table(chosen, COLUMNS, usual),
         rates=_rates(table, chosen),
         out_of_time=out_of_time(table["run"]),
         unfinished=left_out("Not finished", (r for r in others if not r.metrics)),
@@ -87,27 +119,6 @@ def _section(
         cost=cost_section({group.run.label: group.table for group in chosen}),
         ways=ways(table["run"]),
     )
-
-
-def _cells(group: Group, usual: Group | None) -> dict[str, str]:
-    return {
-        **group.head,
-        "prefix loss, test": group.cell(LOSS, 3),
-        "loss − reference's": _difference(group, usual, LOSS, 3),
-        "BLEU": group.cell(BLEU, 1),
-        "BLEU − reference's": _difference(group, usual, BLEU, 1),
-        "chrF": group.cell("test_chrf", 1),
-        "FLOPs": scientific(group.table["train_flops"].mean()),
-        "seconds of training": f"{group.table['train_seconds'].median():,.0f}",
-        "peak memory, GiB": spread([group.table["peak_memory_bytes"].max() / 2**30], 2),
-    }
-
-
-def _difference(group: Group, usual: Group | None, name: str, digits: int) -> str:
-    """The mean over seeds, bold if it is larger than twice its standard deviation."""
-    found = group.differences(usual, name)
-    text = spread(found, digits, "+")
-    return f"**{text}**" if abs(found.mean()) > 2 * found.std() else text
 
 
 def _rates(table: pd.DataFrame, chosen: Sequence[Group]) -> str:

@@ -1,12 +1,12 @@
 """One table of runs, and what pages compute of it: means, spreads, differences."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import pandas as pd
 
 from reprt.analysis.cost import COUNTED
-from reprt.lab.pages.tables import plain
+from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.paper import LABELS
 from reprt.lab.records import Run
 
@@ -48,6 +48,49 @@ class Group(NamedTuple):
             return pd.Series(dtype=float)
         ours, theirs = (each.table.set_index("seed")[name] for each in (self, other))
         return (ours - theirs).dropna()
+
+
+# Makes a cell of a group and of the group that others are compared with.
+Column = Callable[[Group, Group | None], str]
+
+
+def mean(name: str, digits: int) -> Column:
+    """Returns the column of a number: its mean over the seeds and their deviation."""
+
+    def cell(group, reference):
+        return group.cell(name, digits)
+
+    return cell
+
+
+def difference(name: str, digits: int, bold: bool = False) -> Column:
+    """Returns the column of a number's difference from the reference's, by seed.
+
+    With `bold`, it is bold where it is larger than twice its standard deviation.
+    """
+
+    def cell(group, reference):
+        differences = group.differences(reference, name)
+        text = spread(differences, digits, "+")
+        large = abs(differences.mean()) > 2 * differences.std()
+        return f"**{text}**" if bold and large else text
+
+    return cell
+
+
+def groups_table(
+    groups: Iterable[Group],
+    columns: Mapping[str, Column],
+    reference: Group | None = None,
+) -> str:
+    """Returns a table with a line for each group, by the heads of its columns."""
+    lines = []
+    for group in groups:
+        line = group.head
+        for head, column in columns.items():
+            line[head] = column(group, reference)
+        lines.append(line)
+    return markdown(lines, "ll")
 
 
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:

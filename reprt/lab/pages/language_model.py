@@ -6,25 +6,42 @@ from pathlib import Path
 import numpy as np
 
 from reprt.lab.pages.comparison import FORCED, PREFIX, order
-from reprt.lab.pages.frame import Group, by_settings, spread
-from reprt.lab.pages.tables import markdown
+from reprt.lab.pages.frame import (
+    Column,
+    Group,
+    by_settings,
+    groups_table,
+    mean,
+    spread,
+)
 from reprt.lab.records import Run
+
+
+def perplexity(name: str) -> Column:
+    """Returns the column of a loss' perplexity."""
+
+    def cell(group, reference):
+        return spread(np.exp(group.table[name]), 1)
+
+    return cell
+
+
+def _rate(group: Group, reference: Group | None) -> str:
+    return group.rate
+
+
+COLUMNS = {
+    "rate": _rate,
+    "parameters": mean("parameters", 0),
+    "teacher-forced, validation": mean(FORCED, 3),
+    "prefix, validation": mean(PREFIX, 3),
+    "prefix, test": mean("test_prefix_loss_per_token", 3),
+    "perplexity, teacher-forced": perplexity(FORCED),
+    "perplexity, prefix": perplexity(PREFIX),
+}
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     groups = by_settings(run for run in runs if run.finished)
     groups.sort(key=order)
-    return {"table": markdown([_cells(group) for group in groups], "ll")}
-
-
-def _cells(group: Group) -> dict[str, str]:
-    return {
-        **group.head,
-        "rate": group.rate,
-        "parameters": group.cell("parameters", 0),
-        "teacher-forced, validation": group.cell(FORCED, 3),
-        "prefix, validation": group.cell(PREFIX, 3),
-        "prefix, test": group.cell("test_prefix_loss_per_token", 3),
-        "perplexity, teacher-forced": spread(np.exp(group.table[FORCED]), 1),
-        "perplexity, prefix": spread(np.exp(group.table[PREFIX]), 1),
-    }
+    return {"table": groups_table(groups, COLUMNS)}
