@@ -79,15 +79,16 @@ def make_once(
     """
     beside = path.with_name(f"{path.name}.sha256")
     if path.is_file() and beside.is_file():
-        if beside.read_bytes() == _checksum(path):
+        if beside.read_bytes() == checksum(path):
             return
         progress(f"{path} is damaged, and is made anew")
     make(path)
     with whole_file(beside) as file:
-        file.write(_checksum(path))
+        file.write(checksum(path))
 
 
-def _checksum(path: Path) -> bytes:
+def checksum(path: Path) -> bytes:
+    """Returns the line that `sha256sum` writes of a file."""
     with open(path, "rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return f"{sha256}  {path.name}\n".encode()

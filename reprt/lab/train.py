@@ -32,12 +32,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
     vocabulary = work.runs[0].vocabulary
-    sizes = len(text.source_tokenizer), len(text.target_tokenizer)
-    fewer = f", fewer than the {vocabulary.size:,} asked for"
-    progress.say(
-        f"Vocabularies: {sizes[0]:,} and {sizes[1]:,} pieces"
-        f"{fewer if min(sizes) < vocabulary.size else ''}"
-    )
+    _say_sizes(progress, text, vocabulary.size)
     _say_what_is_lost(progress, text, vocabulary.name)
     with contextlib.ExitStack() as claims:
         mine = {}
@@ -63,6 +58,15 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
         progress.say(f"{error} Any other runs go on.")
     keras.backend.clear_session()  # Keras keeps what trained models leave
     return errors
+
+
+def _say_sizes(progress, text, asked: int):
+    """Says how large the vocabularies are, and whether a text gave fewer pieces."""
+    source, target = len(text.source_tokenizer), len(text.target_tokenizer)
+    sizes = f"Vocabularies: {source:,} and {target:,} pieces"
+    if min(source, target) < asked:
+        sizes += f", fewer than the {asked:,} asked for"
+    progress.say(sizes)
 
 
 def _say_what_is_lost(progress, text, vocabulary: str):

@@ -177,7 +177,9 @@ def test_a_vocabulary_is_learnt_once_for_each_text_and_size(tmp_path, monkeypatc
         corpus = Corpus("mine", "pt_to_en", False, "here", same, same, same)
         WordPieceSettings(size=size).learn(corpus, tmp_path / "new")
     assert learnt == list(texts)
-    assert len(list((tmp_path / "new").iterdir())) == 4  # and no temporary file
+    # Each with its checksum, and no temporary file.
+    assert len(list((tmp_path / "new").glob("*.vocab"))) == 4
+    assert len(list((tmp_path / "new").iterdir())) == 8
 
 
 def test_a_vocabulary_survives_its_file(tmp_path):

@@ -76,6 +76,16 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     assert len(found["scores"]) == 4 and found["scores"] == metrics["test_scores"]
 
 
+@pytest.mark.parametrize(
+    "asked, fewer", [(7, ""), (8_000, ", fewer than the 8,000 asked for")]
+)
+def test_a_vocabulary_that_came_out_smaller_than_asked_is_told(asked, fewer):
+    progress = Lines()
+    text = types.SimpleNamespace(source_tokenizer=range(7), target_tokenizer=range(9))
+    train._say_sizes(progress, text, asked)
+    assert progress.said == [f"Vocabularies: 7 and 9 pieces{fewer}"]
+
+
 @pytest.mark.parametrize("vocabulary", ["wordpiece", "bpe"])
 def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
     split, progress = types.SimpleNamespace(cut=0.02), Lines()

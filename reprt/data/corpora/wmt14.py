@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
 from reprt.data.corpora.lines import read_lines
-from reprt.files import cache, file_lock, read_toml, whole_folder
+from reprt.files import cache, checksum, file_lock, read_toml, whole_folder
 from reprt.progress import byte_line
 
 PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
@@ -24,6 +25,8 @@ PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
 LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
 RULES = 3  # changes whenever the archives give other files
+
+SUMS = "SHA256SUMS"  # of a text's files, for `sha256sum --check`
 
 _LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
@@ -59,9 +62,10 @@ def load(pair: str) -> Corpus:
         raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
     [other] = {*pair.split("_to_")} - {"en"}
     folder = place(other)
-    if not folder.is_dir():
+    if not _is_whole(folder):
         with file_lock(folder.with_suffix(".lock")):
-            if not folder.is_dir():
+            if not _is_whole(folder):
+                shutil.rmtree(folder, ignore_errors=True)
                 _make(folder, other)
 
     splits = [
@@ -124,7 +128,23 @@ def _make(folder: Path, other: str):
             for language in ("en", other)
         ]
         records = [_clean(part, other, path, sides) for part, path in zip(parts, train)]
+        for file in sides:
+            file.flush()
         (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
+        (place / SUMS).write_bytes(_sums(place))
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a text is there, with the files that were written."""
+    if not folder.is_dir():
+        return False
+    sums = folder / SUMS  # which texts of before do not have
+    return not sums.is_file() or sums.read_bytes() == _sums(folder)
+
+
+def _sums(folder: Path) -> bytes:
+    files = sorted(each for each in folder.iterdir() if each.name != SUMS)
+    return b"".join(map(checksum, files))
 
 
 def _downloaded(url: str, known_hash: str) -> Path:
