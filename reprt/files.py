@@ -132,23 +132,8 @@ def _parsed(parse: Callable[[str], Any], path: Path, language: str) -> Any:
 
 def cache() -> Path:
     """Returns the folder for what is downloaded, learnt or tokenised."""
-    if named := os.environ.get("REPRT_CACHE"):
-        return expanded(named)
-    try:
-        return Path(platformdirs.user_cache_dir("reprt")).expanduser()
-    except RuntimeError as error:
-        raise ValueError(
-            "Expected a home folder, for the cache. This user has none: set "
-            "REPRT_CACHE to a folder that can be written."
-        ) from error
-
-
-def expanded(place: str | os.PathLike) -> Path:
-    """Returns a path whose `~` stands for a user's home."""
-    try:
-        return Path(place).expanduser()
-    except RuntimeError as error:
-        raise ValueError(f"Expected a user with a home. Received: {place}.") from error
+    named = os.environ.get("REPRT_CACHE")
+    return Path(named or platformdirs.user_cache_dir("reprt")).expanduser()
 
 
 @contextlib.contextmanager
@@ -181,7 +166,6 @@ def _naming(path: Path):
         reason, name = error.strerror or "", os.fsdecode(error.filename or path)
         if any(map(_UNFINISHED.fullmatch, Path(name).parts)):
             name = str(path)
-        with contextlib.suppress(ValueError):  # a user without a home has no cache
-            if path.absolute().is_relative_to(cache().absolute()):
-                reason += "; set REPRT_CACHE to a folder that can be written"
+        if path.absolute().is_relative_to(cache().absolute()):
+            reason += "; set REPRT_CACHE to a folder that can be written"
         raise OSError(error.errno, reason, name) from error

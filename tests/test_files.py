@@ -1,16 +1,6 @@
 import errno
-from unittest import mock
 
-import pytest
-
-from reprt.files import (
-    cache,
-    expanded,
-    file_lock,
-    read_json,
-    read_toml,
-    write_text,
-)
+from reprt.files import file_lock, read_json, read_toml
 from reprt.lab.folder import RunFolder
 
 
@@ -44,16 +34,3 @@ def test_a_lock_follows_no_link(tmp_path):
     lock.symlink_to(outside)
     with file_lock(lock) as mine:
         assert mine and not outside.exists() and not lock.is_symlink()
-
-
-def test_a_user_without_a_home_is_told_what_to_set(tmp_path, monkeypatch):
-    for name in ("HOME", "REPRT_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("pwd.getpwuid", mock.Mock(side_effect=KeyError("uid")))
-    with pytest.raises(ValueError, match="This user has none: set REPRT_CACHE"):
-        cache()
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError, match="Is a directory: '.*/folder'"):
-        write_text(tmp_path / "folder", "what needs no cache")
-    with pytest.raises(ValueError, match="a user with a home. Received: ~nobody-here/"):
-        expanded("~nobody-here/text")

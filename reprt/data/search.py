@@ -9,12 +9,13 @@ import os
 import sys
 import tarfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from reprt.constants import TEXTS
 from reprt.data.corpora import embedded, own, ted, wmt14
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.download import download
-from reprt.files import cache, expanded
+from reprt.files import cache
 
 
 class TextUnavailable(ValueError):
@@ -97,7 +98,7 @@ There are three ways to get it:
 
 def _given(path: str, pair: str, setting: str, columns: Sequence[str] = ()) -> Corpus:
     """Reads the text that the user names, and no other."""
-    place = expanded(path)
+    place = Path(path).expanduser()
     try:
         if not place.exists():
             raise FileNotFoundError("there is no such folder, archive or table.")
@@ -118,7 +119,7 @@ def _given(path: str, pair: str, setting: str, columns: Sequence[str] = ()) -> C
 
 def _prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = expanded(data) / "ted_hrlr_translate" / pair / "1.0.0"
+    folder = Path(data).expanduser() / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no {folder}.")

@@ -13,7 +13,7 @@ from pydantic import Field
 from reprt.constants import TEXTS
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import expanded, read_toml
+from reprt.files import read_toml
 from reprt.presets import PRESETS
 from reprt.settings import Settings, check_known, in_one_line
 from reprt.training.settings import (
@@ -323,7 +323,7 @@ def load_recipe(
 
 def _from_here(place: str) -> str:
     """A path that holds in every folder; a name, such as `"ted"`, stays as it is."""
-    path = expanded(place)
+    path = Path(place).expanduser()
     return str(path.absolute()) if path.exists() and place not in TEXTS else place
 
 
