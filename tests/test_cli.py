@@ -103,9 +103,8 @@ def test_runs_that_another_process_trains_are_no_success(finished, tmp_path, cap
     with RunFolder(out / "repe").claimed():
         assert main(["train", *arguments(finished), "--out", str(out)]) == 2
     output = capsys.readouterr()
-    assert f"Not finished, for another process works on them: {out / 'repe'}." in (
-        output.err.splitlines()[-1]
-    )
+    reason = f"because another process works on them: {out / 'repe'}."
+    assert reason in output.err.splitlines()[-1]
     assert output.out == "" and contents(out / "repe") == before
 
 
