@@ -22,6 +22,7 @@ import reprt
 from reprt.data.corpora.corpus import Corpus
 from reprt.decoding.translator import Translation
 from reprt.lab.folder import RunFolder
+from reprt.lab.pages.tables import plain
 from reprt.lab.recipe import shipped_recipes
 from reprt.termination import Terminated
 from reprt_command import main
@@ -102,9 +103,8 @@ def test_runs_that_another_process_trains_are_no_success(finished, tmp_path, cap
     with RunFolder(out / "repe").claimed():
         assert main(["train", *arguments(finished), "--out", str(out)]) == 2
     output = capsys.readouterr()
-    assert f"Not finished, for another process works on them: {out / 'repe'}." in (
-        output.err.splitlines()[-1]
-    )
+    reason = f"because another process works on them: {out / 'repe'}."
+    assert reason in output.err.splitlines()[-1]
     assert output.out == "" and contents(out / "repe") == before
 
 
@@ -334,6 +334,14 @@ def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, ca
     assert contents(runs / "repe") == before
 
 
+def test_an_evaluation_tells_which_options_it_lacks(runs, tmp_path, capsys):
+    (table := tmp_path / "mine.jsonl").write_text('{"de": "ja", "fr": "oui"}\n')
+    assert main(["evaluate", str(runs / "repe"), "--text", str(table)]) == 2
+    message = told(capsys)
+    assert "--pair" in message
+    assert message.endswith(f"from [text] of {runs / 'repe'}/config.toml.")
+
+
 def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     out = tmp_path / "new" / "folder"
     command = ["attention", str(runs / "repe"), "o homem sabe", *SEARCH]
@@ -464,6 +472,7 @@ def test_terminals_get_no_control_characters_and_files_get_all(
     monkeypatch.setattr("reprt.lab.translate._line", lambda *_: text)
     command = ["translate", str(tmp_path), text]
     shown = "a \ufffd[31m\ufffd2J\ufffdred\tword"
+    assert plain("a \x1b[31m word") == "a \ufffd\\[31m word"  # of a page
     assert main(command) == 0
     assert capsys.readouterr() == (f"{text}\n", f"reprt: line 1: {shown}\n")
     assert main([*command, "--json"]) == 0

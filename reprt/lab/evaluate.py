@@ -1,6 +1,7 @@
 """Measures the model of a run folder, and keeps the result there."""
 
 import math
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,7 +81,15 @@ def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
     settings, manifest = folder.settings().text, folder.manifest()
     if source is not None:
         settings = settings.changed(source=source, train=(), dev=(), test=())
-    corpus = find_text(settings)
+    try:
+        corpus = find_text(settings)
+    except ValueError as error:
+        if not re.search("--(?!text)", str(error)):
+            raise
+        raise ValueError(
+            f"{error} These are options of `reprt train`. `reprt evaluate` has --text, "
+            f"and takes all else from [text] of {folder.path}/config.toml."
+        ) from error
     if corpus.digest() != manifest.text_sha256:
         raise ValueError(
             f"Expected the text of the run, {manifest.text} with sha256 "

@@ -63,8 +63,8 @@ def run_job(
         raise ArithmeticError("\n".join(map(str, errors)))
     if elsewhere := _unfinished(work):
         raise ValueError(
-            f"Not finished, for another process works on them: {', '.join(elsewhere)}. "
-            "It, or this command once more, writes their results."
+            "These runs are not finished, because another process works on them: "
+            f"{', '.join(elsewhere)}. Give the same command again when it has ended."
         )
     return page
 

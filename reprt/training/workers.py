@@ -14,12 +14,13 @@ def is_chief() -> bool:
     if not several_workers():
         return True
     config = _config()
+    task = config["task"]
     chief = "chief" if config["cluster"].get("chief") else "worker"
-    return config["task"] == {"type": chief, "index": 0}
+    return task["type"] == chief and task["index"] == 0
 
 
 def _config() -> dict:
-    """TF_CONFIG's `cluster` and `task`, both empty where this process is alone."""
+    """TF_CONFIG's `cluster` and `task`, both empty where it does not name them."""
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
         config = json.loads(text)
@@ -32,11 +33,10 @@ def _config() -> dict:
     cluster, task = config.get("cluster", {}), config.get("task", {})
     if not isinstance(cluster, dict) or not all(map(_are_addresses, cluster.values())):
         raise _no_cluster(text, "'cluster' to be lists of addresses by job")
-    if not cluster:
-        return {"cluster": {}, "task": {}}
-    if not isinstance(task, dict) or not _is_in(cluster, task):
+    several = sum(map(len, cluster.values())) > 1
+    if several and not (isinstance(task, dict) and _is_in(cluster, task)):
         raise _no_cluster(text, "'task' to have the type and index of an address")
-    return {"cluster": cluster, "task": {key: task[key] for key in ("type", "index")}}
+    return {"cluster": cluster, "task": task}
 
 
 def _are_addresses(value) -> bool:

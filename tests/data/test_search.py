@@ -164,9 +164,19 @@ def test_a_wrong_explicit_path_is_an_error(
 
 
 @pytest.mark.parametrize("text", ["auto", "ted", "embedded", "a path"])
-@pytest.mark.parametrize("name", ["pt_en", "de-en", "german_to_english", "../de_to_en"])
-def test_another_way_to_write_a_pair_is_told_the_right_one(text, name):
-    near = "Did you mean 'pt_to_en'" if name == "pt_en" else ""
+@pytest.mark.parametrize(
+    "name, near",
+    [
+        ("pt_en", "pt_to_en"),
+        ("de-en", "de_to_en"),
+        ("de_en", "de_to_en"),
+        ("de-to-en", "de_to_en"),
+        ("german_to_english", None),
+        ("../de_to_en", None),
+    ],
+)
+def test_another_way_to_write_a_pair_is_told_the_right_one(text, name, near):
+    near = f"Did you mean '{near}'" if near else ""
     message = f"SRC_to_TGT, such as .*{re.escape(name)}'. ?{near}"
     with pytest.raises(ValueError, match=message):
         find(text, name)

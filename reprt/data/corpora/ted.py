@@ -27,6 +27,7 @@ ADDRESSES = (
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
 _TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
+_TWO_LANGUAGES = re.compile("([A-Za-z]{2,3})[-_. ]+(?:to[-_. ]+)?([A-Za-z]{2,3})")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +99,8 @@ def find_pair(name: str, of_ted: bool = False) -> Pair:
     if found:
         expected = f"one of the pairs of TED-HRLR: {', '.join(PAIRS)}"
     near = difflib.get_close_matches(name, PAIRS, n=1)
+    if not found and (languages := _TWO_LANGUAGES.fullmatch(name)):
+        near = ["_to_".join(languages.groups())]
     raise ValueError(
         f"Expected {expected}. Received: {name!r}."
         + (f" Did you mean {near[0]!r}?" if near else "")
