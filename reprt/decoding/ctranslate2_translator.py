@@ -121,8 +121,8 @@ class CTranslate2Translator(Translator):
     >>> from reprt.decoding.ctranslate2_translator import CTranslate2Translator
     >>> folder = "runs/mine/export/ctranslate2"
     >>> translator = CTranslate2Translator.load(folder, beam_size=4)  # doctest: +SKIP
-    >>> translator("uma frase").text  # doctest: +SKIP
-    'a sentence'
+    >>> translator("a menina dormiu .").text  # doctest: +SKIP
+    'the girl slept.'
     """
 
     search_class = CTranslate2Search

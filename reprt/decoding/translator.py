@@ -88,8 +88,8 @@ class Translator:
 
     >>> import reprt
     >>> translator = reprt.Translator.load("runs/mine", beam_size=4)  # doctest: +SKIP
-    >>> translator("uma frase").text  # doctest: +SKIP
-    'a sentence'
+    >>> translator("a menina dormiu .").text  # doctest: +SKIP
+    'the girl slept.'
     """
 
     search_class: ClassVar[type[BeamSearch]] = BeamSearch
