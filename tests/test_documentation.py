@@ -114,14 +114,17 @@ def test_links_to_files(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-EXAMPLES = [
-    pytest.param(code, id=f"{name(page)}-{number}")
-    for page in PAGES
-    for number, code in enumerate(blocks(page, "python"), 1)
-]
+def examples(pages):
+    """Every Python snippet, with its page and its place there as its name."""
+    return [
+        pytest.param(code, id=f"{name(page)}-{number}")
+        for page in pages
+        for number, code in enumerate(blocks(page, "python"), 1)
+    ]
 
 
-@pytest.mark.parametrize("code", EXAMPLES)
+# test_examples.py runs that of the README.
+@pytest.mark.parametrize("code", examples(DOCS))
 @pytest.mark.filterwarnings("ignore:(?s).*`shuffle=True` was passed")
 @pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over axis")
 def test_an_example_runs_alone_as_it_is_copied(code, trained_runs, monkeypatch):
@@ -140,7 +143,7 @@ def trained_runs(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("code", EXAMPLES)
+@pytest.mark.parametrize("code", examples(PAGES))
 def test_an_example_imports_reprt_first_so_that_tensorflow_is_quiet(code):
     imports = re.findall(r"^(?:import|from) (reprt|keras|tensorflow)\b", code, re.M)
     assert imports[:1] == ["reprt"] or "reprt" not in code

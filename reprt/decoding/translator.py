@@ -92,8 +92,8 @@ class Translator(Fixed):
 
     >>> import reprt
     >>> translator = reprt.Translator.load("runs/mine", beam_size=4)  # doctest: +SKIP
-    >>> translator("uma frase").text  # doctest: +SKIP
-    'a sentence'
+    >>> translator("a menina dormiu .").text  # doctest: +SKIP
+    'the girl slept.'
     """
 
     def __init__(
