@@ -131,7 +131,9 @@ def _difference(differences: pd.Series, digits: int) -> str:
 
 
 def _probability(p: float) -> str:
-    return "–" if pd.isna(p) else f"{p:.3f}"
+    if pd.isna(p):
+        return "–"
+    return f"{p:.3f}" if p >= 0.0005 else "below 0.001"
 
 
 def _seeds(groups) -> str:
