@@ -83,6 +83,8 @@ def _include_results():
         if not page.read_text("utf-8").startswith("# "):
             lines[:0] = [f"# {': '.join(parts).replace('_', ' ').capitalize()}", ""]
         stub = HERE / "results" / f"{'_'.join(parts)}.md"
+        if stub.exists():
+            raise ValueError(f"Expected one page in {page.parent}. Received two.")
         stub.write_text("\n".join([*lines, ""]))
 
 

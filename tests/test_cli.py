@@ -136,7 +136,7 @@ def told(capsys):
         ("train --plan", "Missing argument 'RECIPE'. `reprt train --help` explains"),
         ("train TINY --train a.tsv", "Expected --train with two files, SOURCE TARGET."),
         ("train TINY --dev a.de --out b", "Expected --dev with two files"),
-        ("train TINY --set training.epoch=1", "'training' in --set: Unknown key 'epo"),
+        ("train TINY --set training.epoch=1", "in --set of tiny: Unknown key 'epoch'"),
         ("audit .", "Expected . to be a run folder."),
         ("trian TINY", "Did you mean 'train'?"),
         ("train TINY --pair xx_to_yy", "xx_to_yy"),

@@ -217,8 +217,8 @@ class Recipe(RecipeFile):
                 (self.name, dict(self)),
                 (model_table, own),
                 (f"[trials] of {self.name}", trial),
-                ("--set", self.by_hand),
-                (f"--set models.{name}", said),
+                (f"--set of {self.name}", self.by_hand),
+                (f"--set models.{name} of {self.name}", said),
             ]
             tables: dict[str, dict[str, Any]] = {table: {} for table in OWN_TABLES}
             for table in OWN_TABLES:

@@ -217,7 +217,7 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
     [
         ("epochs=2", "Expected an override such as training.epochs=2"),
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
-        ("training.epochs=many", "'training.epochs' in --set"),
+        ("training.epochs=many", "'training.epochs' in --set of "),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
         ("models.one.training.seed=1", "Expected trials.seeds instead of training"),
         ("text.pair=az_to_en", "Expected --pair instead of text.pair"),
