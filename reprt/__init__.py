@@ -5,7 +5,7 @@ Importing the package registers its classes with Keras, so that
 training, the laboratory) is imported where it is used.
 """
 
-from reprt.loading import lazily, quietly
+from reprt.loading import lazily, load_keras, quietly
 
 __version__ = "0.1.0"
 
@@ -25,4 +25,5 @@ _HOMES = {name: f"reprt.{name}" for name in ("analysis", "data", "decoding")}
 __getattr__ = lazily(__name__, _HOMES | {"Translator": "reprt.decoding.translator"})
 
 with quietly():
+    load_keras()
     from reprt import layers, losses, metrics, models, schedules
