@@ -6,7 +6,7 @@ training, the laboratory) is imported where it is used. Imported before Keras an
 TensorFlow, it keeps TensorFlow from printing notes of itself.
 """
 
-from reprt.loading import ask_for_quiet, lazily, quietly
+from reprt.loading import ask_for_quiet, lazily, load_keras, quietly
 
 __version__ = "0.1.0"
 
@@ -27,4 +27,5 @@ __getattr__ = lazily(__name__, _HOMES | {"Translator": "reprt.decoding.translato
 
 ask_for_quiet()
 with quietly():
+    load_keras()
     from reprt import layers, losses, metrics, models, schedules

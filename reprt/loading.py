@@ -11,6 +11,12 @@ from typing import Any
 
 # What Linux names the devices of GPUs.
 GPUS = "nvidia*", "nvhost*", "dxg", "kfd"
+HOW_TO_INSTALL = {  # the packages of Keras' backends
+    "tensorflow": "pip install tensorflow",
+    "jax": "pip install '.[jax]'",
+    "torch": "pip install torch",
+    "openvino": "pip install openvino",
+}
 
 
 def load_extra(package: str, need: str):
@@ -20,6 +26,27 @@ def load_extra(package: str, need: str):
             return importlib.import_module(package)
     except ImportError as error:
         raise ImportError(f"{need} Importing it failed with: {error}") from error
+
+
+def load_keras():
+    """Imports Keras; a backend that it cannot load is named, and how to get it."""
+    try:
+        importlib.import_module("keras")
+    except (ImportError, ValueError) as error:
+        chosen = os.environ.get("KERAS_BACKEND")
+        chosen = f"KERAS_BACKEND={chosen}" if chosen else "the choice in keras.json"
+        lacking = (getattr(error, "name", None) or "").partition(".")[0]
+        if lacking in HOW_TO_INSTALL:
+            raise ImportError(
+                f"Keras needs the package {lacking} for {chosen}: "
+                f"{HOW_TO_INSTALL[lacking]}, or set KERAS_BACKEND=tensorflow"
+            ) from error
+        if "Unable to import backend" in str(error):
+            raise ValueError(
+                "Expected KERAS_BACKEND to be tensorflow, jax or torch. Received: "
+                f"{chosen}."
+            ) from error
+        raise
 
 
 def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

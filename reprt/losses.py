@@ -93,6 +93,11 @@ def check_labels(y_true, y_pred):
     >>> import keras, reprt
     >>> reprt.losses.check_labels(keras.ops.ones((2, 3)), keras.ops.ones((2, 3, 5)))
     """
+    if hasattr(y_true, "row_lengths"):
+        raise ValueError(
+            "Expected labels to be padded with 0, (batch, length). Received: rows of "
+            "unequal lengths. labels.to_tensor() pads them."
+        )
     shape = tuple(getattr(y_true, "shape", ()))  # None where none are given
     axes = list(zip(shape, y_pred.shape))
     alike = all(None in axis or axis[0] == axis[1] for axis in axes)

@@ -124,6 +124,9 @@ def several_replicas() -> bool:
 
     A sum over one replica changes nothing, but TensorFlow registers a gradient for it
     that keeps the whole graph in memory.
+
+    >>> several_replicas()
+    False
     """
     import tensorflow as tf
 

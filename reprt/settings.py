@@ -1,6 +1,5 @@
 """What distinguishes one model from another."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -20,6 +19,7 @@ from reprt.constants import (
     Statistics,
     Table,
     check_choice,
+    nearest,
 )
 
 Size = Annotated[int, Field(ge=1)]
@@ -74,10 +74,9 @@ class UnknownKey(ValueError):
     """A key that no settings have; it names the nearest that they have."""
 
     def __init__(self, key: str, known):
-        nearest = difflib.get_close_matches(str(key), known, n=1, cutoff=0)
         super().__init__(
-            f"Unknown key {key!r}; the nearest known one is {nearest[0]!r}. Known keys:"
-            f" {', '.join(known)}."
+            f"Unknown key {key!r}; the nearest known one is {nearest(key, known)!r}. "
+            f"Known keys: {', '.join(known)}."
         )
         self.key = key
 

@@ -38,6 +38,25 @@ def test_a_script_that_imports_reprt_first_sees_nothing_of_tensorflow():
     assert told("-c", script) == (0, "")
 
 
+@pytest.mark.parametrize(
+    "backend, message",
+    [
+        ("torch", "ImportError: Keras needs the package torch for KERAS_BACKEND=torch"),
+        ("jax", "ImportError: Keras needs the package jax for KERAS_BACKEND=jax: pip"),
+        ("flax", "ValueError: Expected KERAS_BACKEND to be tensorflow, jax or torch."),
+    ],
+)
+def test_a_backend_that_cannot_be_loaded_is_named(backend, message):
+    script = (  # as if neither package were there
+        "import sys\n"
+        "for name in ('torch', 'jax'): sys.modules[name] = None\n"
+        "import reprt"
+    )
+    status, text = told("-c", script, KERAS_BACKEND=backend)
+    last = text.strip().splitlines()[-1]
+    assert status == 1 and last.startswith(message)
+
+
 @pytest.mark.parametrize("end, seen", [("", ""), ("; raise OSError", "a note\n")])
 def test_notes_are_shown_if_loading_fails(end, seen):
     script = (

@@ -10,6 +10,7 @@ import numpy as np
 from reprt.compilation import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.batching import of_replicas
+from reprt.layers.masks import as_ids, ragged_ids
 from reprt.layers.packing import Packing, Sides
 
 GROUPS = 4
@@ -18,6 +19,12 @@ TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
 MOST_SHAPES = 4
 EPOCHS, MOST_BATCHES = 10, 1000  # from which they are chosen
 SHARES = 0.92, 0.99, 1.0  # of a sample, so that nine in ten batches fit the first
+
+
+EXPECTED = (
+    "Expected batches ((source_ids, target_ids), labels), or with weights at their "
+    "end, and each of ids and labels to be padded, (batch, length)."
+)
 
 
 class Shape(NamedTuple):
@@ -217,13 +224,14 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
             "attention, so give padded batches. Received: KERAS_BACKEND=torch."
         )
-    given = [*inputs, labels]
-    if len(inputs) != 2 or any(np.ndim(each) != 2 for each in given):
-        raise ValueError(
-            "Expected batches of the pair (source_ids, target_ids) and labels, each "
-            f"(batch, length). Received {len(inputs)} inputs and labels of the shapes "
-            f"{[np.shape(each) for each in given if not isinstance(each, tuple)]}."
-        )
+    inputs = [*inputs] if isinstance(inputs, list | tuple) else [inputs]
+    if len(inputs) != 2:
+        raise ValueError(f"{EXPECTED} Received: {len(inputs)} inputs.")
+    given = [_array(each) for each in (*inputs, labels)]
+    received = [_shape(each) for each in given]
+    if any(len(shape) != 2 for shape in received):
+        raise ValueError(f"{EXPECTED} Received: the shapes {received}.")
+    labels = given[-1]
     given += [] if sample_weight is None else [sample_weight]
     if hasattr(labels, "graph"):  # a tensor of TensorFlow that has no value yet
         return _in_graph(given, layout, shapes)
@@ -243,6 +251,9 @@ def packed(batches, layout="sides", strategy=None):
         strategy: the `tf.distribute.MirroredStrategy` that the model was made in, each
             of whose replicas packs its own rows. Defaults to none.
 
+    Raises:
+        ValueError: for what is no dataset, or one of other batches.
+
     >>> import reprt, tensorflow as tf
     >>> source, target, labels = [[5, 6, 3]], [[2, 7, 0]], [[7, 3, 0]]
     >>> batches = tf.data.Dataset.from_tensors(((source, target), labels))
@@ -250,6 +261,7 @@ def packed(batches, layout="sides", strategy=None):
     >>> labels[0, :3].numpy().tolist()
     [7, 3, 0]
     """
+    _check_batches(batches)
     shapes = None
     if shapes_are_costly():
         if batches.cardinality() == -1:
@@ -269,6 +281,35 @@ def packed(batches, layout="sides", strategy=None):
     if strategy is None:
         return pack_all(batches)
     return of_replicas(batches, strategy, pack_all)
+
+
+def _check_batches(batches):
+    """Raises a `ValueError` unless they are a dataset of batches that can be packed."""
+    if not hasattr(batches, "element_spec"):
+        raise ValueError(
+            "Expected a tf.data.Dataset, such as tf.data.Dataset.from_generator makes "
+            f"of batches. Received: a {type(batches).__name__}. For the arrays of one "
+            "batch there is reprt.data.pack."
+        )
+    spec = batches.element_spec
+    alike = isinstance(spec, tuple) and len(spec) in (2, 3)
+    if not alike or not isinstance(spec[0], tuple) or len(spec[0]) != 2:
+        raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
+    for each in (*spec[0], spec[1]):
+        ragged = "Ragged" in type(each).__name__
+        if ragged or isinstance(each, dict) or each.shape.rank not in (2, None):
+            raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
+
+
+def _array(x):
+    """A nested list as an array; tensors and arrays as they are."""
+    return x if hasattr(x, "shape") else as_ids(x)
+
+
+def _shape(x):
+    if hasattr(x, "row_lengths"):
+        raise ragged_ids()
+    return tuple(x.shape)
 
 
 def _in_graph(given, layout, shapes):

@@ -17,7 +17,7 @@ from reprt.compilation import IDS, compiled, shapes_are_costly, with_room
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.fixed import Fixed
-from reprt.layers.masks import check_ids
+from reprt.layers.masks import as_ids, check_vocabulary
 from reprt.layers.precision import indices
 from reprt.losses import softmax_and_normalizer
 
@@ -165,11 +165,13 @@ class BeamSearch(Fixed):
         Args:
             source_ids: integer array `(sentences, sources)`, 0 for padding.
         """
+        if isinstance(source_ids, list | tuple) and not source_ids:
+            return []
+        source_ids = as_ids(source_ids)
         found: list[list[Hypothesis]] = [[] for _ in range(len(source_ids))]
         if not found:
             return found
-        source_ids = ops.convert_to_tensor(source_ids)
-        check_ids(source_ids)
+        check_vocabulary("source_ids", source_ids, self.model.source_vocab_size)
         source_ids = ops.cast(source_ids, "int32")
         if self._costly and not self.model.padding_matters:
             source_ids = with_room(source_ids, self.model.longest_source)

@@ -26,7 +26,17 @@ class PMHA(ConfiguredLayer):
         PMHA = [H_1 ... H_p] W^O
 
     RePE passes states of width 2m as query and key, and TokenNorm's tokens of width m
-    as value. Weights are shaped and ordered as `keras.layers.MultiHeadAttention`'s.
+    as value.
+
+    `keras.layers.MultiHeadAttention` has the same formula, and its value may have a
+    width of its own as well. Weights are shaped and ordered as there. The calls differ:
+    Keras takes `(query, value, key)`, and this layer `(query, key, value)`, the order
+    of the paper. Pass key and value by name, for exchanged they give other numbers
+    without an error. A `key_mask` here is a `key_mask` there, and without a value the
+    key is weighed, as Keras weighs the value without a key. `PMMHA` stands for
+    `use_causal_mask=True`. Only this layer has positions within attention, the norm of
+    queries and keys, and packed tokens.
+
     With `query_key_norm` a learnt number g, at first sqrt(key_dim), replaces 1 /
     sqrt(key_dim), for heads q and k of length 1: g q kᵀ / (|q| |k|).
 
@@ -66,8 +76,9 @@ class PMHA(ConfiguredLayer):
 
     >>> import keras, reprt
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
-    >>> reprt.layers.PMHA(num_heads=2, key_dim=8)(states, states, tokens).shape[-1]
-    16
+    >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8)
+    >>> tuple(attention(query=states, key=states, value=tokens).shape)
+    (2, 5, 16)
     >>> layer = reprt.layers.PMHA(num_heads=2, key_dim=9, query_key_norm=True)
     >>> layer.build((2, 5, 16), (2, 5, 16))
     >>> float(layer.scale)

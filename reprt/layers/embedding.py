@@ -6,7 +6,7 @@ from keras.src.utils.python_utils import default
 
 from reprt.constants import Scale, check_choice
 from reprt.layers.embedding_norms.base import EmbeddingNorm
-from reprt.layers.masks import padding_mask
+from reprt.layers.masks import check_vocabulary, padding_mask
 from reprt.layers.sharing import ConfiguredLayer, held
 
 
@@ -63,7 +63,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
 
     Raises:
         ValueError: for an unknown scale, parts of another kind or size, or ids that are
-            not integers of rank 2.
+            not integers of rank 2 or, outside of graphs, not in the vocabulary.
 
     >>> import keras, reprt
     >>> embedding = reprt.layers.TokenAndPositionEmbedding(
@@ -134,6 +134,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
 
     def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
         mask = padding_mask(ids)
+        check_vocabulary("ids", ids, self.vocab_size)
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             counted = mask if statistics_mask is None else statistics_mask

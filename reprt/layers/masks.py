@@ -1,6 +1,7 @@
 """The only place where masks are made. Everywhere, True means "attend here"."""
 
 import keras
+import numpy as np
 from keras import ops
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
@@ -12,6 +13,8 @@ FORBIDDEN = -1e9  # a score whose exponential is 0
 
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
+    if hasattr(ids, "row_lengths"):  # TensorFlow's tensor of rows of any lengths
+        raise ragged_ids()
     dtype = keras.backend.standardize_dtype(ids.dtype)
     # When Keras loads a subclassed model, it traces it without knowing the dtypes.
     integer = "int" in dtype or in_symbolic_scope()
@@ -21,6 +24,57 @@ def check_ids(ids):
             f"{PAD_ID} for padding, as a tokenizer returns. Received: "
             f"shape={tuple(ids.shape)}, dtype={dtype}."
         )
+
+
+def ragged_ids():
+    """Returns the error for rows of unequal lengths."""
+    return ValueError(
+        "Expected ids to be an integer tensor of shape (batch, length). Received: rows "
+        f"of unequal lengths. Pad them with {PAD_ID}, such as by ids.to_tensor() or "
+        "keras.utils.pad_sequences(ids, padding='post')."
+    )
+
+
+def as_ids(ids):
+    """Returns ids as a tensor; rows of unequal lengths are a `ValueError`.
+
+    >>> import reprt
+    >>> tuple(reprt.layers.masks.as_ids([[2, 5], [2, 0]]).shape)
+    (2, 2)
+    """
+    if isinstance(ids, list | tuple):
+        try:
+            ids = np.asarray(ids)
+        except ValueError:
+            raise ragged_ids() from None
+    ids = ops.convert_to_tensor(ids)
+    check_ids(ids)
+    return ids
+
+
+def check_vocabulary(name, ids, vocab_size):
+    """Raises a `ValueError` if an id is none of a vocabulary's.
+
+    Only ids with values are checked: NumPy's arrays, and tensors outside of graphs.
+
+    Args:
+        name: what the error calls the ids.
+        ids: integers of any shape.
+        vocab_size: the number of ids, padding included.
+
+    >>> import numpy as np, reprt
+    >>> reprt.layers.masks.check_vocabulary("ids", np.array([8]), 9)
+    """
+    has_values = isinstance(ids, np.ndarray) or hasattr(ids, "numpy")
+    if not has_values or 0 in ids.shape:
+        return
+    array = ops.convert_to_numpy(ids)
+    for extreme in (array.min(), array.max()):
+        if not 0 <= extreme < vocab_size:
+            raise ValueError(
+                f"Expected `{name}` to be ids from 0 to {vocab_size - 1}, as the "
+                f"vocabulary has {vocab_size}. Received: {extreme}."
+            )
 
 
 def padding_mask(ids):
@@ -33,16 +87,14 @@ def padding_mask(ids):
         Boolean tensor `(batch, length)`, True on real tokens.
 
     Raises:
-        ValueError: if `ids` is not an integer tensor of rank 2.
+        ValueError: if `ids` is not an integer tensor of rank 2, or is ragged.
 
     >>> import keras, reprt
     >>> ids = keras.ops.array([[5, 7, 0]])
     >>> keras.ops.convert_to_numpy(reprt.layers.padding_mask(ids)).tolist()
     [[True, True, False]]
     """
-    ids = ops.convert_to_tensor(ids)
-    check_ids(ids)
-    return ops.greater(ids, PAD_ID)
+    return ops.greater(as_ids(ids), PAD_ID)
 
 
 def causal_mask(length):

@@ -3,10 +3,12 @@
 import abc
 
 import keras
+import numpy as np
 from keras import ops
 from keras.src.losses.loss import scale_loss_for_distribution
 
 from reprt.constants import PAD_ID
+from reprt.layers.masks import as_ids, check_vocabulary
 from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, check_labels, token_weights
@@ -92,6 +94,42 @@ class TranslationModel(keras.Model, abc.ABC):
         self.config = config
         # The most tokens of either side; a subclass sets its own afterwards.
         self.longest_source = self.longest_target = config.max_length
+
+    def __call__(self, inputs, *args, **kwargs):
+        # Keras would take the numbers of a nested list for arguments.
+        if isinstance(inputs, list | tuple) and isinstance(inputs[0], list):
+            inputs = [as_ids(ids) for ids in inputs]
+        return super().__call__(inputs, *args, **kwargs)
+
+    def fit(self, x=None, y=None, *args, **kwargs):
+        """As `keras.Model.fit`; arrays' ids are checked before."""
+        self._check_arrays(x, y)
+        return super().fit(x, y, *args, **kwargs)
+
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        """As `keras.Model.evaluate`; arrays' ids are checked before."""
+        self._check_arrays(x, y)
+        return super().evaluate(x, y, *args, **kwargs)
+
+    def predict(self, x, *args, **kwargs):
+        """As `keras.Model.predict`; arrays' ids are checked before."""
+        self._check_arrays(x)
+        return super().predict(x, *args, **kwargs)
+
+    def _check_arrays(self, x, y=None):
+        """Raises a `ValueError` for ids that no embedding has, before a graph runs."""
+        if type(self).call is not TranslationModel.call:  # it takes other inputs
+            return
+        if not isinstance(x, list | tuple) or len(x) != 2:
+            return
+        sizes = self.source_vocab_size, self.target_vocab_size
+        for name, ids, size in zip(("source_ids", "target_ids"), x, sizes):
+            if isinstance(ids, list) or hasattr(ids, "row_lengths"):
+                as_ids(ids)
+            check_vocabulary(name, ids, size)
+        if isinstance(y, np.ndarray):  # a label below 0 is padding, too
+            labels = np.maximum(y, PAD_ID)
+            check_vocabulary("labels", labels, self.target_vocab_size)
 
     def quantize(self, mode=None, config=None, **kwargs):
         """Refuses: logits and packed attention take the weights themselves."""

@@ -12,7 +12,7 @@ from tiny import LABELS, SOURCE, TARGET
 from variants import ALL, ONE_SEQUENCE, POSITIONED
 
 import reprt.data
-from reprt.data import pack
+from reprt.data import pack, packed
 from reprt.data.batching import BatchPlan
 from reprt.data.packing import GROUPS, fitting, plan_shapes, shares
 from reprt.losses import MaskedCrossentropy
@@ -40,6 +40,8 @@ def random_batch(rows, longest, seed=0):
     return (source, target[:, :-1]), labels
 
 
+DATASET = tf.data.Dataset.from_tensors
+RAGGED = tf.ragged.constant([[2, 3], [2]])
 BATCHES = {
     "two sentences": ((SOURCE, TARGET), LABELS),
     "one sentence": ((SOURCE[:1], TARGET[:1]), LABELS[:1]),
@@ -130,11 +132,35 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         tiny("decoder-only")(inputs)
     with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
         pack((SOURCE, TARGET), LABELS, layout="x")
-    received = "batches of the pair .* Received {} inputs and labels of the shapes"
-    with pytest.raises(ValueError, match=received.format(2)):
+    with pytest.raises(ValueError, match="Expected batches .* Received: the shapes"):
         pack((SOURCE[0], TARGET[0]), LABELS[0])
-    with pytest.raises(ValueError, match=received.format(4)):
+    with pytest.raises(ValueError, match="Expected batches .* Received: 4 inputs"):
         pack(inputs, LABELS)
+    with pytest.raises(ValueError, match="Expected batches .* Received: 1 inputs"):
+        pack(TARGET, LABELS)
+    with pytest.raises(ValueError, match="rows of unequal lengths. Pad"):
+        pack(([[2, 3], [2]], TARGET), LABELS)
+
+
+@pytest.mark.parametrize(
+    "batches, message",
+    [
+        (((SOURCE, TARGET), LABELS), "a tf.data.Dataset.* Received: a tuple. .*pack"),
+        ([((SOURCE, TARGET), LABELS)], "a tf.data.Dataset.* Received: a list"),
+        (iter([((SOURCE, TARGET), LABELS)]), "Received: a list_iterator"),
+        (keras.utils.PyDataset(), "a tf.data.Dataset.* Received: a PyDataset"),
+        (DATASET(((TARGET, LABELS))), "batches .* Received a dataset of: "),
+        (DATASET(TARGET), "batches .* Received a dataset of: TensorSpec"),
+        (DATASET(((SOURCE, TARGET),)), "batches .* Received a dataset of: "),
+        (DATASET(({"ids": TARGET}, LABELS)), "Received a dataset of: .*'ids'"),
+        (DATASET(((TARGET, RAGGED), LABELS)), "Received a dataset of: .*Ragged"),
+        (DATASET(((TARGET, TARGET[0]), LABELS)), "padded, .batch, length"),
+    ],
+)
+def test_batches_that_cannot_be_packed_are_told_in_a_line(batches, message):
+    with pytest.raises(ValueError, match=message) as told:
+        packed(batches)
+    assert "\n" not in str(told.value)
     with pytest.raises(ValueError, match=r"by one. Received: \(2, 2\) and \(2, 5"):
         pack((SOURCE, TARGET), LABELS[:, :2])
 

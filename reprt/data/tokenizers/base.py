@@ -79,13 +79,24 @@ class Tokenizer(Fixed, abc.ABC):
         edges = PAD_ID, self.start_id
         found = []
         for row in ids:
-            inner = itertools.takewhile(self.end_id.__ne__, np.asarray(row).tolist())
+            self._check(row := np.asarray(row).tolist())
+            inner = itertools.takewhile(self.end_id.__ne__, row)
             found.append(self._joined([token for token in inner if token not in edges]))
         return found
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Returns the pieces that ids stand for."""
+        self._check(ids := list(ids))
         return tuple(self.vocabulary[index] for index in ids)
+
+    def _check(self, ids: list[int]):
+        """Raises a `ValueError` if one of the ids has no piece."""
+        unknown = next((each for each in ids if not 0 <= each < len(self)), None)
+        if unknown is not None:
+            raise ValueError(
+                f"Expected ids from 0 to {len(self) - 1}, as the vocabulary has "
+                f"{len(self)} pieces. Received: {unknown}."
+            )
 
     def words(self, sentences: Sequence[str]) -> list[str]:
         """Returns sentences as they come back from ids."""

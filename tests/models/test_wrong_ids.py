@@ -1,0 +1,102 @@
+"""Ids in rows of unequal lengths, and ids that no vocabulary has."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import LABELS, SOURCE, TARGET
+
+from reprt.constants import END_ID, RESERVED, START_ID
+from reprt.data.tokenizers.bpe import BPE, learn_model
+from reprt.data.tokenizers.wordpiece import WordPiece
+from reprt.decoding.beam_search import BeamSearch
+from reprt.layers import padding_mask
+from reprt.losses import MaskedCrossentropy
+from reprt.models import build
+
+LISTS = [[2, 5, 3], [2, 3]]
+UNEQUAL = [LISTS, tf.ragged.constant(LISTS, dtype="int32")]
+
+
+@pytest.fixture(scope="module")
+def model():
+    sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 8}
+    model = build("repe", 10, 10, num_heads=1, key_dim=4, value_dim=4, **sizes)
+    model.compile("adam", MaskedCrossentropy())
+    return model
+
+
+WAYS = {
+    "call": lambda model, source, target, labels: model((source, target)),
+    "predict": lambda model, source, target, labels: model.predict((source, target)),
+    "fit": lambda model, source, target, labels: model.fit((source, target), labels),
+    "evaluate": lambda model, source, target, labels: model.evaluate(
+        (source, target), labels
+    ),
+    "search": lambda model, source, *_: BeamSearch(model, START_ID, END_ID)(source),
+    "embedding": lambda model, source, *_: model.source_embedding(
+        source if hasattr(source, "shape") else padding_mask(source)
+    ),
+    "mask": lambda model, source, *_: padding_mask(source),
+}
+
+
+@pytest.mark.parametrize("ids", UNEQUAL, ids=["lists", "ragged"])
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_of_unequal_lengths_are_told_and_how_to_pad_them(way, ids, model):
+    with pytest.raises(ValueError, match="unequal lengths.*to_tensor"):
+        WAYS[way](model, ids, ids, ids)
+
+
+def test_labels_of_unequal_lengths_are_told():
+    with pytest.raises(ValueError, match="unequal lengths.*to_tensor"):
+        MaskedCrossentropy()(UNEQUAL[1], np.zeros((2, 3, 10)))
+
+
+def test_nested_lists_of_equal_lengths_are_ids(model):
+    found = model((SOURCE.tolist(), TARGET.tolist()))
+    np.testing.assert_allclose(found, model((SOURCE, TARGET)), atol=1e-6)
+
+
+@pytest.mark.parametrize("number", [10, -1])
+@pytest.mark.parametrize("way", ["call", "predict", "fit", "evaluate", "search"])
+def test_an_id_beyond_the_vocabulary_is_told_with_its_size(way, number, model):
+    source = np.where(SOURCE == 9, number, SOURCE)
+    with pytest.raises(ValueError, match=f"vocabulary has 10. Received: {number}."):
+        WAYS[way](model, source, TARGET, LABELS)
+
+
+def test_labels_beyond_the_vocabulary_are_told_and_those_below_0_are_padding(model):
+    with pytest.raises(ValueError, match="`labels` .*has 10. Received: 13."):
+        model.evaluate((SOURCE, TARGET), LABELS + 5)
+    padded = np.where(LABELS == 0, -100, LABELS)
+    losses = [model.evaluate((SOURCE, TARGET), y, verbose=0) for y in (LABELS, padded)]
+    assert losses[0] == pytest.approx(losses[1])
+
+
+@pytest.mark.parametrize("number", [20, -1])
+def test_ids_without_a_piece_are_told(number):
+    tokenizers = WordPiece([*RESERVED, "a"]), BPE(learn_model(["a casa"], 12))
+    for tokenizer in tokenizers:
+        for read in (lambda ids: tokenizer.decode([ids]), tokenizer.pieces):
+            message = f"has {len(tokenizer)} pieces. Received: {number}."
+            with pytest.raises(ValueError, match=message):
+                read([4, number])
+
+
+@pytest.mark.parametrize(
+    "name, settings, message",
+    [
+        ("RePE", {}, "The nearest is 'repe'"),
+        ("repe_causal", {}, "The nearest is 'repe-causal'"),
+        ("Transformer-Base", {}, "The nearest is 'transformer-base'"),
+        ("repe", {"num_layers": 2}, "nearest known one is 'num_blocks'"),
+        ("recurrent", {"num_blocks": 2}, "nearest known one is 'num_layers'"),
+        ("repe", {"d_model": 8}, "nearest known one is 'embedding_dim'"),
+        ("repe", {"dropout_rate": 0.1}, "nearest known one is 'dropout'"),
+        ("repe", {"NUM_HEADS": 8}, "nearest known one is 'num_heads'"),
+        ("repe", {"position": "Concat"}, "'concat'"),
+    ],
+)
+def test_the_nearest_preset_and_setting_are_named(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        build(name, 9, 9, **settings)
