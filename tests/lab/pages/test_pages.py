@@ -352,8 +352,8 @@ def test_controls_are_compared_over_the_seeds_that_both_have(add):
     found = page(folder, None).split("## Comparisons")[1].split("## ")[0]
     test = "2|-0.300 [-1.571, +0.971]|+1.5 [-4.9, +7.9]|0.205|0.205|not decided"
     assert [row[1:] for row in lines(found, "repe", "baseline")] == [
-        test.split("|"),
         "1|-1.000|+0.0|–|–|not decided".split("|"),
+        test.split("|"),
     ]
 
 
