@@ -2,10 +2,9 @@
 
 import itertools
 
-from reprt.constants import WITH_WIDTH
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
-from reprt.presets import preset
+from reprt.models.presets import preset
 
 PREFIX = {"decoder_statistics": "prefix"}
 BEFORE = {"norm_place": "before", "activation": "gelu", "layer_norm_epsilon": 1e-5}
@@ -36,9 +35,12 @@ PAPERS = {
 POSITIONED = {
     f"position={name}": (
         "repe-causal",
-        {"position": name, **({"position_dim": 4} if name in WITH_WIDTH else {})},
+        {
+            "position": name,
+            **({"position_dim": 4} if getattr(kind, "has_width", False) else {}),
+        },
     )
-    for name in POSITIONS
+    for name, kind in POSITIONS.items()
 }
 POSITIONED["position=untied, queries and keys as they are"] = (
     "repe-causal",
@@ -74,6 +76,8 @@ FAMILY = {
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, causal": ("repe-causal", {}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
+    "gated by SiLU": ("baseline", {"activation": "swiglu"}),
+    "norms before, gated by GELU": ("repe", {**BEFORE, "activation": "geglu"}),
 }
 ALL = {**PAPERS, **FAMILY, **POSITIONED}
 # One of each kind that is compared, and what differs in its run.

@@ -10,7 +10,7 @@ import numpy as np
 from reprt.compilation import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.batching import of_replicas
-from reprt.layers.packing import Packing, Sides
+from reprt.layers.layout import Packing, Sides
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.

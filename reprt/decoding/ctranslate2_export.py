@@ -21,6 +21,7 @@ KNOWN: dict[str, tuple] = {
     "embedding_norm": ("none",),
     "value": ("states",),
     "query_key_norm": (False,),
+    "activation": ("relu", "gelu"),
 }
 ELSEWHERE = (
     "CTranslate2 cannot run it: `reprt export` without --to writes a SavedModel of any "
@@ -64,7 +65,7 @@ def export_ctranslate2(
     spec = _transformer(model, never, longest)
     spec.register_source_vocabulary(source.vocabulary)
     spec.register_target_vocabulary(target.vocabulary)
-    spec.config.layer_norm_epsilon = model.encoder.settings.layer_norm_epsilon
+    spec.config.layer_norm_epsilon = model.config.layer_norm_epsilon
     spec.config.unk_token = UNKNOWN
     # CTranslate2 leaves out what has nothing between these two, and we do not.
     spec.config.bos_token = PAD
@@ -88,7 +89,7 @@ def export_ctranslate2(
 
 def _transformer(parts: Transformer, never: list[int], longest: int):
     """The `TransformerSpec` of a model that never writes some ids, its weights set."""
-    specs, settings = ctranslate2().specs, parts.encoder.settings
+    specs, settings = ctranslate2().specs, parts.config
     sides = parts.encoder.num_blocks, settings.num_heads
     options = {
         "activation": getattr(specs.Activation, settings.activation.upper()),

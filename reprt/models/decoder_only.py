@@ -9,7 +9,7 @@ from reprt.layers import Decoder, padding_mask
 from reprt.layers.precision import indices
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import Prefixes
-from reprt.settings import DecoderOnlyConfig
+from reprt.models.settings import DecoderOnlyConfig
 
 
 class ReadSource(NamedTuple):
@@ -119,7 +119,7 @@ class DecoderOnly(BlockModel):
             return labels
         packing, sides = packed
         both = ops.concatenate([labels, ops.zeros_like(target_ids)], axis=1)
-        return sides.split(packing.pack(both))[0]
+        return sides.split(packing.take(both))[0]
 
     def attention_weights(self, source_ids, target_ids):
         _, weights = self._decoded(source_ids, target_ids)
@@ -162,20 +162,17 @@ class DecoderOnly(BlockModel):
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
         tokens, states, mask = self._embedded(source_ids, target_ids, packing, training)
-        if packing is not None:
-            mask, packing = None, packing.heads(self.config.num_heads)
         states, weights = self.decoder(
             states,
             value=self._value(tokens),
             padding_mask=mask,
-            packing=packing,
             return_attention_scores=True,
             training=training,
         )
         return self._projected(states), weights
 
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
-        """Tokens, states and mask of the source, and of the target if it is given."""
+        """Tokens, states and layout or mask of the source and of a target after it."""
         ids, start = source_ids, 0
         mask = padding_mask(source_ids)
         if target_ids is not None:
@@ -185,7 +182,8 @@ class DecoderOnly(BlockModel):
                 of_source = indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
                 start = ops.where(of_source, 0, -read)
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
+        layout = self._layout(mask, packing)
         tokens, states = self.embedding(
-            ids, packing=packing, start=start, training=training
+            ids, layout=layout, start=start, training=training
         )
-        return tokens, states, mask
+        return tokens, states, layout

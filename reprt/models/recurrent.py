@@ -6,10 +6,11 @@ import keras
 from keras import ops
 
 from reprt.layers import TokenAndPositionEmbedding, padding_mask
+from reprt.layers.layout import Padded
 from reprt.layers.masks import for_softmax
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import Prefixes
-from reprt.settings import RecurrentConfig
+from reprt.models.settings import RecurrentConfig
 
 
 class RecurrentMemory(NamedTuple):
@@ -181,30 +182,16 @@ class Recurrent(TranslationModel):
         source_ids, target_ids, *packings = self._parts(inputs)
         memory = self.encode(source_ids, training=training)
         read = self._read(target_ids, memory, training)
+        sources, targets = Padded(memory.mask), Padded()
         if packings:
-            return self._packed(read, memory, packings, training)
-        return self._combined(read, memory, training)[0]
-
-    def _packed(self, read, memory, packings, training):
-        """o of packed tokens; attention runs in groups of like length."""
-        source_packing, target_packing = packings
-        sources, targets = source_packing.heads(1), target_packing.heads(1)
-        read = target_packing.pack(read)
-        of_source = (
-            sources.split(source_packing.pack(each)[:, :, None])
-            for each in (memory.keys, memory.states)
-        )
-        groups = targets.split(read[:, :, None]), *of_source, sources.real
-        contexts = [
-            self._attend(states[:, 0], keys[:, 0], values[:, 0], real)[0][:, None]
-            for states, keys, values, real in zip(*groups, strict=True)
-        ]
-        return self._output(targets.join(contexts)[:, :, 0], read, training)
+            sources, targets = (packing.layout(num_heads=1) for packing in packings)
+        return self._combined(targets.take(read), memory, sources, targets, training)[0]
 
     def attention_weights(self, source_ids, target_ids):
         memory = self.encode(source_ids, training=False)
         read = self._read(target_ids, memory, training=False)
-        _, weights = self._combined(read, memory, training=False)
+        layouts = Padded(memory.mask), Padded()
+        _, [weights] = self._combined(read, memory, *layouts, training=False)
         return {"cross": weights[None, :, None]}
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
@@ -218,9 +205,11 @@ class Recurrent(TranslationModel):
             state, _ = layer.cell(state, prefixes.own[:, number])
             states.append(state)
         # All hypotheses of a sentence attend to its memory at once.
-        sentences = ops.shape(prefixes.memory.mask)[0]
+        memory = prefixes.memory
+        sentences = ops.shape(memory.mask)[0]
         read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
-        combined, _ = self._combined(read, prefixes.memory, training=False)
+        context, _ = self._attend(read, memory.keys, memory.states, memory.mask)
+        combined = self._output(context, read, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
         return self.logits(combined), prefixes._replace(own=ops.stack(states, axis=1))
 
@@ -233,9 +222,25 @@ class Recurrent(TranslationModel):
             states = layer(states, mask=mask, initial_state=memory.starts[:, number])
         return states
 
-    def _combined(self, states, memory, training):
-        """o, `(batch, targets, m)`, and the weights `(batch, targets, sources)`."""
-        context, weights = self._attend(states, memory.keys, memory.states, memory.mask)
+    def _combined(self, states, memory, sources, targets, training):
+        """o of the target's tokens, and the weights of each group of sentences."""
+        keys, values = sources.take(memory.keys), sources.take(memory.states)
+        # Layouts split heads, and this attention has one.
+        groups = zip(
+            targets.split(ops.expand_dims(states, 2)),
+            sources.split(ops.expand_dims(keys, 2)),
+            sources.split(ops.expand_dims(values, 2)),
+            sources.masks,
+            strict=True,
+        )
+        contexts, weights = [], []
+        for queries, keys, values, mask in groups:
+            context, scores = self._attend(
+                queries[:, 0], keys[:, 0], values[:, 0], mask
+            )
+            contexts.append(ops.expand_dims(context, 1))
+            weights.append(scores)
+        context = ops.squeeze(targets.join(contexts), 2)
         return self._output(context, states, training), weights
 
     def _attend(self, states, keys, values, mask):
