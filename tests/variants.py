@@ -37,7 +37,7 @@ POSITIONED = {
         "repe-causal",
         {
             "position": name,
-            **({"position_dim": 4} if getattr(kind, "has_width", False) else {}),
+            **({"position_dim": 4} if kind.has_width else {}),
         },
     )
     for name, kind in POSITIONS.items()

@@ -119,12 +119,13 @@ class Packing(NamedTuple):
     def layout(self, num_heads):
         """Returns the layout of tokens with several heads, made once for all layers."""
         head = indices(num_heads)
-        slots = [
+        rows = []
+        for group in self.slots:
             # Tokens of one head side by side, as a product of matrices wants them.
-            ops.where(slots < 0, -1, slots * num_heads + head[:, None])
-            for slots in (ops.expand_dims(slots, 1) for slots in self.slots)
-        ]
-        slots = ops.concatenate([ops.reshape(index, (-1,)) for index in slots])
+            group = ops.expand_dims(group, 1)
+            group = ops.where(group < 0, -1, group * num_heads + head[:, None])
+            rows.append(ops.reshape(group, (-1,)))
+        slots = ops.concatenate(rows)
         places = ops.expand_dims(self.starts * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
         groups, start = [], 0

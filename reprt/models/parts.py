@@ -10,7 +10,7 @@ from reprt.layers.positions import POSITIONS
 
 
 def position(config, side, **options):
-    """Returns the layer of the setting `position`, or None for "none".
+    """Returns the layer of the setting `position`.
 
     >>> from reprt.models import parts, presets
     >>> parts.position(presets.preset("repe"), "encoder").table
@@ -27,8 +27,6 @@ def position(config, side, **options):
         "alibi": heads,
         "untied": {**heads, "key_dim": config.key_dim, **table, **width},
     }
-    if kind is None:
-        return None
     return kind(**arguments.get(config.position, {}), **options)
 
 
@@ -80,10 +78,10 @@ def stack(kind, config, positional, **options):
 
     >>> from reprt.layers import Encoder
     >>> from reprt.models import parts, presets
-    >>> parts.stack(Encoder, presets.preset("repe"), None).num_blocks
+    >>> repe = presets.preset("repe")
+    >>> parts.stack(Encoder, repe, parts.position(repe, "encoder")).num_blocks
     2
     """
-    acted = positional is None or positional.on_entry
     return kind(
         num_blocks=config.num_blocks,
         num_heads=config.num_heads,
@@ -97,6 +95,6 @@ def stack(kind, config, positional, **options):
         attention_bias=config.attention_bias,
         query_key_norm=config.query_key_norm,
         activation=config.activation,
-        position=None if acted else positional,
+        position=None if positional.on_entry else positional,
         **options,
     )

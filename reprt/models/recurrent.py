@@ -89,23 +89,23 @@ class Recurrent(TranslationModel):
         shared = self.source_embedding.embedding if config.shared_embedding else None
         self.target_embedding = self._embedding("target", target_vocab_size, shared)
         numbers = range(1, config.num_layers + 1)
-        self.encoder = [
-            keras.layers.Bidirectional(
-                self._gru("gru"), dtype=self.dtype_policy, name=f"encoder_{number}"
-            )
-            for number in numbers
-        ]
+        self.encoder = [self._two_way_gru(f"encoder_{number}") for number in numbers]
         self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
-        self.encoder_dropout, self.decoder_dropout = (
-            [self._dropout(f"{side}_dropout_{number}") for number in numbers]
-            for side in ("encoder", "decoder")
-        )
+        self.encoder_dropout = [
+            self._dropout(f"encoder_dropout_{number}") for number in numbers
+        ]
+        self.decoder_dropout = [
+            self._dropout(f"decoder_dropout_{number}") for number in numbers
+        ]
         self.output_dropout = self._dropout("output_dropout")
-        additive, n = config.attention == "additive", config.hidden_dim
-        self.start_dense = self._dense(config.num_layers * n, "start")
-        self.key_dense = self._dense(n, "key")
-        self.query_dense: Any = self._dense(n, "query") if additive else None
-        self.score_dense: Any = self._dense(1, "score") if additive else None
+        width = config.hidden_dim
+        self.start_dense = self._dense(config.num_layers * width, "start")
+        self.key_dense = self._dense(width, "key")
+        self.query_dense: Any = None
+        self.score_dense: Any = None
+        if config.attention == "additive":
+            self.query_dense = self._dense(width, "query")
+            self.score_dense = self._dense(1, "score")
         self.combined_dense = self._dense(config.embedding_dim, "combined")
         self.output_dense = None
         if config.output_tying == "none":
@@ -115,11 +115,17 @@ class Recurrent(TranslationModel):
         return TokenAndPositionEmbedding(
             vocab_size,
             self.config.embedding_dim,
-            positional=None,  # a recurrence knows the order by itself
+            # A recurrence knows the order by itself.
+            positional=None,
             scale="none",
             embedding=table,
             dtype=self.dtype_policy,
             name=f"{side}_embedding",
+        )
+
+    def _two_way_gru(self, name):
+        return keras.layers.Bidirectional(
+            self._gru("gru"), dtype=self.dtype_policy, name=name
         )
 
     def _gru(self, name):
@@ -185,7 +191,9 @@ class Recurrent(TranslationModel):
         sources, targets = Padded(memory.mask), Padded()
         if packings:
             sources, targets = (packing.layout(num_heads=1) for packing in packings)
-        return self._combined(targets.take(read), memory, sources, targets, training)[0]
+        read = targets.take(read)
+        states, _ = self._combined(read, memory, sources, targets, training)
+        return states
 
     def attention_weights(self, source_ids, target_ids):
         memory = self.encode(source_ids, training=False)

@@ -220,5 +220,4 @@ class RecurrentConfig(Settings):
 
 def _positions(trait: str) -> tuple[str, ...]:
     """The names of the position methods that have a trait, such as `widens`."""
-    kinds = POSITIONS.items()
-    return tuple(name for name, kind in kinds if getattr(kind, trait, False))
+    return tuple(name for name, kind in POSITIONS.items() if getattr(kind, trait))

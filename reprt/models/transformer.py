@@ -65,13 +65,18 @@ class Transformer(BlockModel):
         )
         self.looks_ahead = self._recomputes = not self.target_embedding.causal
         self.padding_matters = config.padding_in_statistics
-        final, m = config.final_norm, config.embedding_dim
-        self.encoder = self._stack(Encoder, self.source_embedding, final == "both")
-        self.decoder = self._stack(Decoder, self.target_embedding, final != "none")
+        self.encoder = self._stack(
+            Encoder, self.source_embedding, final_norm=config.final_norm == "both"
+        )
+        self.decoder = self._stack(
+            Decoder, self.target_embedding, final_norm=config.final_norm != "none"
+        )
         if config.output_tying == "none":
             self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
         elif config.output_tying == "projected":
-            self.output_projection = self._dense(m, "output_projection")
+            self.output_projection = self._dense(
+                config.embedding_dim, "output_projection"
+            )
 
     def build(self, input_shape=None):
         if self.built:
@@ -92,7 +97,8 @@ class Transformer(BlockModel):
         source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
         memory, _ = self._encoded(source_ids, source_packing, training)
-        return self._decoded(target_ids, memory, target_packing, training)[0]
+        states, _ = self._decoded(target_ids, memory, target_packing, training)
+        return states
 
     def attention_weights(self, source_ids, target_ids):
         memory, encoder = self._encoded(source_ids, training=False)
@@ -107,18 +113,19 @@ class Transformer(BlockModel):
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams
         if self._recomputes:
-            read = tuple(ops.repeat(each, beams, axis=0) for each in memory)
-            return Prefixes((ops.zeros((hypotheses, capacity), "int32"), read))
+            room = ops.zeros((hypotheses, capacity), "int32")
+            repeated = [ops.repeat(tensor, beams, axis=0) for tensor in memory]
+            return Prefixes((room, Memory(*repeated)))
         blocks = self.decoder.start(hypotheses, capacity)
-        read = self.decoder.read(memory.states, self._value(memory.tokens))
         statistics = self.target_embedding.start(hypotheses)
+        read = self.decoder.read(memory.states, self._value(memory.tokens))
         return Prefixes((blocks, statistics), (read, memory.mask))
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
             prefix, memory = prefixes.own
             prefix = self._written(prefix, ids, position)
-            states, _ = self._decoded(prefix, Memory(*memory), count_padding=False)
+            states, _ = self._decoded(prefix, memory, count_padding=False)
             states = ops.take(states, position, axis=1)
             return self.logits(states), Prefixes((prefix, memory))
         blocks, statistics = prefixes.own

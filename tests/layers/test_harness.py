@@ -102,7 +102,7 @@ CASES = {
             key_mask=MASK,
         )
         for name, method in POSITIONS.items()
-        if method is not None and not method.on_entry
+        if not method.on_entry
     },
     "PMHA": case(ATTENDING, *WITHIN, weights=8),
     "PMHA, queries and keys normed": case(

@@ -15,10 +15,10 @@ from reprt.layers.positions.relative import RelativePositional
 from reprt.layers.positions.rotary import RotaryPositional
 from reprt.layers.positions.untied import UntiedPositional
 
-POSITIONS: Mapping[str, type[Positional] | None] = {
+POSITIONS: Mapping[str, type[Positional]] = {
     "concat": ConcatPositional,
     "add": AddPositional,
-    "none": None,
+    "none": Positional,
     "rotary": RotaryPositional,
     "relative": RelativePositional,
     "alibi": AlibiPositional,
