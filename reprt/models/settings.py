@@ -164,6 +164,10 @@ class DecoderOnlyConfig(TransformerSettings):
     """A decoder-only model, which reads source and target as one sequence.
 
     Where norms stand before sublayers, one more stands before the output.
+
+    >>> from reprt.models.presets import preset
+    >>> preset("decoder-only", max_length=100).longest_sequence
+    200
     """
 
     position: Position = "add"
@@ -195,7 +199,12 @@ class DecoderOnlyConfig(TransformerSettings):
 
 
 class RecurrentConfig(Settings):
-    """A recurrent encoder-decoder with attention."""
+    """A recurrent encoder-decoder with attention.
+
+    >>> from reprt.models.presets import preset
+    >>> preset("recurrent", num_layers=1).attention
+    'additive'
+    """
 
     num_layers: Size
     """Recurrent layers in the encoder, each in both directions, and in the decoder."""
