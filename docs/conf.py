@@ -10,7 +10,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import reprt  # noqa: E402  (found by the line above)
 
-# Before autodoc looks at `reprt.settings`: it gives classes annotations of pydantic's
+# Before autodoc looks at `reprt.models.settings`: it gives classes annotations of pydantic's
 # own, and pydantic then refuses subclasses that take other keys.
 import reprt.lab.recipe  # noqa: E402
 

@@ -28,8 +28,6 @@ def _process(app, what, name, obj, options, lines):
 def _signature(app, what, name, obj, options, signature, returns):
     """Of a layer: Keras gives all of them a `__new__` that takes anything."""
     if what == "class" and issubclass(obj, keras.Layer):
-        if hasattr(obj, "__signature__"):  # of the settings
-            return str(obj.__signature__), returns
         parameters = list(inspect.signature(obj.__init__).parameters.values())
         return str(inspect.Signature(parameters[1:])), returns
     return signature, returns

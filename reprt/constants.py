@@ -1,31 +1,15 @@
-"""Special ids, and the names that settings choose among."""
+"""Special ids, and checks of arguments."""
 
 import difflib
 import re
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Any
 
 PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
 PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 
 TEXTS = ("auto", "ted", "embedded", "wmt14")  # by which no file is meant
-Scale = Literal["sqrt", "inverse_sqrt", "none"]
-Statistics = Literal["sequence", "prefix"]
-Table = Literal["tutorial", "paper", "learned"]  # of positions
-EmbeddingNorm = Literal["none", "token_norm", "rms"]
-Position = Literal["concat", "add", "none", "rotary", "relative", "alibi", "untied"]
-DropoutPlace = Literal[
-    "embeddings",
-    "attention_weights",
-    "feed_forward_output",
-    "attention_output",
-    "values",
-]
-# Positions that make states wider, that have a width, that do not act within attention.
-WIDENING = ("concat",)
-WITH_WIDTH = ("concat", "untied")
-ON_ENTRY = ("concat", "add", "none")
 # What other libraries call some of the settings.
 OTHER_NAMES = {
     "num_layers": "num_blocks",
@@ -39,19 +23,27 @@ OTHER_NAMES = {
     "intermediate_dim": "feed_forward_dim",
     "nhead": "num_heads",
 }
-TUTORIAL_DROPOUT = get_args(DropoutPlace)[:3]
 
 
-def check_choice(choices: Any, **values: Any):
-    """Raises a `ValueError` unless all values, by name, are of a `Literal` or names."""
-    known = get_args(choices) or tuple(choices)
+def check_choice(choices: Iterable[str], **values: Any):
+    """Raises a `ValueError` unless all values, by name, are among the choices."""
+    names = tuple(choices)
     for name, value in values.items():
-        if value not in known:
-            close = isinstance(value, str) and nearest(value, known, least=1.0)
+        if value not in names:
+            close = isinstance(value, str) and nearest(value, names, least=1.0)
             advice = f" The nearest is {close!r}." if close else ""
             raise ValueError(
-                f"Expected `{name}` to be one of {known}. Received: {name}={value!r}."
+                f"Expected `{name}` to be one of {names}. Received: {name}={value!r}."
                 f"{advice}"
+            )
+
+
+def check_sizes(**sizes: int | None):
+    """Raises a `ValueError` unless all sizes, by name, are 1 or more, or None."""
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise ValueError(
+                f"Expected `{name}` to be 1 or more. Received: {name}={size!r}."
             )
 
 

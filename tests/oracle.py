@@ -137,12 +137,20 @@ def dense(layer, x):
 
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
     "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
 }
 
 
+GATED = {"swiglu": "silu", "geglu": "gelu"}
+
+
 def feed_forward(layer, x, activation):
-    return dense(layer.output_dense, ACTIVATIONS[activation](dense(layer.hidden, x)))
+    """Eq. 31; Shazeer 2020, where a second projection is multiplied by it."""
+    hidden = ACTIVATIONS[GATED.get(activation, activation)](dense(layer.hidden, x))
+    if activation in GATED:
+        hidden = hidden * dense(layer.linear, x)
+    return dense(layer.output_dense, hidden)
 
 
 def embed(model, side, ids):

@@ -6,7 +6,7 @@ from keras import ops
 from reprt.layers import padding_mask
 from reprt.models import FAMILIES, TranslationModel
 from reprt.models.prefixes import Prefixes
-from reprt.presets import PRESETS
+from reprt.models.presets import PRESETS
 from reprt.settings import Settings
 
 

@@ -2,10 +2,9 @@
 
 import itertools
 
-from reprt.constants import WITH_WIDTH
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
-from reprt.presets import preset
+from reprt.models.presets import preset
 
 PREFIX = {"decoder_statistics": "prefix"}
 BEFORE = {"norm_place": "before", "activation": "gelu", "layer_norm_epsilon": 1e-5}
@@ -36,9 +35,12 @@ PAPERS = {
 POSITIONED = {
     f"position={name}": (
         "repe-causal",
-        {"position": name, **({"position_dim": 4} if name in WITH_WIDTH else {})},
+        {
+            "position": name,
+            **({"position_dim": 4} if kind.has_width else {}),
+        },
     )
-    for name in POSITIONS
+    for name, kind in POSITIONS.items()
 }
 POSITIONED["position=untied, queries and keys as they are"] = (
     "repe-causal",
@@ -78,6 +80,8 @@ FAMILY = {
     "repe, a norm for each side": ("repe", {"decoder_norm": "rms"}),
     "repe, a norm in the encoder": ("repe", {"decoder_norm": "none"}),
     "norms before, normed": ("baseline", {**BEFORE, **NORMED}),
+    "gated by SiLU": ("baseline", {"activation": "swiglu"}),
+    "norms before, gated by GELU": ("repe", {**BEFORE, "activation": "geglu"}),
 }
 ALL = {**PAPERS, **FAMILY, **POSITIONED}
 # One of each kind that is compared, and what differs in its run.

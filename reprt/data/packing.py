@@ -10,8 +10,8 @@ import numpy as np
 from reprt.compilation import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.batching import of_replicas
+from reprt.layers.layout import Packing, Sides
 from reprt.layers.masks import as_ids, ragged_ids
-from reprt.layers.packing import Packing, Sides
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.

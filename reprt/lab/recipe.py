@@ -14,7 +14,7 @@ from reprt.constants import TEXTS
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import expanded, read_toml
-from reprt.presets import PRESETS
+from reprt.models.presets import PRESETS
 from reprt.settings import Settings, check_known, in_one_line
 from reprt.training.settings import (
     FILES,

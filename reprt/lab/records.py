@@ -11,7 +11,7 @@ from pydantic import Field
 from reprt.analysis.scores import Score
 from reprt.files import read_text
 from reprt.lab.recipe import Look
-from reprt.presets import PRESETS
+from reprt.models.presets import PRESETS
 from reprt.settings import Settings, in_one_line
 from reprt.training.settings import TABLES, RunSettings, RunTables, TrainingSettings
 

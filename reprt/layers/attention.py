@@ -5,20 +5,24 @@ import math
 import keras
 from keras import ops
 
+from reprt.constants import check_sizes
+from reprt.layers.base import Layer, held, serialized
+from reprt.layers.layout import HEADS_FIRST, Padded, counted, layout_of
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
-from reprt.layers.positions.base import Positional, counted
+from reprt.layers.positions.base import Positional
 from reprt.layers.precision import indices, widened
-from reprt.layers.sharing import ConfiguredLayer, held
 
-HEADS_FIRST = (0, 2, 1, 3)
+# Axes of keys, from `(batch, tokens, heads, key_dim)` or with heads first, to
+# `(batch, heads, key_dim, tokens)`, as a product with queries takes them.
 TOKENS_LAST = (0, 2, 3, 1)
-SWAPPED = (0, 1, 3, 2)  # from heads by token to keys as a product takes them, and back
-EPSILON = 1e-6  # added to squared lengths, so that zeros stay zeros
+SWAPPED = (0, 1, 3, 2)
+# It is added to squared lengths, so that a vector of zeros has a length.
+EPSILON = 1e-6
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class PMHA(ConfiguredLayer):
-    """Multi-head attention whose value need not be as wide as query and key.
+class PMHA(Layer):
+    """Multi-head attention of a query to keys, weighing values of any width.
 
     With p heads (eq. 12 writes m for `key_dim`, its value in both models):
 
@@ -30,12 +34,12 @@ class PMHA(ConfiguredLayer):
 
     `keras.layers.MultiHeadAttention` has the same formula, and its value may have a
     width of its own as well. Weights are shaped and ordered as there. The calls differ:
-    Keras takes `(query, value, key)`, and this layer `(query, key, value)`, the order
-    of the paper. Pass key and value by name, for exchanged they give other numbers
-    without an error. A `key_mask` here is a `key_mask` there, and without a value the
-    key is weighed, as Keras weighs the value without a key. `PMMHA` stands for
-    `use_causal_mask=True`. Only this layer has positions within attention, the norm of
-    queries and keys, and packed tokens.
+    Keras takes `(query, value, key)`. Here key and value are given by name, because
+    exchanged they would give other numbers without an error. A `key_mask` here is a
+    `key_mask` there, and without a value the key is weighed, as Keras weighs the value
+    without a key. `PMMHA` stands for `use_causal_mask=True`. Only this layer has
+    positions within attention, the norm of queries and keys, packed tokens, and steps
+    that decode with a cache.
 
     With `query_key_norm` a learnt number g, at first sqrt(key_dim), replaces 1 /
     sqrt(key_dim), for heads q and k of length 1: g q kᵀ / (|q| |k|).
@@ -43,7 +47,7 @@ class PMHA(ConfiguredLayer):
     Masking: attention goes where `attention_mask` and `key_mask` both allow it. A mask
     that Keras attached to the key serves as `key_mask`; one attached to the query stays
     attached to the output. A query that may attend nowhere gets finite numbers without
-    meaning. Tokens that come packed, `(1, packed, width)`, have `PackedHeads` instead.
+    meaning.
 
     Args:
         num_heads: heads p.
@@ -61,9 +65,10 @@ class PMHA(ConfiguredLayer):
             value the key is weighed.
         attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`.
         return_attention_scores: whether to return the weights as well.
-        key_mask: boolean tensor `(batch, sources)`, True on real sources.
-        query_packing, key_packing: `PackedHeads` of packed tokens. Without the key's
-            the query's serve for both.
+        key_mask: boolean tensor `(batch, sources)`, True on real sources. Of packed
+            keys, `(1, packed, width)`, their `reprt.layers.layout.Packed` instead.
+        query_layout: the `Packed` of packed queries in cross attention. Defaults to the
+            key's.
         training: whether dropout is active.
 
     Returns:
@@ -72,12 +77,13 @@ class PMHA(ConfiguredLayer):
 
     Raises:
         ValueError: for an input whose rank is not 3, a mask that is not boolean or not
-            of its rank, or a position made for another number of heads.
+            of its rank, a key or value without its name, or a position made for another
+            number of heads.
 
     >>> import keras, reprt
     >>> states, tokens = keras.ops.ones((2, 5, 16)), keras.ops.ones((2, 5, 8))
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8)
-    >>> tuple(attention(query=states, key=states, value=tokens).shape)
+    >>> tuple(attention(states, key=states, value=tokens).shape)
     (2, 5, 16)
     >>> layer = reprt.layers.PMHA(num_heads=2, key_dim=9, query_key_norm=True)
     >>> layer.build((2, 5, 16), (2, 5, 16))
@@ -89,6 +95,8 @@ class PMHA(ConfiguredLayer):
     """
 
     parts = ("position",)
+    # Functional models in files of version 0.1 call their attentions by place.
+    takes_keys_by_place = False
 
     def __init__(
         self,
@@ -102,6 +110,7 @@ class PMHA(ConfiguredLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_sizes(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.value_dim = value_dim
@@ -110,6 +119,35 @@ class PMHA(ConfiguredLayer):
         self.query_key_norm = query_key_norm
         self.position = held(position, Positional)
         self.dropout_layer = self._dropout(dropout)
+
+    def __call__(self, query, *by_place, **arguments):
+        if by_place and not self.takes_keys_by_place:
+            raise ValueError(
+                f"{type(self).__name__} expects key and value by name, as in attention("
+                "query, key=key, value=value): keras.layers.MultiHeadAttention has them"
+                f" in the other order. Received: {len(by_place)} arguments by place "
+                "after the query."
+            )
+        named = zip(("key", "value", "attention_mask"), by_place)
+        return super().__call__(query, **dict(named), **arguments)
+
+    @classmethod
+    def from_config(cls, config):
+        layer = super().from_config(config)
+        layer.takes_keys_by_place = True
+        return layer
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "query_key_norm": self.query_key_norm,
+            "position": serialized(self.position),
+        }
 
     def build(self, query_shape, key_shape, value_shape=None):
         value_shape = value_shape or key_shape
@@ -120,12 +158,9 @@ class PMHA(ConfiguredLayer):
                 f"tokens, features). Received: {shapes}."
             )
         value_dim = self.value_dim or self.key_dim
-        widths = self.key_dim, self.key_dim, value_dim
-        for (name, shape), width in zip(shapes.items(), widths):
-            size = (self.num_heads, width)
-            dense = self._dense("abc,cde->abde", "de", size, name)
-            dense.build(shape)
-            setattr(self, f"{name}_dense", dense)
+        self.query_dense = self._to_heads("query", query_shape, self.key_dim)
+        self.key_dense = self._to_heads("key", key_shape, self.key_dim)
+        self.value_dense = self._to_heads("value", value_shape, value_dim)
         self.output_dense = self._dense(
             "abcd,cde->abe", "e", query_shape[-1:], "output"
         )
@@ -137,7 +172,7 @@ class PMHA(ConfiguredLayer):
                     f"{type(self).__name__} has {self.num_heads} heads. Received: a "
                     f"{type(self.position).__name__} with num_heads={heads}."
                 )
-            if type(self.position).call is not Positional.call:
+            if self.position.on_entry:
                 raise ValueError(
                     "Expected a position that acts within attention. Received: a "
                     f"{type(self.position).__name__}, which acts on tokens, as the "
@@ -151,6 +186,12 @@ class PMHA(ConfiguredLayer):
             start = keras.initializers.Constant(self.key_dim**0.5)
             self.scale = self.add_weight((), start, name="scale", autocast=False)
 
+    def _to_heads(self, name, input_shape, width):
+        """The projection of an input to all heads."""
+        dense = self._dense("abc,cde->abde", "de", (self.num_heads, width), name)
+        dense.build(input_shape)
+        return dense
+
     def _dense(self, equation, bias_axes, output_shape, name):
         return keras.layers.EinsumDense(
             equation,
@@ -163,48 +204,37 @@ class PMHA(ConfiguredLayer):
     def call(
         self,
         query,
+        *,
         key,
         value=None,
         attention_mask=None,
         return_attention_scores=False,
         key_mask=None,
-        query_packing=None,
-        key_packing=None,
+        query_layout=None,
         training=None,
     ):
-        if query_packing is not None:
-            packings = query_packing, key_packing or query_packing
-            heads, weights = self._in_groups(query, key, value, *packings, training)
-        else:
-            places = self._places(query, key_mask)
-            keys, values = self.heads(key, value, key_mask)
-            query = ops.transpose(self._queries(query, places), HEADS_FIRST)
-            mask = self._mask(attention_mask, key_mask, query)
-            bias = self._bias(places, places)
-            heads, weights = self._attend(query, keys, values, mask, bias, training)
-            # Swapping the same two axes swaps them back.
-            heads = ops.transpose(heads, HEADS_FIRST)
-        output = _projected(self.output_dense, heads)
-        return (output, weights) if return_attention_scores else output
-
-    def _in_groups(self, query, key, value, query_packing, key_packing, training):
-        """All heads of packed tokens, whose weights nobody asks for."""
+        key_layout = layout_of(key_mask)
+        query_layout = query_layout or key_layout
+        places = self._places(key, key_layout)
         groups = zip(
-            query_packing.split(self._queries(query, query_packing.columns)),
-            key_packing.split(self._keys(key, key_packing.columns)),
-            key_packing.split(self._values(key, value)),
-            key_packing.real,
+            query_layout.split(self._queries(query, places)),
+            key_layout.split(self._keys(key, places)),
+            key_layout.split(self._values(key, value)),
+            key_layout.masks,
+            self._biases(key, key_layout),
             strict=True,
         )
-        heads = []
-        for q, k, v, real in groups:
-            k, places = ops.transpose(k, SWAPPED), indices(ops.shape(q)[2])[None]
-            if self.position is not None:  # slots of padding may lie beyond a table
-                last = ops.max(ops.where(real, places, 0), initial=0)
-                places = ops.minimum(places, last)
-            mask, bias = self._mask(None, real, q), self._bias(places, places)
-            heads.append(self._attend(q, k, v, mask, bias, training)[0])
-        return query_packing.join(heads), None
+        heads, weights = [], []
+        for queries, keys, values, mask, bias in groups:
+            mask = self._mask(attention_mask, mask, queries)
+            # Both (sentences, heads, targets, …): of value_dim, and of sources.
+            attended, scores = self._attend(queries, keys, values, mask, bias, training)
+            heads.append(attended)
+            weights.append(scores)
+        output = _projected(self.output_dense, query_layout.join(heads))
+        if not return_attention_scores:
+            return output
+        return output, weights[0] if isinstance(key_layout, Padded) else None
 
     def heads(self, key, value=None, key_mask=None):
         """Returns keys and values as attention takes them, to be kept while decoding.
@@ -212,13 +242,14 @@ class PMHA(ConfiguredLayer):
         They are `(batch, heads, key_dim, sources)` and `(batch, heads, sources,
         value_dim)`. So few queries read them in the order of memory.
         """
-        keys = self._keys(key, self._places(key, key_mask))
+        keys = self._keys(key, self._places(key, Padded(key_mask)))
         values = self._values(key, value)
         return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
 
     def token(self, key, value, place):
         """Returns keys and values `(sequences, heads, 1, …)` of a token at a place."""
-        return _of_one(self._keys(key, place)), _of_one(self._values(key, value))
+        keys, values = self._keys(key, place), self._values(key, value)
+        return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
@@ -233,32 +264,31 @@ class PMHA(ConfiguredLayer):
                 `(hypotheses, 1)`.
             position: the query's place after that, a scalar.
         """
-        query = _of_one(self._queries(query, first + position))
-        scores = [self._scores(query, keys, mask) for keys, _, mask in parts]
+        query = self._queries(query, first + position)
+        query = ops.transpose(query, HEADS_FIRST)
+        scores = []
         if memory is not None:
-            keys, values, mask = memory
+            keys, shared_values, mask = memory
             sentences = ops.shape(keys)[0]
-            shared = self._scores(_together(query, sentences), keys, mask)
-            scores.insert(0, _apart(shared))
+            shared = self._scores(_by_sentence(query, sentences), keys, mask)
+            scores.append(_by_hypothesis(shared))
+        for keys, _, mask in parts:
+            scores.append(self._scores(query, keys, mask))
         scores = ops.concatenate(scores, axis=3)
         if self.position is not None:
-            hypotheses = ops.shape(query)[0]
-            places = _places_of(hypotheses, parts, memory, first)
-            self.position.check_length(places.shape[1])
-            place = ops.broadcast_to(first + position, (hypotheses, 1))
-            bias = self._bias(place, places)
+            bias = self._step_bias(ops.shape(query)[0], parts, memory, first, position)
             scores = scores if bias is None else scores + bias
         weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
         attended, start = [], 0
         if memory is not None:
-            start = ops.shape(values)[2]
-            shared = _together(weights[..., :start], sentences)
-            attended.append(_apart(ops.matmul(shared, values)))
+            start = ops.shape(shared_values)[2]
+            shared = _by_sentence(weights[..., :start], sentences)
+            attended.append(_by_hypothesis(ops.matmul(shared, shared_values)))
         for _, values, _ in parts:
             end = start + ops.shape(values)[2]
             attended.append(ops.matmul(weights[..., start:end], values))
             start = end
-        heads = _of_one(sum(attended[1:], attended[0]))
+        heads = ops.transpose(sum(attended[1:], attended[0]), HEADS_FIRST)
         return _projected(self.output_dense, heads)
 
     def _queries(self, query, places):
@@ -277,36 +307,33 @@ class PMHA(ConfiguredLayer):
             heads = ops.cast(wide * ops.rsqrt(squares + EPSILON), heads.dtype)
         return heads if self.position is None else self.position.turn(heads, places)
 
-    def _places(self, x, mask):
+    def _places(self, x, layout):
+        """Where tokens stand in their sentences, for a position; or None."""
         if self.position is None:
             return None
-        self.position.check_length(x.shape[1])
-        return indices(ops.shape(x)[1])[None] if mask is None else counted(mask)
+        self.position.check_length(layout.longest(x))
+        return layout.token_places(x)
+
+    def _biases(self, key, layout):
+        """What the position adds to the scores of each group of sentences."""
+        if self.position is None:
+            return [None] * len(layout.masks)
+        return [self._bias(places, places) for places in layout.group_places(key)]
+
+    def _step_bias(self, hypotheses, parts, memory, first, position):
+        """What the position adds to the scores of one token of each hypothesis."""
+        places = _places_of(hypotheses, parts, memory, first)
+        self.position.check_length(places.shape[1])
+        place = ops.broadcast_to(first + position, (hypotheses, 1))
+        return self._bias(place, places)
 
     def _bias(self, queries, keys):
-        bias = None if self.position is None else self.position.bias(queries, keys)
-        # In the dtype of widened scores, whatever one's own method computes in.
+        bias = self.position.bias(queries, keys)
+        if bias is None:
+            return None
+        # Scores are widened before the bias is added; a user's bias may be half wide.
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
-        return None if bias is None else ops.cast(bias, dtype)
-
-    def _scores(self, query, key, mask, bias=None):
-        """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
-        scores = ops.matmul(query, key)
-        if self.query_key_norm:  # one number's gradient sums over all scores
-            scores = widened(scores)
-            scores = scores * ops.cast(self.scale, scores.dtype)
-        else:
-            scores = scores * self.key_dim**-0.5
-        if bias is not None:
-            scores = widened(scores) + bias
-        return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
-
-    def _attend(self, query, key, value, mask, bias, training):
-        """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
-        scores = self._scores(query, key, mask, bias)
-        weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
-        weights = self.dropout_layer(weights, training=training)
-        return ops.matmul(weights, value), weights
+        return ops.cast(bias, dtype)
 
     def _mask(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
@@ -318,6 +345,26 @@ class PMHA(ConfiguredLayer):
         if attention_mask is None:
             return key_mask
         return ops.logical_and(attention_mask, key_mask)
+
+    def _scores(self, query, key, mask, bias=None):
+        """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
+        factor = 1.0 if self.position is None else self.position.score_factor
+        scores = ops.matmul(query, key)
+        if self.query_key_norm:  # one number's gradient sums over all scores
+            scores = widened(scores)
+            scores = scores * ops.cast(factor * self.scale, scores.dtype)
+        else:
+            scores = scores * (factor * self.key_dim**-0.5)
+        if bias is not None:
+            scores = widened(scores) + bias
+        return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
+
+    def _attend(self, query, key, value, mask, bias, training):
+        """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
+        scores = self._scores(query, ops.transpose(key, SWAPPED), mask, bias)
+        weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
+        weights = self.dropout_layer(weights, training=training)
+        return ops.matmul(weights, value), weights
 
 
 def _projected(dense, x):
@@ -347,11 +394,6 @@ def _projected(dense, x):
     return ops.reshape(projected, (-1 if x.shape[1] else batch, tokens, *outputs))
 
 
-def _of_one(x):
-    """From one token's `(…, 1, heads, width)` to `(…, heads, 1, width)`, and back."""
-    return ops.reshape(x, (-1, *x.shape[2:0:-1], x.shape[3]))
-
-
 def _places_of(hypotheses, parts, memory, first):
     """Places of the tokens of all parts, `(hypotheses, tokens)`."""
     tokens = sum(ops.shape(values)[2] for _, values, _ in parts)
@@ -367,15 +409,15 @@ def _places_of(hypotheses, parts, memory, first):
     return ops.concatenate([ops.repeat(before, each, axis=0), places], axis=1)
 
 
-def _together(x, sentences):
+def _by_sentence(x, sentences):
     """From hypotheses `(…, heads, 1, width)` to sentences `(…, heads, each, width)`."""
     each = ops.shape(x)[0] // sentences  # and no -1, because a source may be empty
     x = ops.reshape(x, (sentences, each, x.shape[1], ops.shape(x)[3]))
     return ops.transpose(x, HEADS_FIRST)
 
 
-def _apart(x):
-    """The inverse of `_together`."""
+def _by_hypothesis(x):
+    """The inverse of `_by_sentence`."""
     sentences, heads, each, width = ops.shape(x)
     x = ops.transpose(x, HEADS_FIRST)
     return ops.reshape(x, (sentences * each, heads, 1, width))
@@ -388,13 +430,42 @@ class PMMHA(PMHA):
     The mask M of eq. 30 joins `attention_mask`: attention goes where both allow it.
     It hides later tokens from the *attention* only. A value or key that already
     carries statistics of the whole sequence, as `TokenNorm(statistics="sequence")`
-    makes, still lets position t depend on later tokens. Arguments, results and errors
-    are those of `PMHA`; query and key must be the same sequence.
+    makes, still lets position t depend on later tokens.
+
+    Masking: as in `PMHA`, by `attention_mask`, `key_mask` or a mask that Keras attached
+    to the key, and by M.
+
+    Args:
+        num_heads: heads p.
+        key_dim: width r of each head's query and key.
+        value_dim: width q of each head's value. Defaults to `key_dim`.
+        dropout: rate of dropout on the attention weights. Defaults to 0.
+        use_bias: whether the projections have biases. Defaults to True.
+        query_key_norm: whether heads of queries and keys have length 1, with a learnt
+            scale instead of 1 / sqrt(key_dim). Defaults to False.
+        position: a `Positional` that acts within attention, or None.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        query, key: the same tensor `(batch, length, width)`, as wide as the output.
+        value: tensor `(batch, length, value_width)`. Defaults to the key.
+        attention_mask: boolean tensor that broadcasts to `(batch, length, length)`.
+        return_attention_scores: whether to return the weights as well.
+        key_mask: boolean tensor `(batch, length)`, True on real tokens. Of packed
+            tokens, `(1, packed, width)`, their `reprt.layers.layout.Packed` instead.
+        training: whether dropout is active.
+
+    Returns:
+        Tensor `(batch, length, width)`, and with `return_attention_scores` the weights
+        after softmax and dropout, `(batch, heads, length, length)`; None if packed.
+
+    Raises:
+        ValueError: as in `PMHA`.
 
     >>> import keras, reprt
     >>> x = keras.ops.ones((1, 3, 16))
     >>> layer = reprt.layers.PMMHA(num_heads=1, key_dim=8)
-    >>> _, scores = layer(x, x, x, return_attention_scores=True)
+    >>> _, scores = layer(x, key=x, return_attention_scores=True)
     >>> keras.ops.convert_to_numpy(scores)[0, 0, 0].tolist()
     [1.0, 0.0, 0.0]
 
@@ -413,12 +484,43 @@ class PMHCA(PMHA):
 
     RePE: query = decoder states, key = encoder output, both of width 2m, and value =
     TokenNorm of the *source embedding*, of width m. The baseline: value = key.
-    Arguments, masking, results and errors are those of `PMHA`.
+
+    Masking: as in `PMHA`, by `attention_mask`, `key_mask` or a mask that Keras attached
+    to the key.
+
+    Args:
+        num_heads: heads p.
+        key_dim: width r of each head's query and key.
+        value_dim: width q of each head's value. Defaults to `key_dim`.
+        dropout: rate of dropout on the attention weights. Defaults to 0.
+        use_bias: whether the projections have biases. Defaults to True.
+        query_key_norm: whether heads of queries and keys have length 1, with a learnt
+            scale instead of 1 / sqrt(key_dim). Defaults to False.
+        position: None; places of two sequences do not compare.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        query: tensor `(batch, targets, width)`, as wide as the output.
+        key: tensor `(batch, sources, key_width)`.
+        value: tensor `(batch, sources, value_width)`. Defaults to the key.
+        attention_mask: boolean tensor that broadcasts to `(batch, targets, sources)`.
+        return_attention_scores: whether to return the weights as well.
+        key_mask: boolean tensor `(batch, sources)`, True on real sources. Of packed
+            keys, `(1, packed, width)`, their `reprt.layers.layout.Packed` instead.
+        query_layout: the `Packed` of packed queries.
+        training: whether dropout is active.
+
+    Returns:
+        Tensor `(batch, targets, width)`, and with `return_attention_scores` the weights
+        after softmax and dropout, `(batch, heads, targets, sources)`; None if packed.
+
+    Raises:
+        ValueError: as in `PMHA`.
 
     >>> import keras, reprt
     >>> target, source = keras.ops.ones((2, 4, 16)), keras.ops.ones((2, 9, 16))
     >>> layer = reprt.layers.PMHCA(num_heads=2, key_dim=8)
-    >>> tuple(layer(target, source, source[..., :8]).shape)
+    >>> tuple(layer(target, key=source, value=source[..., :8]).shape)
     (2, 4, 16)
 
     Reference: section 2.3 and appendix A.2, eq. 31 and 32 of the paper.

@@ -5,8 +5,9 @@ from typing import Any
 import keras
 
 from reprt.layers.attention import PMHCA, PMMHA
+from reprt.layers.blocks import Block, BlockStack
 from reprt.layers.cache import BlockCache
-from reprt.layers.encoder import Block, BlockStack, through_blocks
+from reprt.layers.layout import layout_of
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -17,26 +18,60 @@ class DecoderBlock(Block):
         Y_C = LN(PMHCA(Y_M, memory, memory_value) + Y_M)
         Y_D = LN(FFN(Y_C) + Y_C)
 
-    With `norm_place="before"` each LN stands before its sublayer, as in
-    `EncoderBlock`. A block that is built on states only, without a memory, has no
-    cross attention: Y_C is Y_M. Arguments are those of `EncoderBlock`.
+    LN is `keras.layers.LayerNormalization` over the features. With
+    `norm_place="before"` it stands before each sublayer instead, as in `EncoderBlock`.
+    A block that is built on states only, without a memory, has no cross attention: Y_C
+    is Y_M.
 
     Masking: by `padding_mask` and `memory_padding_mask`, or by masks that Keras
-    attached, as in `PMHA`; the self-attention is always causal as well.
+    attached to states and memory; the self-attention is always causal as well.
+
+    Args:
+        num_heads: attention heads p.
+        key_dim: width r of each head's query and key.
+        feed_forward_dim: width s of the feed-forward network's hidden layer.
+        value_dim: width q of each head's value. Defaults to `key_dim`.
+        dropout: rate of dropout. Defaults to 0.
+        dropout_places: where dropout acts, of `"attention_weights"`,
+            `"attention_output"` and `"feed_forward_output"`; `"embeddings"` and
+            `"values"` are no places within a block. Defaults to all but
+            `"attention_output"`, as in TensorFlow's tutorial.
+        norm_place: LN `"after"` each residual sum or `"before"` each sublayer. Defaults
+            to `"after"`.
+        layer_norm_epsilon: LN's epsilon. Defaults to 1e-3.
+        layer_norm_gains: whether LN has a learnt gain and shift for each
+            channel. Defaults to True.
+        attention_bias: whether attention's projections have biases. Defaults to True.
+        query_key_norm: whether each head's queries and keys have length 1, with a
+            learnt scale instead of 1 / sqrt(key_dim). Defaults to False.
+        activation: of the feed-forward network, as in `FeedForward`. Defaults to
+            `"relu"`.
+        position: a `Positional` that acts within the self-attention, or None.
+        **kwargs: passed to `keras.layers.Layer`.
 
     Call arguments:
-        states, value, padding_mask, packing, return_attention_scores, training: as in
-            `EncoderBlock`, of the target.
-        memory: the encoder's output, tensor `(batch, sources, width)`; None in a block
-            without cross attention.
+        states: tensor `(batch, targets, width)`.
+        memory: the encoder's output, tensor `(batch, sources, memory_width)`; None in
+            a block without cross attention.
+        value: tensor `(batch, targets, value_width)` that the self-attention
+            weighs: RePE's tokens. None, as in the baseline, means the states
+            themselves.
         memory_value: tensor `(batch, sources, value_width)` that the cross attention
             weighs: RePE's source tokens. None means the memory itself.
-        memory_padding_mask, memory_packing: of the source, as those of the target.
+        padding_mask: boolean tensor `(batch, targets)`, True on real tokens. Of packed
+            states, `(1, packed, width)`, their `reprt.layers.layout.Packed` instead.
+        memory_padding_mask: the same of the memory, `(batch, sources)`.
+        return_attention_scores: whether to return the attentions' weights as well.
+        training: whether dropout is active.
 
     Returns:
         Tensor `(batch, targets, width)`, and with `return_attention_scores` a tuple of
         the weights of self-attention `(batch, heads, targets, targets)` and, with a
-        memory, of cross attention `(batch, heads, targets, sources)`.
+        memory, of cross attention `(batch, heads, targets, sources)`; None if packed.
+
+    Raises:
+        ValueError: for an unknown place of dropout or norms, an unknown activation, a
+            memory where there is no cross attention, or what `PMHA` refuses.
 
     >>> import keras, reprt
     >>> block = reprt.layers.DecoderBlock(num_heads=2, key_dim=8, feed_forward_dim=32)
@@ -76,8 +111,6 @@ class DecoderBlock(Block):
         memory_value=None,
         padding_mask=None,
         memory_padding_mask=None,
-        packing=None,
-        memory_packing=None,
         return_attention_scores=False,
         training=None,
     ):
@@ -86,30 +119,28 @@ class DecoderBlock(Block):
                 "Expected a `memory` where the block was built with one, and none "
                 f"elsewhere. Received: {'none' if memory is None else 'one'}."
             )
-        states, own = self._attend(
+        states, weights = self._attend(
             self.self_attention,
             self.self_norm,
             states,
-            value,
             training,
+            value=value,
             key_mask=padding_mask,
-            query_packing=packing,
         )
-        across = None
+        weights = (weights,)
         if self.cross_attention is not None:
-            states, across = self._attend(
+            states, cross_weights = self._attend(
                 self.cross_attention,
                 self.cross_norm,
                 states,
-                memory_value,
                 training,
-                memory,
+                key=memory,
+                value=memory_value,
                 key_mask=memory_padding_mask,
-                query_packing=packing,
-                key_packing=memory_packing,
+                query_layout=layout_of(padding_mask),
             )
+            weights = (*weights, cross_weights)
         states = self._feed(states, training)
-        weights = (own,) if across is None else (own, across)
         return (states, weights) if return_attention_scores else states
 
     def begin(self, states, value=None, padding_mask=None, training=None):
@@ -169,8 +200,68 @@ class DecoderBlock(Block):
 class Decoder(BlockStack):
     """N decoder blocks, one after the other, all given the same memory and values.
 
-    Arguments are those of `Encoder`; masking, call arguments and results are those of
-    `DecoderBlock`, the weights of each in a tuple.
+    Each is a `DecoderBlock`:
+
+        Y_M = LN(PMMHA(Y, Y, value) + Y)
+        Y_C = LN(PMHCA(Y_M, memory, memory_value) + Y_M)
+        Y_D = LN(FFN(Y_C) + Y_C)
+
+    A stack that is built on states only, without a memory, has no cross attention.
+
+    Masking: by `padding_mask` and `memory_padding_mask`, or by masks that Keras
+    attached to states and memory; the self-attention is always causal as well.
+
+    Args:
+        num_blocks: number of blocks N.
+        num_heads: attention heads p of each block.
+        key_dim: width r of each head's query and key.
+        feed_forward_dim: width s of the feed-forward networks' hidden layer.
+        value_dim: width q of each head's value. Defaults to `key_dim`.
+        dropout: rate of dropout. Defaults to 0.
+        dropout_places: where dropout acts, of `"attention_weights"`,
+            `"attention_output"` and `"feed_forward_output"`; `"embeddings"` and
+            `"values"` are no places within a block. Defaults to all but
+            `"attention_output"`, as in TensorFlow's tutorial.
+        norm_place: LayerNormalization `"after"` each residual sum or `"before"` each
+            sublayer. Defaults to `"after"`.
+        layer_norm_epsilon: LayerNormalization's epsilon. Defaults to 1e-3.
+        layer_norm_gains: whether it has a learnt gain and shift for each
+            channel. Defaults to True.
+        attention_bias: whether attention's projections have biases. Defaults to True.
+        query_key_norm: whether each head's queries and keys have length 1, with a
+            learnt scale instead of 1 / sqrt(key_dim). Defaults to False.
+        activation: of the feed-forward networks, as in `FeedForward`. Defaults to
+            `"relu"`.
+        position: a `Positional` that acts within self-attention, or None; all blocks
+            share it.
+        final_norm: whether a LayerNormalization follows the last block, which ends
+            without one where norms stand before sublayers. Defaults to False.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        states: tensor `(batch, targets, width)`.
+        memory: the encoder's output, tensor `(batch, sources, memory_width)`; None in
+            a stack without cross attention.
+        value: tensor `(batch, targets, value_width)` that every self-attention
+            weighs: RePE's tokens. None, as in the baseline, means each
+            block's own input.
+        memory_value: tensor `(batch, sources, value_width)` that the cross attention
+            weighs: RePE's source tokens. None means the memory itself.
+        padding_mask: boolean tensor `(batch, targets)`, True on real tokens. Of packed
+            states, `(1, packed, width)`, their `reprt.layers.layout.Packed` instead.
+        memory_padding_mask: the same of the memory, `(batch, sources)`.
+        return_attention_scores: whether to return the attentions' weights as well.
+        training: whether dropout is active.
+
+    Returns:
+        Tensor `(batch, targets, width)`, and with `return_attention_scores` for each
+        block a tuple of the weights of self-attention `(batch, heads, targets,
+        targets)` and, with a memory, of cross attention `(batch, heads, targets,
+        sources)`; None if packed.
+
+    Raises:
+        ValueError: for an unknown place of dropout or norms, an unknown activation, a
+            memory where there is no cross attention, or what `PMHA` refuses.
 
     >>> import keras, reprt
     >>> decoder = reprt.layers.Decoder(
@@ -182,7 +273,42 @@ class Decoder(BlockStack):
     Reference: appendix A.2, eq. 34, and figure 2 of the paper.
     """
 
-    block_class, build, call = through_blocks(DecoderBlock)
+    block_class = DecoderBlock
+
+    def build(
+        self, states_shape, memory_shape=None, value_shape=None, memory_value_shape=None
+    ):
+        for block in self.blocks:
+            block.build(states_shape, memory_shape, value_shape, memory_value_shape)
+        if self.final_norm is not None:
+            self.final_norm.build(states_shape)
+
+    def call(
+        self,
+        states,
+        memory=None,
+        value=None,
+        memory_value=None,
+        padding_mask=None,
+        memory_padding_mask=None,
+        return_attention_scores=False,
+        training=None,
+    ):
+        weights = []
+        for block in self.blocks:
+            states, scores = block(
+                states,
+                memory,
+                value,
+                memory_value,
+                padding_mask=padding_mask,
+                memory_padding_mask=memory_padding_mask,
+                return_attention_scores=True,
+                training=training,
+            )
+            weights.append(scores)
+        states = self._finish(states)
+        return (states, tuple(weights)) if return_attention_scores else states
 
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Returns each block's keys and values, as `DecoderBlock.begin` does."""

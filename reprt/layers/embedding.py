@@ -2,16 +2,19 @@
 
 import keras
 from keras import ops
-from keras.src.utils.python_utils import default
 
-from reprt.constants import Scale, check_choice
+from reprt.constants import check_choice, check_sizes
+from reprt.layers.base import Layer, held, serialized
 from reprt.layers.embedding_norms.base import EmbeddingNorm
+from reprt.layers.layout import layout_of
 from reprt.layers.masks import check_vocabulary, padding_mask
-from reprt.layers.sharing import ConfiguredLayer, held
+
+# The factor on embeddings is a power of their width.
+SCALES = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class TokenAndPositionEmbedding(ConfiguredLayer):
+class TokenAndPositionEmbedding(Layer):
     """Embeds ids and joins their positions to them.
 
     With X_e the embedding of the ids (eq. 1-2):
@@ -53,7 +56,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         ids: integer tensor `(batch, length)`, 0 for padding.
         statistics_mask: boolean tensor `(batch, length)`, True on the tokens that
             count in the norm's statistics; None for the real ones.
-        packing: a `Packing`, for packed results; None for padded ones.
+        layout: a `reprt.layers.layout.Packed`, for packed results; None, or a padding
+            mask, for padded ones.
         start: position of the first of the tokens, a scalar or integers `(batch, 1)`.
         training: whether dropout is active.
 
@@ -95,7 +99,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        check_choice(Scale, scale=scale)
+        check_choice(SCALES, scale=scale)
+        check_sizes(vocab_size=vocab_size, embedding_dim=embedding_dim)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
         self.positional = held(positional)
@@ -114,8 +119,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
                 "Expected `embedding` to be one of the same `vocab_size` and "
                 f"`embedding_dim`. Received: {sizes}."
             )
-        powers = {"sqrt": 0.5, "inverse_sqrt": -0.5, "none": 0.0}
-        self.factor = embedding_dim ** powers[scale]
+        self.factor = embedding_dim ** SCALES[scale]
         # Whether no position depends on a later token.
         self.causal = token_norm is None or token_norm.causal
         self.dropout_layer = self._dropout(dropout)
@@ -132,7 +136,7 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
             if layer is not None and not layer.built:
                 layer.build(shape)
 
-    def call(self, ids, statistics_mask=None, packing=None, start=0, training=None):
+    def call(self, ids, statistics_mask=None, layout=None, start=0, training=None):
         mask = padding_mask(ids)
         check_vocabulary("ids", ids, self.vocab_size)
         tokens = self._scaled(ids)
@@ -140,8 +144,8 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
             counted = mask if statistics_mask is None else statistics_mask
             tokens = self.token_norm(tokens, mask=counted)
         states = self._placed(tokens, start=start, mask=mask)
-        if packing is not None:
-            tokens, states = packing.pack(tokens), packing.pack(states)
+        layout = layout_of(layout)
+        tokens, states = layout.take(tokens), layout.take(states)
         tokens = self.token_dropout_layer(tokens, training=training)
         return tokens, self.dropout_layer(states, training=training)
 
@@ -169,7 +173,6 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         tokens = self.embedding(ids)
         return tokens * ops.cast(self.factor, tokens.dtype)
 
-    @default  # a symbolic call asks the positions by calling them
     def compute_output_shape(self, ids_shape):
         tokens_shape = (*ids_shape, self.embedding_dim)
         if self.positional is None:
@@ -177,7 +180,15 @@ class TokenAndPositionEmbedding(ConfiguredLayer):
         return tokens_shape, self.positional.compute_output_shape(tokens_shape)
 
     def get_config(self):
-        config = super().get_config()
-        if not self.shared and self.embedding.holders == 1:
-            config["embedding"] = None
-        return config
+        shared = self.shared or self.embedding.holders > 1
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "embedding_dim": self.embedding_dim,
+            "positional": serialized(self.positional),
+            "token_norm": serialized(self.token_norm),
+            "scale": self.scale,
+            "dropout": self.dropout,
+            "embedding": serialized(self.embedding) if shared else None,
+            "token_dropout": self.token_dropout,
+        }

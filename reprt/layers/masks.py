@@ -8,7 +8,8 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from reprt.constants import PAD_ID
 from reprt.layers.precision import indices, widened
 
-FORBIDDEN = -1e9  # a score whose exponential is 0
+# A score whose exponential is 0.
+FORBIDDEN = -1e9
 
 
 def check_ids(ids):
@@ -16,7 +17,8 @@ def check_ids(ids):
     if hasattr(ids, "row_lengths"):  # TensorFlow's tensor of rows of any lengths
         raise ragged_ids()
     dtype = keras.backend.standardize_dtype(ids.dtype)
-    # When Keras loads a subclassed model, it traces it without knowing the dtypes.
+    # When Keras loads a subclassed model, it traces it without knowing the dtypes. No
+    # public function tells so.
     integer = "int" in dtype or in_symbolic_scope()
     if len(ids.shape) != 2 or not integer:
         raise ValueError(

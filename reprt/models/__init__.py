@@ -9,11 +9,15 @@
 
 from reprt.models.base import TranslationModel
 from reprt.models.decoder_only import DecoderOnly
+from reprt.models.presets import PRESETS
 from reprt.models.recurrent import Recurrent
 from reprt.models.registry import FAMILIES, build
+from reprt.models.settings import (
+    DecoderOnlyConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
 from reprt.models.transformer import Transformer
-from reprt.presets import PRESETS
-from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
 
 __all__ = [
     "DecoderOnly",

@@ -8,8 +8,8 @@ from keras import ops
 from keras.src.losses.loss import scale_loss_for_distribution
 
 from reprt.constants import PAD_ID
+from reprt.layers.layout import Sides
 from reprt.layers.masks import as_ids, check_vocabulary
-from reprt.layers.packing import Sides
 from reprt.linear_crossentropy import linear_crossentropy
 from reprt.losses import MaskedCrossentropy, check_labels, token_weights
 from reprt.optimizers import take_dense_gradients

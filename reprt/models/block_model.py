@@ -2,12 +2,10 @@
 
 from keras import ops
 
-from reprt.layers import TokenAndPositionEmbedding
-from reprt.layers.embedding_norms import EMBEDDING_NORMS
-from reprt.layers.positions import POSITIONS
+from reprt.layers.feed_forward import GATED
 from reprt.layers.precision import indices
+from reprt.models import parts
 from reprt.models.base import TranslationModel
-from reprt.settings import BlockSettings
 
 
 class BlockModel(TranslationModel):
@@ -23,35 +21,24 @@ class BlockModel(TranslationModel):
 
     def _embedding(self, side, vocab_size, name, table=None):
         """What embeds one side of a Transformer, "encoder" or "decoder"."""
-        config, policy = self.config, {"dtype": self.dtype_policy}
-        kind, norm_name = POSITIONS[config.position], config.norm_of(side)
-        positional = kind.of_model(config, side, name="positional", **policy)
-        norm = EMBEDDING_NORMS[norm_name]
-        if norm is not None:
-            norm = norm.of_model(config, side, name=norm_name, **policy)
-        return TokenAndPositionEmbedding(
-            vocab_size,
-            config.embedding_dim,
-            positional,
-            norm,
-            scale=config.scale,
-            dropout=config.rate("embeddings"),
-            token_dropout=config.rate("values"),
-            embedding=table,
-            name=name,
-            **policy,
+        policy = self.dtype_policy
+        return parts.embedding(
+            self.config, side, vocab_size, table, dtype=policy, name=name
         )
 
     def _stack(self, kind, embedding, final_norm):
-        config, position = self.config, embedding.positional
-        return kind(
-            config.num_blocks,
-            final_norm,
-            position if position.acts_in_attention() else None,
-            **{name: getattr(config, name) for name in BlockSettings.model_fields},
+        return parts.stack(
+            kind,
+            self.config,
+            embedding.positional,
+            final_norm=final_norm,
             dtype=self.dtype_policy,
             name=kind.__name__.lower(),
         )
+
+    def _layout(self, mask, packing):
+        """What tells sentences apart: a padding mask, or the packed tokens' layout."""
+        return mask if packing is None else packing.layout(self.config.num_heads)
 
     def _value(self, tokens):
         """What the blocks are given to weigh; None means the key's own sequence."""
@@ -79,7 +66,7 @@ class BlockModel(TranslationModel):
             p (a (w r + q w) + b (w r + v q) + a b (r + q))
 
         An attention is the pair of a and b; the tokens go through the feed-forward
-        networks.
+        networks, which have two matrices, or three where they are gated.
         """
         c, width = self.config, embedding.compute_output_shape((1, 1))[1][-1]
         r, q = c.key_dim, c.value_dim
@@ -88,7 +75,9 @@ class BlockModel(TranslationModel):
             a * width * (r + q) + b * (width * r + v * q) + a * b * (r + q)
             for a, b in attentions
         )
-        blocks = c.num_blocks * (heads + tokens * 2 * width * c.feed_forward_dim)
+        matrices = 3 if c.activation in GATED else 2
+        feed_forward = matrices * width * c.feed_forward_dim
+        blocks = c.num_blocks * (heads + tokens * feed_forward)
         output = width * self.target_vocab_size
         if self.output_projection is not None:
             output = c.embedding_dim * (width + self.target_vocab_size)

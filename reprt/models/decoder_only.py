@@ -9,7 +9,7 @@ from reprt.layers import Decoder, padding_mask
 from reprt.layers.precision import indices
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import Prefixes
-from reprt.settings import DecoderOnlyConfig
+from reprt.models.settings import DecoderOnlyConfig
 
 
 class ReadSource(NamedTuple):
@@ -58,16 +58,18 @@ class DecoderOnly(BlockModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
-        final_norm, m = self.config.norm_place == "before", self.config.embedding_dim
         self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
         self.looks_ahead = not self.embedding.causal
         # A norm over the prefix would have to know the source's statistics.
         norm = self.embedding.token_norm
-        self._recomputes = self.looks_ahead or (norm is not None and norm.looks_back)
+        looks_back = norm is not None and norm.looks_back
+        self._recomputes = self.looks_ahead or looks_back
+        final_norm = self.config.norm_place == "before"
         self.decoder = self._stack(Decoder, self.embedding, final_norm)
-        _, states = self.embedding.compute_output_shape((1, 1))
-        if states[-1] != m:
-            self.output_projection = self._dense(m, "output_projection")
+        width = self.config.embedding_dim
+        _, states_shape = self.embedding.compute_output_shape((1, 1))
+        if states_shape[-1] != width:
+            self.output_projection = self._dense(width, "output_projection")
 
     def build(self, input_shape=None):
         if self.built:
@@ -98,10 +100,11 @@ class DecoderOnly(BlockModel):
             The pair of tensors `(batch, sources, width)` and `(batch, targets, width)`.
         """
         source_ids, target_ids, *packed = self._parts(inputs)
-        packing, sides = packed or (None, None)
-        states, _ = self._decoded(source_ids, target_ids, packing, training)
-        if sides is not None:
+        if packed:
+            packing, sides = packed
+            states, _ = self._decoded(source_ids, target_ids, packing, training)
             return sides.split(states)
+        states, _ = self._decoded(source_ids, target_ids, training=training)
         sources = ops.shape(source_ids)[1]
         return states[:, :sources], states[:, sources:]
 
@@ -112,14 +115,15 @@ class DecoderOnly(BlockModel):
             Integers `(batch, sources)`, or packed as the source's states are; 0 behind
             the last token, before padding and on padding.
         """
-        ids, target_ids, *packed = self._parts(inputs)
-        following = ops.pad(ids[:, 1:], ((0, 0), (0, 1)))
-        labels = ops.where(padding_mask(ids), following, 0)
+        source_ids, target_ids, *packed = self._parts(inputs)
+        following = ops.pad(source_ids[:, 1:], ((0, 0), (0, 1)))
+        labels = ops.where(padding_mask(source_ids), following, 0)
         if not packed:
             return labels
         packing, sides = packed
-        both = ops.concatenate([labels, ops.zeros_like(target_ids)], axis=1)
-        return sides.split(packing.pack(both))[0]
+        sequence = ops.concatenate([labels, ops.zeros_like(target_ids)], axis=1)
+        packed_labels, _ = sides.split(packing.take(sequence))
+        return packed_labels
 
     def attention_weights(self, source_ids, target_ids):
         _, weights = self._decoded(source_ids, target_ids)
@@ -137,9 +141,10 @@ class DecoderOnly(BlockModel):
             sources = ops.repeat(memory, beams, axis=0)
             room = ops.zeros((ops.shape(sources)[0], capacity), "int32")
             return Prefixes((room, sources))
-        blocks = self.decoder.start(ops.shape(memory.mask)[0] * beams, capacity)
-        read = ops.sum(ops.cast(memory.mask, "int32"), axis=1, keepdims=True)
-        return Prefixes((blocks, ops.repeat(read, beams, axis=0)), memory)
+        hypotheses = ops.shape(memory.mask)[0] * beams
+        blocks = self.decoder.start(hypotheses, capacity)
+        lengths = ops.repeat(_lengths(memory.mask), beams, axis=0)
+        return Prefixes((blocks, lengths), memory)
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
@@ -148,44 +153,52 @@ class DecoderOnly(BlockModel):
             states, _ = self._decoded(sources, prefix)
             states = ops.take(states, ops.shape(sources)[1] + position, axis=1)
             return self.logits(states), Prefixes((prefix, sources))
-        blocks, read = prefixes.own
-        restarts = self.config.target_positions == "restart"
-        tokens, states, _ = self.embedding.step(
-            ops.expand_dims(ids, 1), position if restarts else read + position, ()
-        )
+        blocks, source_lengths = prefixes.own
+        place = position
+        if self.config.target_positions == "continue":
+            place = source_lengths + position
+        tokens, states, _ = self.embedding.step(ops.expand_dims(ids, 1), place, ())
         states, blocks = self.decoder.step(
-            states, self._value(tokens), blocks, position, *prefixes.memory, read
+            states,
+            self._value(tokens),
+            blocks,
+            position,
+            prefixes.memory.blocks,
+            prefixes.memory.mask,
+            first=source_lengths,
         )
         states = self._projected(states[:, 0])
-        return self.logits(states), prefixes._replace(own=(blocks, read))
+        return self.logits(states), prefixes._replace(own=(blocks, source_lengths))
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
         tokens, states, mask = self._embedded(source_ids, target_ids, packing, training)
-        if packing is not None:
-            mask, packing = None, packing.heads(self.config.num_heads)
         states, weights = self.decoder(
             states,
             value=self._value(tokens),
             padding_mask=mask,
-            packing=packing,
             return_attention_scores=True,
             training=training,
         )
         return self._projected(states), weights
 
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
-        """Tokens, states and mask of the source, and of the target if it is given."""
+        """Tokens, states and layout or mask of the source and of a target after it."""
         ids, start = source_ids, 0
         mask = padding_mask(source_ids)
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
-                read = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)
-                of_source = indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
-                start = ops.where(of_source, 0, -read)
+                in_source = indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
+                start = ops.where(in_source, 0, -_lengths(mask))
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
+        layout = self._layout(mask, packing)
         tokens, states = self.embedding(
-            ids, packing=packing, start=start, training=training
+            ids, layout=layout, start=start, training=training
         )
-        return tokens, states, mask
+        return tokens, states, layout
+
+
+def _lengths(mask):
+    """How many tokens of each sentence are real, `(batch, 1)`."""
+    return ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True)

@@ -6,10 +6,11 @@ import keras
 from keras import ops
 
 from reprt.layers import TokenAndPositionEmbedding, padding_mask
+from reprt.layers.layout import Padded
 from reprt.layers.masks import for_softmax
 from reprt.models.base import TranslationModel
 from reprt.models.prefixes import Prefixes
-from reprt.settings import RecurrentConfig
+from reprt.models.settings import RecurrentConfig
 
 
 class RecurrentMemory(NamedTuple):
@@ -88,23 +89,23 @@ class Recurrent(TranslationModel):
         shared = self.source_embedding.embedding if config.shared_embedding else None
         self.target_embedding = self._embedding("target", target_vocab_size, shared)
         numbers = range(1, config.num_layers + 1)
-        self.encoder = [
-            keras.layers.Bidirectional(
-                self._gru("gru"), dtype=self.dtype_policy, name=f"encoder_{number}"
-            )
-            for number in numbers
-        ]
+        self.encoder = [self._two_way_gru(f"encoder_{number}") for number in numbers]
         self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
-        self.encoder_dropout, self.decoder_dropout = (
-            [self._dropout(f"{side}_dropout_{number}") for number in numbers]
-            for side in ("encoder", "decoder")
-        )
+        self.encoder_dropout = [
+            self._dropout(f"encoder_dropout_{number}") for number in numbers
+        ]
+        self.decoder_dropout = [
+            self._dropout(f"decoder_dropout_{number}") for number in numbers
+        ]
         self.output_dropout = self._dropout("output_dropout")
-        additive, n = config.attention == "additive", config.hidden_dim
-        self.start_dense = self._dense(config.num_layers * n, "start")
-        self.key_dense = self._dense(n, "key")
-        self.query_dense: Any = self._dense(n, "query") if additive else None
-        self.score_dense: Any = self._dense(1, "score") if additive else None
+        width = config.hidden_dim
+        self.start_dense = self._dense(config.num_layers * width, "start")
+        self.key_dense = self._dense(width, "key")
+        self.query_dense: Any = None
+        self.score_dense: Any = None
+        if config.attention == "additive":
+            self.query_dense = self._dense(width, "query")
+            self.score_dense = self._dense(1, "score")
         self.combined_dense = self._dense(config.embedding_dim, "combined")
         self.output_dense = None
         if config.output_tying == "none":
@@ -114,11 +115,17 @@ class Recurrent(TranslationModel):
         return TokenAndPositionEmbedding(
             vocab_size,
             self.config.embedding_dim,
-            positional=None,  # a recurrence knows the order by itself
+            # A recurrence knows the order by itself.
+            positional=None,
             scale="none",
             embedding=table,
             dtype=self.dtype_policy,
             name=f"{side}_embedding",
+        )
+
+    def _two_way_gru(self, name):
+        return keras.layers.Bidirectional(
+            self._gru("gru"), dtype=self.dtype_policy, name=name
         )
 
     def _gru(self, name):
@@ -181,30 +188,18 @@ class Recurrent(TranslationModel):
         source_ids, target_ids, *packings = self._parts(inputs)
         memory = self.encode(source_ids, training=training)
         read = self._read(target_ids, memory, training)
+        sources, targets = Padded(memory.mask), Padded()
         if packings:
-            return self._packed(read, memory, packings, training)
-        return self._combined(read, memory, training)[0]
-
-    def _packed(self, read, memory, packings, training):
-        """o of packed tokens; attention runs in groups of like length."""
-        source_packing, target_packing = packings
-        sources, targets = source_packing.heads(1), target_packing.heads(1)
-        read = target_packing.pack(read)
-        of_source = (
-            sources.split(source_packing.pack(each)[:, :, None])
-            for each in (memory.keys, memory.states)
-        )
-        groups = targets.split(read[:, :, None]), *of_source, sources.real
-        contexts = [
-            self._attend(states[:, 0], keys[:, 0], values[:, 0], real)[0][:, None]
-            for states, keys, values, real in zip(*groups, strict=True)
-        ]
-        return self._output(targets.join(contexts)[:, :, 0], read, training)
+            sources, targets = (packing.layout(num_heads=1) for packing in packings)
+        read = targets.take(read)
+        states, _ = self._combined(read, memory, sources, targets, training)
+        return states
 
     def attention_weights(self, source_ids, target_ids):
         memory = self.encode(source_ids, training=False)
         read = self._read(target_ids, memory, training=False)
-        _, weights = self._combined(read, memory, training=False)
+        layouts = Padded(memory.mask), Padded()
+        _, [weights] = self._combined(read, memory, *layouts, training=False)
         return {"cross": weights[None, :, None]}
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
@@ -218,9 +213,11 @@ class Recurrent(TranslationModel):
             state, _ = layer.cell(state, prefixes.own[:, number])
             states.append(state)
         # All hypotheses of a sentence attend to its memory at once.
-        sentences = ops.shape(prefixes.memory.mask)[0]
+        memory = prefixes.memory
+        sentences = ops.shape(memory.mask)[0]
         read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
-        combined, _ = self._combined(read, prefixes.memory, training=False)
+        context, _ = self._attend(read, memory.keys, memory.states, memory.mask)
+        combined = self._output(context, read, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
         return self.logits(combined), prefixes._replace(own=ops.stack(states, axis=1))
 
@@ -233,9 +230,25 @@ class Recurrent(TranslationModel):
             states = layer(states, mask=mask, initial_state=memory.starts[:, number])
         return states
 
-    def _combined(self, states, memory, training):
-        """o, `(batch, targets, m)`, and the weights `(batch, targets, sources)`."""
-        context, weights = self._attend(states, memory.keys, memory.states, memory.mask)
+    def _combined(self, states, memory, sources, targets, training):
+        """o of the target's tokens, and the weights of each group of sentences."""
+        keys, values = sources.take(memory.keys), sources.take(memory.states)
+        # Layouts split heads, and this attention has one.
+        groups = zip(
+            targets.split(ops.expand_dims(states, 2)),
+            sources.split(ops.expand_dims(keys, 2)),
+            sources.split(ops.expand_dims(values, 2)),
+            sources.masks,
+            strict=True,
+        )
+        contexts, weights = [], []
+        for queries, keys, values, mask in groups:
+            context, scores = self._attend(
+                queries[:, 0], keys[:, 0], values[:, 0], mask
+            )
+            contexts.append(ops.expand_dims(context, 1))
+            weights.append(scores)
+        context = ops.squeeze(targets.join(contexts), 2)
         return self._output(context, states, training), weights
 
     def _attend(self, states, keys, values, mask):

@@ -2,9 +2,9 @@
 
 from reprt.models.base import TranslationModel
 from reprt.models.decoder_only import DecoderOnly
+from reprt.models.presets import preset
 from reprt.models.recurrent import Recurrent
 from reprt.models.transformer import Transformer
-from reprt.presets import preset
 
 # A family: the class of its settings, and of its model.
 FAMILIES: dict[type, type[TranslationModel]] = {

@@ -6,10 +6,9 @@ import keras
 from keras import ops
 
 from reprt.layers import Decoder, Encoder, padding_mask
-from reprt.layers.packing import PackedHeads
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import Prefixes
-from reprt.settings import TransformerConfig
+from reprt.models.settings import TransformerConfig
 
 
 class Memory(NamedTuple):
@@ -18,14 +17,13 @@ class Memory(NamedTuple):
     Attributes:
         states: the encoder's output, `(batch, sources, width)`.
         tokens: the source's embeddings, `(batch, sources, m)`.
-        mask: boolean, `(batch, sources)`, True on real tokens; None if packed.
-        packing: the `PackedHeads` of packed states and tokens; None if padded.
+        mask: boolean, `(batch, sources)`, True on real tokens; of packed states and
+            tokens their `Packed`.
     """
 
     states: Any
     tokens: Any
     mask: Any
-    packing: PackedHeads | None = None
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -66,13 +64,18 @@ class Transformer(BlockModel):
         )
         self.looks_ahead = self._recomputes = not self.target_embedding.causal
         self.padding_matters = config.padding_in_statistics
-        final, m = config.final_norm, config.embedding_dim
-        self.encoder = self._stack(Encoder, self.source_embedding, final == "both")
-        self.decoder = self._stack(Decoder, self.target_embedding, final != "none")
+        self.encoder = self._stack(
+            Encoder, self.source_embedding, final_norm=config.final_norm == "both"
+        )
+        self.decoder = self._stack(
+            Decoder, self.target_embedding, final_norm=config.final_norm != "none"
+        )
         if config.output_tying == "none":
             self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
         elif config.output_tying == "projected":
-            self.output_projection = self._dense(m, "output_projection")
+            self.output_projection = self._dense(
+                config.embedding_dim, "output_projection"
+            )
 
     def build(self, input_shape=None):
         if self.built:
@@ -93,7 +96,8 @@ class Transformer(BlockModel):
         source_ids, target_ids, *packings = self._parts(inputs)
         source_packing, target_packing = packings or (None, None)
         memory, _ = self._encoded(source_ids, source_packing, training)
-        return self._decoded(target_ids, memory, target_packing, training)[0]
+        states, _ = self._decoded(target_ids, memory, target_packing, training)
+        return states
 
     def attention_weights(self, source_ids, target_ids):
         memory, encoder = self._encoded(source_ids, training=False)
@@ -108,18 +112,19 @@ class Transformer(BlockModel):
     def start(self, memory: Memory, beams: int, capacity: int):
         hypotheses = ops.shape(memory.mask)[0] * beams
         if self._recomputes:
-            read = tuple(ops.repeat(each, beams, axis=0) for each in memory[:3])
-            return Prefixes((ops.zeros((hypotheses, capacity), "int32"), read))
+            room = ops.zeros((hypotheses, capacity), "int32")
+            repeated = [ops.repeat(tensor, beams, axis=0) for tensor in memory]
+            return Prefixes((room, Memory(*repeated)))
         blocks = self.decoder.start(hypotheses, capacity)
-        read = self.decoder.read(memory.states, self._value(memory.tokens))
         statistics = self.target_embedding.start(hypotheses)
+        read = self.decoder.read(memory.states, self._value(memory.tokens))
         return Prefixes((blocks, statistics), (read, memory.mask))
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
             prefix, memory = prefixes.own
             prefix = self._written(prefix, ids, position)
-            states, _ = self._decoded(prefix, Memory(*memory), count_padding=False)
+            states, _ = self._decoded(prefix, memory, count_padding=False)
             states = ops.take(states, position, axis=1)
             return self.logits(states), Prefixes((prefix, memory))
         blocks, statistics = prefixes.own
@@ -139,24 +144,23 @@ class Transformer(BlockModel):
 
     def _encoded(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
-        tokens, states, mask, heads = self._embedded(
+        tokens, states, mask = self._embedded(
             self.source_embedding, source_ids, packing, training
         )
         states, weights = self.encoder(
             states,
             self._value(tokens),
             padding_mask=mask,
-            packing=heads,
             return_attention_scores=True,
             training=training,
         )
-        return Memory(states, tokens, mask, heads), weights
+        return Memory(states, tokens, mask), weights
 
     def _decoded(
         self, target_ids, memory, packing=None, training=False, count_padding=None
     ):
         """The target's states, ready for the logits, and the attentions' weights."""
-        tokens, states, mask, heads = self._embedded(
+        tokens, states, mask = self._embedded(
             self.target_embedding, target_ids, packing, training, count_padding
         )
         states, weights = self.decoder(
@@ -166,22 +170,19 @@ class Transformer(BlockModel):
             self._value(memory.tokens),
             padding_mask=mask,
             memory_padding_mask=memory.mask,
-            packing=heads,
-            memory_packing=memory.packing,
             return_attention_scores=True,
             training=training,
         )
         return self._projected(states), weights
 
     def _embedded(self, embedding, ids, packing, training, count_padding=None):
-        """Tokens and states of one side, and what tells its sentences apart."""
+        """Tokens and states of one side, and its padding mask or layout."""
         mask = padding_mask(ids)
         if count_padding is None:
             count_padding = self.config.padding_in_statistics
         counted = ops.ones_like(mask) if count_padding else mask
+        layout = self._layout(mask, packing)
         tokens, states = embedding(
-            ids, statistics_mask=counted, packing=packing, training=training
+            ids, statistics_mask=counted, layout=layout, training=training
         )
-        if packing is None:
-            return tokens, states, mask, None
-        return tokens, states, None, packing.heads(self.config.num_heads)
+        return tokens, states, layout

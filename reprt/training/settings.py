@@ -13,7 +13,7 @@ from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_json, read_toml
-from reprt.presets import PRESETS, preset
+from reprt.models.presets import PRESETS, preset
 from reprt.schedules import CosineSchedule
 from reprt.settings import Positive, Settings, Share, Size, by_name
 

@@ -9,8 +9,8 @@ from tiny import TINY
 from reprt import models
 from reprt.analysis.lookahead import METHODS, audit
 from reprt.layers import AddPositional, Decoder, TokenAndPositionEmbedding, TokenNorm
+from reprt.models.presets import preset
 from reprt.models.registry import make
-from reprt.presets import preset
 
 VOCAB = 24
 SIZES = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB, "length": 7}

@@ -16,7 +16,7 @@ from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.decoding.translator import Translator
 from reprt.lab.folder import RunFolder
 from reprt.lab.pages.cost import peak, scientific
-from reprt.presets import preset
+from reprt.models.presets import preset
 from reprt_command import main
 
 SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}

@@ -6,7 +6,10 @@ import pytest
 
 from reprt.lab import paper
 from reprt.lab.recipe import load_recipe, schema_text
-from reprt.presets import PRESETS, preset
+from reprt.layers.blocks import DROPOUT_PLACES
+from reprt.layers.embedding_norms import EMBEDDING_NORMS
+from reprt.layers.positions import POSITIONS
+from reprt.models.presets import PRESETS, preset
 from reprt.training.settings import (
     InverseSqrtSettings,
     RunSettings,
@@ -244,3 +247,7 @@ def test_the_schema_knows_every_key_and_what_it_means():
     assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(of_model)
     assert "by_hand" not in tables
     assert "projected" in str(of_model["output_tying"])  # which not every family takes
+    assert set(of_model["position"]["enum"]) == set(POSITIONS)
+    assert set(of_model["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)
+    assert {"relu", "silu", "swiglu"} <= set(of_model["activation"]["enum"])
+    assert set(of_model["dropout_places"]["items"]["enum"]) == set(DROPOUT_PLACES)

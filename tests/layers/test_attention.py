@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from formula import array_by_formula, set_weights_by_formula
+from test_harness import called
 
 from reprt.layers import (
     PMHA,
@@ -53,12 +54,17 @@ def pair(kind, inputs, **options):
     return ours, theirs
 
 
+def attended(layer, inputs, **call):
+    query, key, value = inputs
+    return layer(query, key=key, value=value, **call)
+
+
 def both(case, wanted, of_call, **options):
     """What our layer and Keras' return."""
     kind, (query, key, value), masks = CASES[case]
     ours, theirs = pair(kind, (query, key, value), **SIZES, **options)
     call = {"return_attention_scores": wanted, **of_call}
-    found = ours(query, key, value, **masks, **call)
+    found = ours(query, key=key, value=value, **masks, **call)
     every = np.ones((1, 1, 1), dtype=bool)
     allowed = masks.get("attention_mask", every)
     allowed = allowed & masks.get("key_mask", every[0])[:, None]
@@ -86,7 +92,7 @@ def test_masks_that_keras_attached_are_heeded_and_handed_on_as_by_keras(kind):
     embedding = keras.layers.Embedding(4, 8, mask_zero=True)
     states, mask = embedding(ids), ids != 0
     ours, theirs = pair(kind, (states, states, states), **SIZES)
-    found = ours(states, states, states)
+    found = ours(states, key=states)
     # The last one called, for Keras takes the mask away from its arguments.
     expected = theirs(states, states, use_causal_mask=kind is PMMHA)
     for output in (found, expected):
@@ -112,8 +118,9 @@ def test_masks_that_keras_attached_are_heeded_and_handed_on_as_by_keras(kind):
 )
 def test_functional_models_have_scores_as_well(make, inputs):
     symbols = [keras.Input(array.shape[1:], len(array)) for array in inputs]
-    found = make()(*symbols, return_attention_scores=True)
-    expected = make()(*inputs, return_attention_scores=True)
+    found, expected = (
+        called(make(), each, return_attention_scores=True) for each in (symbols, inputs)
+    )
     keras.tree.assert_same_structure(found, expected)
     for symbol, tensor in zip(*map(keras.tree.flatten, (found, expected))):
         assert symbol.shape == tensor.shape and symbol.dtype == tensor.dtype
@@ -130,43 +137,66 @@ def test_how_long_queries_and_keys_were_does_not_matter(policy):
     options = {"use_bias": False, "query_key_norm": True, "dtype": policy}
     layer = layer_of(PMHCA, **options)
     layer.scale.assign(3.0)
-    _, scores = layer(*ACROSS, return_attention_scores=True)
+    call = {"return_attention_scores": True}
+    _, scores = attended(layer, ACROSS, **call)
     # Squared, lengths like these leave half precision.
-    _, longer = layer(3000 * TARGETS, 9 * SOURCES, TOKENS, return_attention_scores=True)
+    _, longer = attended(layer, (3000 * TARGETS, 9 * SOURCES, TOKENS), **call)
     np.testing.assert_allclose(longer, scores, atol=1e-3)
     assert np.std(scores) > 0.05
 
 
 def test_what_keras_quantises_computes_nearly_the_same():
     layer = layer_of(PMHA)
-    before = np.asarray(layer(*ACROSS))
+    before = np.asarray(attended(layer, ACROSS))
     for part in ("query", "key", "value", "output"):
         getattr(layer, f"{part}_dense").quantize("int8")
-    after = np.asarray(layer(*ACROSS))
+    after = np.asarray(attended(layer, ACROSS))
     assert 0 < np.abs(after - before).max() < 0.05 * np.abs(before).max()
+
+
+@pytest.mark.parametrize("kind", [PMHA, PMMHA, PMHCA])
+def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
+    layer = layer_of(kind)
+    inputs = WITHIN if kind is PMMHA else ACROSS
+    expected = attended(layer, inputs)
+    with pytest.raises(ValueError, match="by name.*other order. Received: 2 arguments"):
+        layer(*inputs)
+    symbols = [keras.Input(array.shape[1:]) for array in inputs]
+    config = keras.Model(symbols, attended(layer, symbols)).get_config()
+    [node] = config["layers"][-1]["inbound_nodes"]
+    by_name = node["kwargs"]
+    node["args"] = (*node["args"], by_name.pop("key"), by_name.pop("value"))
+    again = keras.Model.from_config(config)
+    again.set_weights(layer.get_weights())
+    np.testing.assert_allclose(again(list(inputs)), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: PMHA(2, 3)(TARGETS[0], SOURCES, TOKENS), r"'query': \(4, 8\)"),
         (
-            lambda: PMHA(2, 3)(*ACROSS, attention_mask=np.ones((2, 4, 6))),
+            lambda: attended(PMHA(2, 3), (TARGETS[0], SOURCES, TOKENS)),
+            r"'query': \(4, 8\)",
+        ),
+        (
+            lambda: attended(PMHA(2, 3), ACROSS, attention_mask=np.ones((2, 4, 6))),
             "`attention_mask`.*boolean.*dtype=float",
         ),
         (
-            lambda: PMHA(2, 3)(*ACROSS, attention_mask=KEY_MASK),
+            lambda: attended(PMHA(2, 3), ACROSS, attention_mask=KEY_MASK),
             r"broadcasts to \(batch, targets, sources\).*shape=\(2, 6\)",
         ),
         (
-            lambda: PMHA(2, 3)(*ACROSS, key_mask=KEY_MASK[:, None]),
+            lambda: attended(PMHA(2, 3), ACROSS, key_mask=KEY_MASK[:, None]),
             r"`key_mask`.*\(batch, sources\).*shape=\(2, 1, 6\)",
         ),
         (
-            lambda: layer_of(PMHA)(TARGETS[..., :4], SOURCES, TOKENS),
+            lambda: attended(layer_of(PMHA), (TARGETS[..., :4], SOURCES, TOKENS)),
             r"query was built .*\(8,\). Received: \(2, 4, 4\)",
         ),
         (lambda: PMHA(2, 3, position="rotary"), "Positional.*Received: 'rotary'"),
+        (lambda: PMHA(0, 3), "`num_heads` to be 1 or more. Received: num_heads=0"),
+        (lambda: PMMHA(2, 3)(SOURCES, SOURCES), "key and value by name.*Received: 1 "),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),
         (lambda: padding_mask(np.array([3, 0])), r"\(batch, length\).*shape=\(2,\)"),
     ],

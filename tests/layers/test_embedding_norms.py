@@ -1,5 +1,3 @@
-from typing import get_args
-
 import keras
 import numpy as np
 import oracle
@@ -8,10 +6,10 @@ import tensorflow as tf
 import variants
 from formula import array_by_formula, set_weights_by_formula
 
-from reprt import constants
 from reprt.layers import RMSNorm, TokenNorm
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
-from reprt.presets import preset
+from reprt.models import parts
+from reprt.models.presets import preset
 
 X = array_by_formula((3, 7, 5), scale=2.0) + 1.0
 MASK = np.arange(7)[None, :] < np.array([[7], [4], [1]])
@@ -20,13 +18,12 @@ LAYERS = [name for name in variants.NORMS if not name.startswith("none")]
 
 def layer_of(variant):
     config = preset("repe", **variants.NORMS[variant])
-    norm = EMBEDDING_NORMS[config.embedding_norm].of_model(config, "decoder")
+    norm = parts.embedding_norm(config, "decoder")
     norm.build(X.shape)
     return set_weights_by_formula(norm)
 
 
-def test_settings_and_layers_know_the_same_names():
-    assert set(EMBEDDING_NORMS) == {*get_args(constants.EmbeddingNorm)}
+def test_every_registered_norm_is_a_setting():
     assert {name.partition(",")[0] for name in variants.NORMS} == set(EMBEDDING_NORMS)
 
 

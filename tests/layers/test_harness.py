@@ -1,4 +1,5 @@
 import inspect
+import re
 import tempfile
 from functools import partial
 
@@ -11,7 +12,8 @@ from variants import BEFORE, NORMS
 from reprt import layers
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
-from reprt.presets import preset
+from reprt.models import parts
+from reprt.models.presets import preset
 
 STATES = np.linspace(-1, 1, 2 * 5 * 8, dtype="float32").reshape(2, 5, 8)
 MEMORY = np.linspace(1, -1, 2 * 6 * 8, dtype="float32").reshape(2, 6, 8)
@@ -40,7 +42,7 @@ def embedding(**options):
 def positional(method, /, **options):
     """A method of positions as an encoder has it."""
     config = preset("repe", num_heads=2, key_dim=4, position=method)
-    return POSITIONS[method].of_model(config, "encoder", **options)
+    return parts.position(config, "encoder", **options)
 
 
 def attention_with(method, /, **options):
@@ -54,7 +56,7 @@ def norm_case(settings):
     norm = EMBEDDING_NORMS[config.embedding_norm]
 
     def make(**options):
-        return norm.of_model(config, "decoder", **options)
+        return parts.embedding_norm(config, "decoder", **options)
 
     layer = make()
     layer.build(STATES.shape)
@@ -65,6 +67,13 @@ def norm_case(settings):
 
 def case(make, *inputs, weights, shapes=((2, 5, 8),), **call):
     return make, inputs, list(shapes), weights, call
+
+
+def called(layer, inputs, **call):
+    """What a layer returns of its inputs: the first by place, the others by name."""
+    names = [*inspect.signature(layer.call).parameters]
+    others = dict(zip(names[1:], inputs[1:]))
+    return layer(inputs[0], **others, **call)
 
 
 ATTENDING = partial(layers.PMHA, **ATTENTION)
@@ -93,7 +102,7 @@ CASES = {
             key_mask=MASK,
         )
         for name, method in POSITIONS.items()
-        if method.acts_in_attention()
+        if not method.on_entry
     },
     "PMHA": case(ATTENDING, *WITHIN, weights=8),
     "PMHA, queries and keys normed": case(
@@ -191,7 +200,7 @@ def _check_compiled_step(make, inputs, call):
             self.scale = self.add_weight(shape=(), initializer="ones")
 
         def call(self, arrays):
-            outputs = keras.tree.flatten(self.layer(*arrays, **call))
+            outputs = keras.tree.flatten(called(self.layer, arrays, **call))
             means = [keras.ops.mean(output, axis=(1, 2)) for output in outputs]
             return self.scale * sum(means)
 
@@ -207,7 +216,7 @@ def _check_saving(make, inputs, call):
         keras.Input(array.shape[1:], dtype=np.asarray(array).dtype.name)
         for array in inputs
     ]
-    model = keras.Model(arguments, make()(*arguments, **call))
+    model = keras.Model(arguments, called(make(), arguments, **call))
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model.keras")
         revived = keras.saving.load_model(f"{folder}/model.keras")
@@ -221,7 +230,7 @@ def _check_saving(make, inputs, call):
 
 def _check_policy(make, inputs, call, policy):
     layer = make(dtype=policy)
-    outputs = keras.tree.flatten(layer(*inputs, **call))
+    outputs = keras.tree.flatten(called(layer, inputs, **call))
     for output in outputs:
         dtype = keras.backend.standardize_dtype(output.dtype)
         assert dtype == layer.compute_dtype
@@ -241,23 +250,37 @@ def test_layer_keeps_the_contract(case):
         _check_policy(make, inputs, call, policy)
 
 
-@pytest.mark.parametrize("name", ["EncoderBlock", "DecoderBlock", "Encoder", "Decoder"])
-def test_help_and_editors_see_the_settings_of_blocks(name):
-    named = inspect.signature(getattr(layers, name)).parameters
-    assert {"num_heads", "key_dim", "dropout", "position"} <= set(named)
+PUBLIC = [
+    name
+    for name in layers.__all__
+    if isinstance(getattr(layers, name), type)
+    and issubclass(getattr(layers, name), keras.layers.Layer)
+]
 
-    class Own(getattr(layers, name)):
-        def __init__(self, num_heads=2, **others):
-            super().__init__(num_heads=num_heads, **others)
 
-    assert [*inspect.signature(Own).parameters].count("num_heads") == 1
+def section(kind, title):
+    """The arguments that a docstring's own section names, in their order."""
+    _, found, rest = inspect.getdoc(kind).partition(f"\n{title}:\n")
+    assert found, f"{kind.__name__} has no {title}"
+    lines = rest.split("\n\n")[0].splitlines()
+    heads = [line for line in lines if re.match(r"    \S", line)]
+    return [name.strip() for line in heads for name in line.split(":")[0].split(",")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_argument_is_told_where_it_is_asked_for(name):
+    kind = getattr(layers, name)
+    functions = {"Args": kind.__init__, "Call arguments": kind.call}
+    if issubclass(kind, layers.Positional) and not kind.on_entry:
+        # Attention calls its other hooks.
+        del functions["Call arguments"]
+    for title, function in functions.items():
+        asked = {*inspect.signature(function).parameters} - {"self"}
+        told = {each.strip("*") for each in section(kind, title)}
+        # Cross attention alone has queries elsewhere than keys.
+        assert asked - told <= ({"query_layout"} if name == "PMMHA" else set())
+        assert told <= asked
 
 
 def test_every_public_layer_is_held_against_the_contract():
-    public = {
-        name
-        for name in layers.__all__
-        if isinstance(getattr(layers, name), type)
-        and issubclass(getattr(layers, name), keras.layers.Layer)
-    }
-    assert public == {name.partition(",")[0] for name in CASES}
+    assert set(PUBLIC) == {name.partition(",")[0] for name in CASES}

@@ -40,8 +40,8 @@ class Half(layers.Positional):
 
 
 def test_a_method_of_ones_own_acts_where_its_hooks_are(monkeypatch):
-    monkeypatch.setitem(POSITIONS, "add", Half)
-    model = build("repe-causal", 9, 9, **TINY, position="add")
+    monkeypatch.setitem(POSITIONS, "half", Half)
+    model = build("repe-causal", 9, 9, **TINY, position="half")
     assert isinstance(model.encoder.blocks[0].self_attention.position, Half)
 
 
@@ -58,7 +58,8 @@ def test_states_that_ones_own_positions_widen_are_known_to_be_so():
 def test_a_bias_in_half_precision_joins_the_scores():
     half = {"dtype": "mixed_bfloat16"}
     attention = layers.PMHA(2, 4, position=Half(**half), **half)
-    assert attention(*[np.ones((1, 3, 8), "float32")] * 3).dtype == "bfloat16"
+    states = np.ones((1, 3, 8), "float32")
+    assert attention(states, key=states).dtype == "bfloat16"
 
 
 def test_positions_on_entry_are_refused_within_attention():

@@ -58,7 +58,7 @@ def test_positions_are_rounded_only_once(policy):
 
 
 def in_attention(position, key_dim=4):
-    return PMHA(2, key_dim, position=position)(X, X, X)
+    return PMHA(2, key_dim, position=position)(X, key=X)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from formula import set_weights_by_formula
 from tiny import RECURRENT, SOURCE, TARGET, TINY
 
 from reprt import models
-from reprt.presets import preset
+from reprt.models.presets import preset
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from reprt.data import pack
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer, build
-from reprt.presets import PRESETS, preset
+from reprt.models.presets import PRESETS, preset
 
 # Others differ from these in sizes alone.
 SIZES = ("tiny", "small", "big")

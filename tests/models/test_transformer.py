@@ -14,7 +14,7 @@ from variants import ALL, PREFIX, sees_ahead
 from reprt import models
 from reprt.lab.paper import PARAMETERS
 from reprt.layers import padding_mask
-from reprt.presets import preset
+from reprt.models.presets import preset
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "presets.md"
 

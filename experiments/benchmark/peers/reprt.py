@@ -13,9 +13,9 @@ from peers.settings import BATCH_SIZE, SEED
 
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedSplit
+from reprt.models.presets import preset
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
-from reprt.presets import preset
 from reprt.training.objective import Objective
 from reprt.training.settings import AdamSettings, InverseSqrtSettings
 from reprt.training.trainer import backend

@@ -1,7 +1,8 @@
 """What an embedding may go through before positions join it, by name.
 
-A new one is a module with a subclass of `EmbeddingNorm`, a line here, and its name
-in `reprt.constants.EmbeddingNorm`.
+A new one is a module with a subclass of `EmbeddingNorm` and a line here, which makes it
+a value of the models' setting `embedding_norm`. `reprt.models.parts` names the settings
+that are its arguments.
 """
 
 from collections.abc import Mapping

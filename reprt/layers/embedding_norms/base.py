@@ -2,16 +2,18 @@
 
 import abc
 
-from reprt.layers.sharing import ConfiguredLayer
+from reprt.layers.base import Layer
 
 
-class EmbeddingNorm(ConfiguredLayer, abc.ABC):
+class EmbeddingNorm(Layer, abc.ABC):
     """Token embeddings to normalised ones: `call(x, mask=None)`.
 
     A subclass says in `causal` whether no position depends on later tokens. The models
     believe it: they decode with a cache then, by `start` and `step`. The two methods
     here are for norms that look at each token by itself. A causal norm that also looks
     at the tokens before has its own.
+
+    A subclass with arguments of its own may have a `get_config`, as Keras' layers do.
 
     Masking: `mask` says which tokens are real. A Keras mask attached to the input
     stays attached.

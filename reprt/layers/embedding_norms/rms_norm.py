@@ -21,12 +21,23 @@ class RMSNorm(EmbeddingNorm):
 
     It is computed in float32 whatever the dtype policy.
 
-    Masking: padding is normalised like any other token, and touches no other token.
-    Other arguments, result: as `EmbeddingNorm`.
+    Masking: padding is normalised like any other token, and touches no other token. A
+    Keras mask attached to the input stays attached.
 
     Args:
         epsilon: small positive number added to the mean square. Defaults to `1e-6`:
             embeddings start with a mean square near 1e-3, before their scale.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, features)`.
+        mask: boolean tensor `(batch, tokens)`, which changes nothing here.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ValueError: for an input whose rank is not 3.
 
     >>> import keras, reprt
     >>> y = reprt.layers.RMSNorm()(keras.ops.array([[[2.0, 2.0], [-30.0, 30.0]]]))
@@ -48,6 +59,9 @@ class RMSNorm(EmbeddingNorm):
         self.gain = self.add_weight(
             shape=input_shape[-1:], initializer="ones", name="gain", autocast=False
         )
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}
 
     def call(self, x, mask=None):
         return ops.rms_normalization(x, self.gain, epsilon=self.epsilon)

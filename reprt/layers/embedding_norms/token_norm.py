@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from reprt.constants import Statistics, check_choice
+from reprt.constants import check_choice
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.masks import check_mask
 from reprt.layers.precision import widened
@@ -48,14 +48,21 @@ class TokenNorm(EmbeddingNorm):
 
     Masking: with a mask, padding takes no part in the statistics and its rows are
     zeros in the output. Without one, every row counts as a token. A Keras mask
-    attached to the input is used when no mask is given, and stays attached. Other
-    arguments, result: as `EmbeddingNorm`.
+    attached to the input is used when no mask is given, and stays attached.
 
     Args:
         statistics: `"sequence"` or `"prefix"`, see above. Defaults to `"sequence"`.
         epsilon: small positive number added to the variance. Defaults to `1e-6`:
             embeddings start with a variance near 1e-3, which Keras' usual 1e-3 would
             visibly shrink.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, features)`.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
 
     Raises:
         ValueError: for unknown statistics, an input whose rank is not 3, or a mask that
@@ -73,7 +80,7 @@ class TokenNorm(EmbeddingNorm):
 
     def __init__(self, statistics="sequence", epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        check_choice(Statistics, statistics=statistics)
+        check_choice(STATISTICS, statistics=statistics)
         self.statistics = statistics
         self.epsilon = epsilon
 
@@ -93,10 +100,16 @@ class TokenNorm(EmbeddingNorm):
         # Subtracting the first token changes no result and keeps sums small, so that a
         # large common mean costs no precision.
         tokens = real * (tokens - tokens[:, :1])
-        centre = _over_sequence if self.statistics == "sequence" else _over_prefix
-        centred, variance = centre(tokens, real)
+        centred, variance = STATISTICS[self.statistics](tokens, real)
         normed = real * centred * ops.rsqrt(variance + self.epsilon)
         return ops.cast(normed, x.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "statistics": self.statistics,
+            "epsilon": self.epsilon,
+        }
 
     def start(self, batch, features):
         """Returns the `RunningStatistics` of no token at all."""
@@ -141,3 +154,7 @@ def _over_prefix(tokens, real):
 def _growth(token, total_before, before, count):
     mean_before = total_before / ops.maximum(before, 1.0)
     return before / count * ops.square(token - mean_before)
+
+
+# What the statistics run over.
+STATISTICS = {"sequence": _over_sequence, "prefix": _over_prefix}

@@ -1,8 +1,8 @@
 """How tokens learn where they stand, by name.
 
-A new method is a module with a subclass of `Positional`, a line here, and its name in
-`reprt.constants.Position`. An argument with the name of a model's setting gets its
-value.
+A new method is a module with a subclass of `Positional` and a line here, which makes it
+a value of the models' setting `position`. `reprt.models.parts` names the settings that
+are its arguments.
 """
 
 from collections.abc import Mapping

@@ -9,13 +9,21 @@ from reprt.layers.positions.sinusoids import PositionTable
 class AddPositional(PositionTable):
     """Adds positions to tokens, as the baseline does: X + P (eq. 18 and 28).
 
-    Masking, other arguments: as `Positional`. With a mask, padding gets the position of
-    the token before it.
+    Masking: places count the real tokens of a sequence, and padding has the place of
+    the token before it. A Keras mask attached to the input stays attached.
 
     Args:
         table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
-            weight `(max_length, m)`.
+            weight with a row for each place. Defaults to `"tutorial"`.
         max_length: longest sequence in tokens. Defaults to 2048.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Call arguments:
+        x: tensor `(batch, tokens, m)`.
+        start: place of the first of the tokens, a scalar, or one for each sequence or
+            token, integers that broadcast to `(batch, tokens)`. Defaults to 0.
+        mask: boolean tensor `(batch, tokens)`, True on real tokens. Keras fills in its
+            own unless `start` is a tensor.
 
     Returns:
         Tensor `(batch, tokens, m)`.
@@ -30,6 +38,8 @@ class AddPositional(PositionTable):
 
     Reference: appendix A, eq. 18 and 28 of the paper.
     """
+
+    on_entry = True
 
     def call(self, x, start=0, mask=None):
         return x + self.rows(x, start, mask)

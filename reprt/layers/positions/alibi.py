@@ -16,10 +16,12 @@ class AlibiPositional(Positional):
     with p heads. There are no weights, and no limit on length. In an encoder it is
     the same in both directions, which the source leaves open.
 
-    Masking, other arguments: as `Positional`; tokens enter as they are.
+    Masking: places count the real tokens of a sequence, so that padding may stand
+    anywhere. Tokens enter the first block as they are.
 
     Args:
         num_heads: heads p of the attention.
+        **kwargs: passed to `keras.layers.Layer`.
 
     >>> import keras, reprt
     >>> places = keras.ops.array([[0, 1]])
@@ -33,6 +35,9 @@ class AlibiPositional(Positional):
     def __init__(self, num_heads, **kwargs):
         super().__init__(**kwargs)
         self.num_heads = num_heads
+
+    def get_config(self):
+        return {**super().get_config(), "num_heads": self.num_heads}
 
     def bias(self, queries, keys):
         number = np.arange(1, self.num_heads + 1, dtype="float32")

@@ -1,25 +1,28 @@
 """What every position method offers."""
 
 import keras
-from keras import ops
 
-from reprt.layers.sharing import ConfiguredLayer
+from reprt.layers.base import Layer
 
 
 @keras.saving.register_keras_serializable(package="reprt")
-class Positional(ConfiguredLayer):
+class Positional(Layer):
     """A method by which tokens learn where they stand; this one does nothing.
 
     A method acts where tokens enter the first block, as `positional` of a
     `TokenAndPositionEmbedding`, or within the self-attention of every block, as
     `position` of `Encoder`, `Decoder`, their blocks or `PMHA`. It overrides one of
-    these hooks, or both of the last two:
+    these hooks, or several of the last three:
 
     | hook | changes | who overrides it |
     |---|---|---|
     | `call(x, start, mask)` | tokens on entry, to states | added, concatenated |
-    | `turn(heads, places)` | queries and keys of each head | rotary, untied |
+    | `turn(heads, places)` | queries and keys of each head | rotary |
+    | `score_factor` | is multiplied by queries times keys | untied |
     | `bias(queries, keys)` | scores, before the softmax | relative, ALiBi, untied |
+
+    A method that changes tokens on entry says so by `on_entry = True`. A subclass with
+    arguments of its own may have a `get_config`, as Keras' layers do.
 
     Masking: places count the real tokens of a sequence, so that padding may stand
     anywhere. A Keras mask attached to the input stays attached.
@@ -46,9 +49,18 @@ class Positional(ConfiguredLayer):
     ...         return -0.1 * keras.ops.cast(abs(apart), "float32")
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=Fading())
     >>> states = keras.ops.ones((1, 3, 16))
-    >>> tuple(attention(states, states, states).shape)
+    >>> tuple(attention(states, key=states).shape)
     (1, 3, 16)
     """
+
+    on_entry = False
+    """Whether it changes tokens before the first block, and no attention."""
+    widens = False
+    """Whether it makes states wider than tokens."""
+    has_width = False
+    """Whether it has a width `dim` of its own."""
+    score_factor = 1.0
+    """A number that scores are multiplied by, before `bias` is added."""
 
     def call(self, x, start=0, mask=None):
         return x
@@ -68,20 +80,5 @@ class Positional(ConfiguredLayer):
         """
         return None
 
-    @classmethod
-    def acts_in_attention(cls):
-        """Returns whether it overrides a hook of attention."""
-        return (cls.turn, cls.bias) != (Positional.turn, Positional.bias)
-
     def check_length(self, tokens):
         """Refuses a sequence that is longer than a table; None is not known yet."""
-
-
-def counted(mask, start=0):
-    """Returns the place of every token: how many real ones stand before it.
-
-    Padding has the place of the token before it. Arguments are those of `Positional`.
-    """
-    # TensorFlow adds up floats on a GPU, and integers on the CPU.
-    real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
-    return ops.add(start, ops.maximum(ops.cast(real, "int32") - 1, 0))

@@ -27,17 +27,20 @@ class RelativePositional(Positional):
     32 · heads numbers start at 0; all blocks of a stack share them. Unlike T5, scores
     keep their 1 / sqrt(key_dim).
 
-    Masking, other arguments: as `Positional`; tokens enter as they are.
+    Masking: places count the real tokens of a sequence, so that padding may stand
+    anywhere. Tokens enter the first block as they are.
 
     Args:
         num_heads: heads of the attention.
         both_directions: whether keys may stand after queries, as in an encoder.
+            Defaults to True.
+        **kwargs: passed to `keras.layers.Layer`.
 
     >>> import keras, reprt
     >>> position = reprt.layers.RelativePositional(num_heads=2)
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=position)
     >>> states = keras.ops.ones((1, 3, 16))
-    >>> tuple(attention(states, states, states).shape)
+    >>> tuple(attention(states, key=states).shape)
     (1, 3, 16)
     >>> float(keras.ops.max(abs(position.table)))
     0.0
@@ -53,6 +56,13 @@ class RelativePositional(Positional):
     def build(self, input_shape):
         shape = BUCKETS, self.num_heads
         self.table = self.add_weight(shape, "zeros", name="distances", autocast=False)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "both_directions": self.both_directions,
+        }
 
     def bias(self, queries, keys):
         distance = ops.expand_dims(keys, 1) - ops.expand_dims(queries, 2)

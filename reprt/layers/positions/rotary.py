@@ -21,7 +21,11 @@ class RotaryPositional(Positional):
     A query at i and a key at j then meet at the angle of j − i. There are no weights,
     and no limit on length. Angles are computed in float32.
 
-    Masking, arguments: as `Positional`; tokens enter as they are.
+    Masking: places count the real tokens of a sequence, so that padding may stand
+    anywhere. Tokens enter the first block as they are.
+
+    Args:
+        **kwargs: passed to `keras.layers.Layer`.
 
     Raises:
         ValueError: for heads of an odd width.

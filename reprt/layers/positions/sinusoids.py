@@ -4,9 +4,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.constants import Table, check_choice
-from reprt.layers.positions.base import Positional, counted
+from reprt.constants import check_choice, check_sizes
+from reprt.layers.layout import counted
+from reprt.layers.positions.base import Positional
 from reprt.layers.precision import indices
+
+SINUSOIDS = ("tutorial", "paper")
+TABLES = (*SINUSOIDS, "learned")
 
 
 def sinusoidal_table(length, depth, table="tutorial"):
@@ -44,7 +48,7 @@ def sinusoidal_table(length, depth, table="tutorial"):
             "A sinusoidal table has sine and cosine halves, so it needs an even depth "
             f"of 2 or more. Received: depth={depth}."
         )
-    check_choice(("tutorial", "paper"), table=table)
+    check_choice(SINUSOIDS, table=table)
     if table == "tutorial":
         position = np.arange(length, dtype="float64")
         exponent = np.tile(np.arange(depth // 2) / (depth / 2), 2)
@@ -61,14 +65,14 @@ class PositionTable(Positional):
     """A method that has a vector for each place: a table of `max_length` rows.
 
     The table has `dim` columns, or as many as the tokens have where that is None.
-    Arguments and errors are those of `AddPositional`.
     """
 
     dim: int | None = None
 
     def __init__(self, table="tutorial", max_length=2048, **kwargs):
         super().__init__(**kwargs)
-        check_choice(Table, table=table)
+        check_choice(TABLES, table=table)
+        check_sizes(max_length=max_length)
         self.table = table
         self.max_length = max_length
 
@@ -80,6 +84,13 @@ class PositionTable(Positional):
             self.encoding = self.add_weight(shape, start, name="positions")
         else:
             self.encoding = sinusoidal_table(*shape, self.table)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "table": self.table,
+            "max_length": self.max_length,
+        }
 
     def rows(self, x, start, mask):
         """Returns the vectors of tokens `x`, by the arguments of the call."""

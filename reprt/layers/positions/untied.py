@@ -17,22 +17,35 @@ class UntiedPositional(PositionTable):
     keys, it does so to the first product only, and its learnt scale is divided by
     sqrt(2). TUPE also unties its [CLS] token; a translation has none.
 
-    Masking: as `Positional`. Other arguments, errors: as `AddPositional` and
-    `ConcatPositional`.
+    Masking: places count the real tokens of a sequence, so that padding may stand
+    anywhere.
 
     Args:
         num_heads: heads of the attention.
         key_dim: width of each head's queries and keys.
+        table: `"tutorial"` or `"paper"`, see `sinusoidal_table`, or `"learned"`: a
+            weight with a row for each place. Defaults to `"tutorial"`.
+        max_length: longest sequence in tokens. Defaults to 2048.
+        dim: width of P, even. Defaults to the states' width.
+        **kwargs: passed to `keras.layers.Layer`.
+
+    Raises:
+        ValueError: for an unknown table, an odd width, or a sequence longer than
+            `max_length`.
 
     >>> import keras, reprt
     >>> position = reprt.layers.UntiedPositional(num_heads=2, key_dim=8, dim=4)
     >>> attention = reprt.layers.PMHA(num_heads=2, key_dim=8, position=position)
     >>> states = keras.ops.ones((1, 3, 16))
-    >>> tuple(attention(states, states, states).shape)
+    >>> tuple(attention(states, key=states).shape)
     (1, 3, 16)
 
     Reference: Ke et al. 2021 (arXiv 2006.15595), eq. 7 and section 3.2.
     """
+
+    has_width = True
+    # Of two products the sum has twice the variance.
+    score_factor = 2**-0.5
 
     def __init__(
         self, num_heads, key_dim, table="tutorial", max_length=2048, dim=None, **kwargs
@@ -48,9 +61,13 @@ class UntiedPositional(PositionTable):
         self.query_kernel = self.add_weight(shape, name="queries", autocast=False)
         self.key_kernel = self.add_weight(shape, name="keys", autocast=False)
 
-    def turn(self, heads, places):
-        # Queries and keys share the 1 / sqrt(2) of their product.
-        return heads * ops.cast(2**-0.25, heads.dtype)
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "dim": self.dim,
+        }
 
     def bias(self, queries, keys):
         scores = ops.einsum(

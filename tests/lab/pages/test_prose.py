@@ -15,7 +15,7 @@ from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
 from reprt.lab.pages.runs import read_texts
 from reprt.lab.pages.table1 import by_pair
 from reprt.lab.paper import FIGURE_3B, PARAMETERS, TABLE_1
-from reprt.presets import preset
+from reprt.models.presets import preset
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
 RESULTS = REPOSITORY / "experiments" / "results"

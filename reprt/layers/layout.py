@@ -1,4 +1,15 @@
-"""Packed sentences: the real tokens of a batch one after the other, without padding."""
+"""Where the tokens of a batch stand: padded, or packed without padding.
+
+Every layer that has to tell sentences apart asks a layout. Attention runs on groups of
+sentences, heads first; a padded batch is one group.
+
+| | `Padded` | `Packed` |
+|---|---|---|
+| tokens | `(batch, length, …)` | `(1, packed, …)` |
+| `take` | leaves padded tokens as they are | packs them |
+| `split`, `join` | swap two axes | lay tokens out in groups, and back |
+| `masks` | the padding mask, or None | of each group its real slots |
+"""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -8,6 +19,66 @@ from keras import ops
 
 from reprt.gradients import custom_gradient
 from reprt.layers.precision import indices
+
+HEADS_FIRST = (0, 2, 1, 3)
+
+
+class Padded:
+    """The layout of a padded batch, `(batch, length, …)`.
+
+    Attributes:
+        mask: boolean tensor `(batch, length)`, True on real tokens; None where all are.
+    """
+
+    def __init__(self, mask=None):
+        self.mask = mask
+
+    @property
+    def masks(self):
+        """Of each group of sentences which tokens may be attended to, or None."""
+        return (self.mask,)
+
+    def take(self, x):
+        """From a padded `(batch, length, …)` to the tokens of this layout."""
+        return x
+
+    def split(self, x):
+        """From `(batch, length, heads, width)` to groups, heads first."""
+        return (ops.transpose(x, HEADS_FIRST),)
+
+    def join(self, groups):
+        """From groups to tokens: the inverse of `split`."""
+        return ops.transpose(groups[0], HEADS_FIRST)
+
+    def token_places(self, x):
+        """Of each token `x`, how many real ones of its sentence stand before it."""
+        if self.mask is None:
+            return indices(ops.shape(x)[1])[None]
+        return counted(self.mask)
+
+    def group_places(self, x):
+        """Of each group the places of its tokens, `(sentences or 1, length)`."""
+        return (self.token_places(x),)
+
+    def longest(self, x):
+        """The length of the longest sentence as far as it is known, or None."""
+        return x.shape[1]
+
+
+def layout_of(mask):
+    """Returns the `Padded` of a padding mask or of None; a `Packed` as it is."""
+    return mask if isinstance(mask, Packed) else Padded(mask)
+
+
+def counted(mask, start=0):
+    """Returns the place of every token: how many real ones stand before it.
+
+    Padding has the place of the token before it. Places count from `start`, a scalar or
+    integers that broadcast to the mask, `(batch, tokens)`.
+    """
+    # TensorFlow adds up floats on a GPU, and integers on the CPU.
+    real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
+    return ops.add(start, ops.maximum(ops.cast(real, "int32") - 1, 0))
 
 
 class Packing(NamedTuple):
@@ -41,20 +112,21 @@ class Packing(NamedTuple):
     slots: tuple
     real: tuple
 
-    def pack(self, x):
+    def take(self, x):
         """From a padded `(batch, length, …)` to `(1, packed, …)`."""
         flat = ops.reshape(x, (-1, *x.shape[2:]))
         return ops.expand_dims(ops.take(flat, self.tokens, axis=0), 0)
 
-    def heads(self, num_heads):
-        """Returns the same for tokens of several heads, made once for all layers."""
+    def layout(self, num_heads):
+        """Returns the layout of tokens with several heads, made once for all layers."""
         head = indices(num_heads)
-        slots = [
+        rows = []
+        for group in self.slots:
             # Tokens of one head side by side, as a product of matrices wants them.
-            ops.where(slots < 0, -1, slots * num_heads + head[:, None])
-            for slots in (ops.expand_dims(slots, 1) for slots in self.slots)
-        ]
-        slots = ops.concatenate([ops.reshape(index, (-1,)) for index in slots])
+            group = ops.expand_dims(group, 1)
+            group = ops.where(group < 0, -1, group * num_heads + head[:, None])
+            rows.append(ops.reshape(group, (-1,)))
+        slots = ops.concatenate(rows)
         places = ops.expand_dims(self.starts * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
         groups, start = [], 0
@@ -62,12 +134,11 @@ class Packing(NamedTuple):
             end = start + sentences * num_heads * length
             groups.append((start, end, sentences, length))
             start = end
-        return PackedHeads(
+        return Packed(
+            packing=self,
             slots=ops.maximum(slots, 0),
             filled=ops.expand_dims(slots >= 0, 1),
             places=ops.reshape(places, (-1,)),
-            columns=self.columns[None],
-            real=self.real,
             groups=tuple(groups),
         )
 
@@ -95,29 +166,54 @@ class Sides(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class PackedHeads:
-    """`Packing` for attention: from packed tokens to groups of sentences, and back.
+class Packed:
+    """The layout of packed tokens, `(1, packed, …)`, made by `Packing.layout`.
 
     It is not a tuple, because Keras takes no tuples that mix tensors and numbers.
 
     Attributes:
+        packing: the `Packing` that it is made of.
         slots: `(slots of all heads,)` integers, the row of the packed tokens' heads
             that stands in each slot; any row in slots of padding.
         filled: `(slots of all heads, 1)` booleans, False in slots of padding.
         places: `(packed · heads,)` integers, the slot of each of those rows.
-        columns: `(1, packed)` integers, each packed token's place in its sentence.
-        real: as in `Packing`.
         groups: of each group its first slot, the slot after its last, its number of
             sentences and their length, integers or scalar tensors. Computed
             in each layer, they would be 8 % of a training step's graph.
     """
 
+    packing: Packing
     slots: Any
     filled: Any
     places: Any
-    columns: Any
-    real: tuple
     groups: tuple
+
+    @property
+    def masks(self):
+        """As of `Padded`."""
+        return self.packing.real
+
+    def take(self, x):
+        """As of `Padded`."""
+        return self.packing.take(x)
+
+    def token_places(self, x):
+        """As of `Padded`."""
+        return self.packing.columns[None]
+
+    def group_places(self, x):
+        """As of `Padded`; no slot is beyond the last real token of its group."""
+        places = []
+        for real in self.packing.real:
+            slots = indices(ops.shape(real)[1])[None]
+            # Slots of padding may lie beyond a table of positions.
+            last = ops.max(ops.where(real, slots, 0), initial=0)
+            places.append(ops.minimum(slots, last))
+        return tuple(places)
+
+    def longest(self, x):
+        """None: the length of a group is not that of a sentence."""
+        return None
 
     # As matrices, splitting and joining are each other's transposes, and so each is
     # the other's gradient. By itself the gradient of a gather is a sum over segments,

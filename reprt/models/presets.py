@@ -5,7 +5,11 @@ from typing import Any
 
 from reprt.constants import check_choice
 from reprt.files import read_toml
-from reprt.settings import DecoderOnlyConfig, RecurrentConfig, TransformerConfig
+from reprt.models.settings import (
+    DecoderOnlyConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
 
 # The class of a preset's settings tells its family.
 CONFIGS: dict[str, Any] = {
@@ -19,7 +23,7 @@ PRESETS: dict[str, Any] = {}
 def preset(name: str, /, **overrides):
     """Returns the settings of a model by name, with some of them changed.
 
-    >>> from reprt.presets import preset
+    >>> from reprt.models.presets import preset
     >>> preset("repe", num_blocks=4).num_blocks
     4
     """

@@ -1,0 +1,68 @@
+"""The base of all layers, and layers that several others hold."""
+
+import keras
+
+
+class Layer(keras.layers.Layer):
+    """A layer whose output has the shape, and the attached mask, of its first input.
+
+    `parts` names the constructor's arguments that are layers themselves, or None.
+    """
+
+    parts: tuple[str, ...] = ()
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def compute_output_shape(self, input_shape, *other_shapes):
+        return tuple(input_shape)
+
+    def compute_output_spec(self, *args, **kwargs):
+        # Keras would ask `compute_output_shape`, which does not know of attention
+        # scores. This asks the call.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_mask(self, x, mask=None):
+        # Keras would also attach a mask that was given as an argument.
+        return getattr(x, "_keras_mask", None)
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in cls.parts:
+            config[name] = keras.saving.deserialize_keras_object(config.get(name))
+        return super().from_config(config)
+
+    def _dropout(self, rate, name="dropout"):
+        return keras.layers.Dropout(rate, dtype=self.dtype_policy, name=name)
+
+    def _check_tokens(self, shape):
+        if len(shape) != 3 or shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__} expects an input of shape (batch, tokens, "
+                f"features) with known features. Received: shape={tuple(shape)}."
+            )
+
+
+def held(layer, kind=keras.layers.Layer):
+    """Counts one more holder of a layer and returns it, a `kind` or None."""
+    if layer is not None:
+        if not isinstance(layer, kind):
+            raise ValueError(
+                f"Expected a {kind.__name__}, an object and no name, or None. Received:"
+                f" {layer!r}."
+            )
+        layer.holders = getattr(layer, "holders", 0) + 1
+    return layer
+
+
+def serialized(layer):
+    """Returns what `keras.saving.deserialize_keras_object` makes the layer of."""
+    config = keras.saving.serialize_keras_object(layer)
+    # An embedding may also make the logits, outside of the layers that hold it.
+    embeds = isinstance(layer, keras.layers.Embedding)
+    if layer is not None and (embeds or layer.holders > 1):
+        # Keras' own mark of a shared layer, which it sets too late on the first holder.
+        config["shared_object_id"] = id(layer)
+    return config
