@@ -53,7 +53,9 @@ def find(
         columns: of a table, the source's and the target's. Defaults to the languages.
         quoting: of `.tsv` and `.csv`: `"none"` if quotes are part of the sentences,
             `"double"` if they stand around cells and are doubled within, `"backslash"`
-            if a backslash is before those within. Defaults to the one way that fits.
+            if a backslash is before those within, `"escapes"` if they are part of the
+            sentences and a line break is written as `\\n`. Defaults to the one way that
+            fits.
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if

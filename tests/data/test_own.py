@@ -135,6 +135,7 @@ OTHERS = {
     "spaces": (".csv", 'de, en\n"a", "b, c"\n', [("a", "b, c")]),
     "another delimiter": (".tsv", "de;en\na;b\n", [("a", "b")]),
     "NUL": (".csv", 'de,en\n"a\0",b\n', [("a\0", "b")]),
+    "a long cell": (".csv", f'de,en\n"{"a" * 200_000}",b\n', [("a" * 200_000, "b")]),
     "blank lines": (".csv", "de,en\n\na,b\n \n,\n", [("a", "b")]),
     "a number": (".jsonl", '{"de": 1984, "en": "a"}\n', [("1984", "a")]),
     "null": (".jsonl", '\ufeff{"de": "a", "en": null}\n{}\n', [("a", ""), ("", "")]),
@@ -166,6 +167,7 @@ MISTAKES = {
     "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUOUS),
     "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUOUS),
     "NULL": (".csv", "de,en\na,\\N\n", AMBIGUOUS),
+    "PostgreSQL": (".tsv", "de\ten\na\\nb\tc\\td\n", AMBIGUOUS),
     "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUOUS),
     "twice": (".csv", "de,en,de\na,b,c\n", "each once. .* in line 1, de 2 times"),
     "twice, .tsv": (".tsv", "de\ten\ten\na\tb\tc\n", "in line 1, en 2 times. Name"),
@@ -182,6 +184,11 @@ MISTAKES = {
     "a list": (".jsonl", '{"de": ["a", "b"], "en": "c"}\n', "'b'. in line 1"),
     "bytes": (".parquet", parquet_of([b"a"], ["b"]), "sentences .* b'a' in row 1"),
     "twice, .parquet": (".parquet", parquet_of(["a"], ["b"], ["c"]), "de 2 times"),
+    "no UTF-8, .parquet": (
+        ".parquet",
+        parquet_of(pyarrow.array([b"\xff"]).view("string"), ["b"]),
+        "cannot be read as a table: .*0xff",
+    ),
     "half a file": (".parquet", parquet_of(["a"], ["b"])[:99], "read as a table: "),
 }
 
@@ -204,6 +211,13 @@ def test_quoting_says_how_cells_are_quoted(read, tmp_path):
         path = str(tmp_path / "table.tsv")
         found = own.load("de_to_en", *[[path]] * 3, quoting=quoting)
         assert found.train.source == [pair[0]]
+
+
+def test_escapes_are_read_as_postgresql_and_mysql_wrote_them(read):
+    content = 'de\ten\n"a\\nb\\t\\\\n\t\\N\n'
+    assert read(".tsv", content, quoting="escapes") == [('"a\nb\t\\n', "")]
+    with pytest.raises(ValueError, match="before 'x' in line 2. Say"):
+        read(".tsv", "de\ten\na\\x\tb\n", quoting="escapes")
 
 
 @pytest.mark.parametrize("seed", range(20))

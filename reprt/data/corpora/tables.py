@@ -18,18 +18,30 @@ from reprt.data.corpora.lines import read_lines
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
-Quoting = Literal["none", "double", "backslash"]
+Quoting = Literal["none", "double", "backslash", "escapes"]
 
 DELIMITERS = {".tsv": "\t,;|", ".csv": ",;\t|"}  # the usual one first
 # A backslash before a character that its writers never leave bare, or before another.
 _ESCAPE = re.compile(r'\\([\\"\t,;|\r\n])|\\')
+# What PostgreSQL's COPY and MySQL's client write after a backslash.
+_MEANINGS = {
+    "\\": "\\",
+    "0": "\0",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
 # The csv module takes a bare CR for the end of a row, this for a letter. Unicode
 # promises that no text has it.
 _CR = "\ufdd0"
 _HOW_TO_READ = (
     "Say how cells are quoted by --set text.quoting=NAME, in Python by quoting=: "
     "'none' if quotes are part of the sentences, 'double' if cells stand in quotes and "
-    "quotes within are doubled, 'backslash' if those have a \\ before them."
+    "quotes within are doubled, 'backslash' if those have a \\ before them, 'escapes' "
+    "if a line break is written as \\n and a tab as \\t."
 )
 _HOW_TO_NAME = (
     "Name columns by --set 'text.columns=[\"SOURCE\",\"TARGET\"]', in Python by "
@@ -131,15 +143,20 @@ def _cells(
     path: Path, text: str, delimiter: str, quoting: Quoting
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the cells of each row, and the number of the line where it begins."""
-    if quoting == "none":
+    if quoting in ("none", "escapes"):
         for number, line in enumerate(text.split("\n"), 1):
-            yield number, line.split(delimiter)
+            cells = line.split(delimiter)
+            if quoting == "escapes":
+                cells = [_unescaped(cell, path, number) for cell in cells]
+            yield number, cells
         return
     escape = None
     if quoting == "backslash":
         escape = "\\"
         # The csv module would drop a backslash before any character.
         text = _ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text)
+    # A cell may be longer than the csv module's usual limit.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(
         io.StringIO(text.replace("\r", _CR), newline="\n"),
         delimiter=delimiter,
@@ -159,6 +176,19 @@ def _cells(
         raise ValueError(
             f"Expected cells of {path} in whole quotes, or without. Received: {error}, "
             f"in the row that begins in line {number}. {_HOW_TO_READ}"
+        ) from error
+
+
+def _unescaped(cell: str, path: Path, number: int) -> str:
+    """Returns a cell with what its escapes stand for; NULL has no text."""
+    if cell == r"\N":
+        return ""
+    try:
+        return re.sub(r"\\(.?)", lambda found: _MEANINGS[found[1]], cell)
+    except KeyError as error:
+        raise ValueError(
+            f"Expected a \\ in {path} only before {' '.join(_MEANINGS)}. Received: one "
+            f"before {error} in line {number}. {_HOW_TO_READ}"
         ) from error
 
 
@@ -229,10 +259,10 @@ def _read_parquet(path: Path, columns) -> list[Row]:
         dataset = parquet.ParquetDataset(path)
         _check_names(path, dataset.schema.names, columns, "its schema")
         table = dataset.read(list(columns))
-    except pyarrow.ArrowException as error:  # which names no file
+        sides = [table.column(each).to_pylist() for each in columns]
+    except (pyarrow.ArrowException, UnicodeDecodeError) as error:  # name no file
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be read as a table: {reason}") from error
-    sides = (table.column(each).to_pylist() for each in columns)
     rows = []
     for number, pair in enumerate(zip(*sides), 1):
         cells = (_sentence(cell, path, f"row {number}") for cell in pair)
