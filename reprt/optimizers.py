@@ -58,6 +58,9 @@ class SquaredApart(keras.optimizers.Adam):
 
     An id that a batch has several times has several gradients g_1, g_2, … The first
     moment takes their sum; the second takes g_1² + g_2² + …, not the sum's square.
+
+    >>> SquaredApart(beta_2=0.98).beta_2
+    0.98
     """
 
 
