@@ -37,6 +37,8 @@ def default_of(name):
     if field not in fields or fields[field].is_required():
         return None
     default = fields[field].get_default(call_default_factory=True)
+    if default == ():
+        return None  # what an empty one means, the field's text says
     simple = (bool, int, float, str, tuple)
     return default if isinstance(default, simple) else None
 
