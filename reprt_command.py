@@ -230,7 +230,13 @@ def translate(run, sentences, file, n_best, json, **search):
 
 @command.command()
 @run
-@click.option("--split", type=click.Choice(["dev", "test"]), default="test")
+@click.option(
+    "--split",
+    type=click.Choice(["dev", "test"]),
+    default="test",
+    show_default=True,
+    help="Which split of the text; dev is the validation split.",
+)
 @click.option(
     "--text", metavar="SOURCE", help="Where the text is now, if not where it was found."
 )

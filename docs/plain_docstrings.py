@@ -6,6 +6,7 @@ it becomes what reStructuredText has for it.
 
 import inspect
 import re
+import sys
 
 import keras
 
@@ -23,6 +24,23 @@ def _process(app, what, name, obj, options, lines):
     lines[:] = _tables(_literal(lines))
     if what == "attribute":  # of its first line napoleon takes words before a colon for
         lines[:0] = ["..", ""]  # a type; of an empty comment it does not
+        default = default_of(name)
+        if default is not None:
+            lines += [f"Default: ``{default!r}``.", ""]
+
+
+def default_of(name):
+    """The default of a setting, by its full name; None if it has none."""
+    module, owner, field = name.rsplit(".", 2)
+    settings = getattr(sys.modules.get(module), owner, None)
+    fields = getattr(settings, "model_fields", {})
+    if field not in fields or fields[field].is_required():
+        return None
+    default = fields[field].get_default(call_default_factory=True)
+    if default == ():
+        return None  # what an empty one means, the field's text says
+    simple = (bool, int, float, str, tuple)
+    return default if isinstance(default, simple) else None
 
 
 def _signature(app, what, name, obj, options, signature, returns):
