@@ -242,7 +242,7 @@ def translate(run, sentences, file, n_best, json, **search):
 )
 @search
 def evaluate(run, split, text, **search):
-    """Measure losses, BLEU and chrF of a trained model on a split of its text.
+    """Measure losses, BLEU, chrF and TER of a trained model on a split of its text.
 
     The prefix loss gives the decoder only the tokens before each position, as search
     does. evaluation-SPLIT.json and .md go into the run's folder.

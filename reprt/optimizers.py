@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from reprt.schedules import CosineSchedule, WarmupSchedule
+from reprt.schedules import WarmupSchedule, cosine
 
 # Biases, gains, shifts and attention's scale; backends write `bias`, `layer/bias:0`.
 NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
@@ -15,7 +15,7 @@ def _rate(schedule, steps):
     """The learning rate of the settings of `[schedule]`."""
     constants = dict(schedule)
     if constants.pop("name") == "cosine":
-        return CosineSchedule(constants.pop("steps") or steps, **constants)
+        return cosine(constants.pop("steps") or steps, **constants)
     return WarmupSchedule(constants.pop("dim"), **constants)
 
 

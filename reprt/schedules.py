@@ -58,13 +58,8 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return dict(vars(self))
 
 
-@keras.saving.register_keras_serializable(package="reprt")
-class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up to the highest rate, then half a cosine down to the lowest.
-
-        lr(step) = peak · step / warmup_steps                         up to warmup_steps
-        lr(step) = floor + (peak − floor) · (1 + cos(π · share)) / 2  from there on
-        share = (step − warmup_steps) / (steps − warmup_steps), at most 1
+def cosine(steps, warmup_steps=2000, peak=6e-4, floor=6e-5):
+    """Returns Keras' linear warm-up and half cosine, by its ends.
 
     Keras counts steps from 0, as for `WarmupSchedule`: the first update has a rate of
     0, and the last one nearly the lowest rate.
@@ -80,35 +75,23 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
             at most `peak`.
 
     >>> import reprt
-    >>> schedule = reprt.schedules.CosineSchedule(steps=10000)
+    >>> schedule = reprt.schedules.cosine(steps=10000)
     >>> [round(float(schedule(step)), 6) for step in (0, 2000, 6000, 10000)]
     [0.0, 0.0006, 0.00033, 6e-05]
     """
-
-    def __init__(self, steps, warmup_steps=2000, peak=6e-4, floor=6e-5):
-        super().__init__()
-        if steps is None or not 0 < warmup_steps < steps < math.inf:
-            raise ValueError(
-                "Expected more steps than a cosine schedule's warm-up, of one or more. "
-                f"Received: steps={steps}, warmup_steps={warmup_steps}."
-            )
-        if floor > peak:
-            raise ValueError(
-                f"Expected `floor` to be at most `peak`. Received: {floor} and {peak}."
-            )
-        self.steps = steps
-        self.warmup_steps = warmup_steps
-        self.peak = peak
-        self.floor = floor
-
-    def __call__(self, step):
-        step = ops.cast(step, "float32")
-        rising = self.peak * step / self.warmup_steps
-        decay_steps = self.steps - self.warmup_steps
-        share = ops.minimum((step - self.warmup_steps) / decay_steps, 1.0)
-        height = (self.peak - self.floor) / 2.0
-        falling = self.floor + height * (1.0 + ops.cos(math.pi * share))
-        return ops.where(step < self.warmup_steps, rising, falling)
-
-    def get_config(self):
-        return dict(vars(self))
+    if steps is None or not 0 < warmup_steps < steps < math.inf:
+        raise ValueError(
+            "Expected more steps than a cosine schedule's warm-up, of one or more. "
+            f"Received: steps={steps}, warmup_steps={warmup_steps}."
+        )
+    if floor > peak:
+        raise ValueError(
+            f"Expected `floor` to be at most `peak`. Received: {floor} and {peak}."
+        )
+    return keras.optimizers.schedules.CosineDecay(
+        initial_learning_rate=0.0,
+        decay_steps=steps - warmup_steps,
+        alpha=floor / peak,
+        warmup_target=peak,
+        warmup_steps=warmup_steps,
+    )

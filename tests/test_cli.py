@@ -303,11 +303,12 @@ def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):
     expected = {"beam_size": 2, "length_penalty": 1, "max_tokens": 12}
     assert result["search"] == {**expected, "dtype": "float32"}
     forms, how = ("corpus tokens", "detokenised"), "2 hypotheses, length penalty 1.0"
-    labels = [f"{metric}, {form}" for form in forms for metric in ("BLEU", "chrF")]
+    names = "BLEU", "chrF", "TER"
+    labels = [f"{metric}, {form}" for form in forms for metric in names]
     for label, score in zip(labels, result["scores"], strict=True):
         assert f"| {label}, beam search, {how} | {score['value']:.2f} |" in page
         assert f"- {label}: `{score['signature']}`" in page
-    assert "tok:zh" in result["scores"][2]["signature"]
+    assert "tok:zh" in result["scores"][3]["signature"]
     assert "pt_to_en from text (not the official" in page.splitlines()[0]
     (run / "evaluation-test.json").unlink()
     (run / "evaluation-test.json").mkdir()  # what cannot be kept is printed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from reprt.analysis.scores import Score, scores
+from reprt.analysis.scores import METRICS, Metric, Score, scores
 from reprt.compilation import (
     IDS,
     compiled,
@@ -191,22 +191,30 @@ def translation_scores(
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
     words: Sequence[str] | None = None,
+    metrics: Sequence[Metric] = METRICS,
 ) -> tuple[Sequence[str], list[Score]]:
     """Translates a split and compares it with its references.
 
-    Returns the translations, words joined by spaces, and their BLEU and chrF.
+    Returns the translations, words joined by spaces, and their scores.
 
     Args:
         translator: the model with its vocabularies and its search.
         source: the ids of the split's source sentences.
         references: its target sentences.
         progress: called with how far the work is.
-        language, words: as in `reprt.analysis.scores.scores`.
+        language, words, metrics: as in `reprt.analysis.scores.scores`.
     """
-    found = translator.search_all(source, progress)
+    translations = _translated(translator, source, progress)
     tokenizer = translator.target_tokenizer
-    translations = tokenizer.decode([best.ids for best, *_ in found])
-    return translations, scores(tokenizer, translations, references, language, words)
+    return translations, scores(
+        tokenizer, translations, references, language, words, metrics
+    )
+
+
+def _translated(translator, source, progress):
+    """Returns the best translation of each source, words joined by spaces."""
+    hypotheses = translator.search_all(source, progress)
+    return translator.target_tokenizer.decode([best.ids for best, *_ in hypotheses])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,6 +265,9 @@ def evaluate(
     prefix = timed("prefix", prefix_loss, *of, progress=progress, **given)
     found: Sequence[Score] = []
     if references is not None:
-        asked = translator, split.source, references, progress, language
-        _, found = timed("translation", translation_scores, *asked)
+        translations = timed(
+            "translation", _translated, translator, split.source, progress
+        )
+        tokenizer = translator.target_tokenizer
+        found = timed("scores", scores, tokenizer, translations, references, language)
     return Evaluation(len(split), teacher, prefix, found, seconds)

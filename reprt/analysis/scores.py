@@ -1,7 +1,8 @@
-"""BLEU and chrF, by sacrebleu; each number says what was compared."""
+"""Scores of translations, by sacrebleu; each number says what was compared."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from reprt.constants import UNKNOWN
 from reprt.data.tokenizers.base import Tokenizer
@@ -18,17 +19,78 @@ OF_LANGUAGES = {
 }
 
 
+CORPUS_TOKENS, DETOKENISED = "corpus tokens", "detokenised"
+
+
+class Metric(NamedTuple):
+    """A metric of sacrebleu."""
+
+    name: str
+    make: Callable[[Any, str, bool], Any]
+    """Makes it from `sacrebleu.metrics`, the name of the tokenizer that splits words
+    further, `"none"` for none, and whether case is ignored."""
+    pages: Mapping[str, int]
+    """The pages that show it, each with the number of digits."""
+
+    @property
+    def key(self) -> str:
+        """Its name among a run's numbers."""
+        return f"test_{self.name.lower()}"
+
+
+# A new metric is a new row: `reprt evaluate` prints all of them, and training computes
+# those that a page shows. `force=True` because tokenised text is given on purpose: no
+# warning is wanted.
+METRICS = (
+    Metric(
+        "BLEU",
+        lambda kinds, split, lower: kinds.BLEU(
+            tokenize=split, lowercase=lower, force=True
+        ),
+        {"report": 1, "comparison": 2, "table1": 2, "families": 1},
+    ),
+    Metric(
+        "chrF",
+        lambda kinds, split, lower: kinds.CHRF(lowercase=lower),
+        {"table1": 2, "families": 1},
+    ),
+    Metric(
+        "TER",
+        lambda kinds, split, lower: kinds.TER(
+            normalized=split != "none", asian_support=True, case_sensitive=not lower
+        ),
+        {},
+    ),
+)
+BLEU = METRICS[:1]
+SHOWN = tuple(metric for metric in METRICS if metric.pages)
+
+
+def shown_on(page: str) -> list[Metric]:
+    """Returns the metrics that a page shows.
+
+    >>> [metric.name for metric in shown_on("table1")]
+    ['BLEU', 'chrF']
+    """
+    return [metric for metric in METRICS if page in metric.pages]
+
+
 class Score(Settings):
     """One number of a metric."""
 
     metric: str
-    """`"BLEU"` or `"chrF"`."""
+    """Its name in `METRICS`."""
     form: str
     """That of the sentences, `"corpus tokens"` or `"detokenised"`."""
     value: float
-    """From 0 to 100."""
+    """From 0 to 100, and of TER also above. Of TER, the lower is the better."""
     signature: str
     """Sacrebleu's."""
+
+
+def on_corpus_tokens(scores: Iterable[Score]) -> dict[str, Score]:
+    """Returns the scores on corpus tokens, which pages show, by the metric's name."""
+    return {score.metric: score for score in scores if score.form == CORPUS_TOKENS}
 
 
 def tokenizer_of(language: str) -> str:
@@ -55,8 +117,9 @@ def scores(
     references: Sequence[str],
     language: str = "en",
     words: Sequence[str] | None = None,
+    metrics: Sequence[Metric] = METRICS,
 ) -> list[Score]:
-    """Returns BLEU and chrF of translations, twice.
+    """Returns each metric of translations twice, on corpus tokens and detokenised.
 
     On corpus tokens both sides are words as the vocabulary has them, so sacrebleu
     splits no further; those of WordPiece are lower-cased, without accents and split at
@@ -72,6 +135,7 @@ def scores(
         references: as the corpus has them.
         language: that of the translations, by its tag.
         words: the references as the tokenizer decodes them; None to encode them here.
+        metrics: rows of `METRICS`; all by default.
 
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
     >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "house", "."]
@@ -79,7 +143,7 @@ def scores(
     >>> [f"{each.metric} of {each.form}" for each in found[:2]]
     ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu import metrics as kinds
 
     split = tokenizer_of(language)
     spaces = split == "13a" or language.lower().startswith("ko")
@@ -87,16 +151,18 @@ def scores(
     words = tokenizer.words(references) if words is None else words
     words = [each.replace(UNKNOWN, "\ufffd") for each in words]  # which is never right
     plain = [tokenizer.as_written(text) for text in translations]
-    found = []
+    results = []
     for form, ours, theirs, tokens, lower in (
-        ("corpus tokens", translations, words, of_words, False),
-        ("detokenised", plain, references, split, not tokenizer.keeps_case),
+        (CORPUS_TOKENS, translations, words, of_words, False),
+        (DETOKENISED, plain, references, split, not tokenizer.keeps_case),
     ):
-        # Tokenised text is given on purpose: no warning is wanted.
-        bleu = BLEU(force=True, tokenize=tokens, lowercase=lower)
-        for name, metric in (("BLEU", bleu), ("chrF", CHRF(lowercase=lower))):
-            value = metric.corpus_score(list(ours), [list(theirs)]).score
-            signature = str(metric.get_signature())
-            score = Score(metric=name, form=form, value=value, signature=signature)
-            found.append(score)
-    return found
+        for metric in metrics:
+            scorer = metric.make(kinds, tokens, lower)
+            score = Score(
+                metric=metric.name,
+                form=form,
+                value=scorer.corpus_score(list(ours), [list(theirs)]).score,
+                signature=str(scorer.get_signature()),
+            )
+            results.append(score)
+    return results

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pydantic
 from pydantic import Field
 
-from reprt.analysis.scores import Score
+from reprt.analysis.scores import Score, on_corpus_tokens
 from reprt.files import read_text
 from reprt.lab.recipe import Look
 from reprt.models.presets import PRESETS
@@ -249,9 +249,8 @@ class Run(Record):
             }
         if self.metrics:
             found |= self.metrics.model_dump(exclude_none=True)
-            for score in self.metrics.test_scores:
-                if (score.metric, score.form) == ("chrF", "corpus tokens"):
-                    found["test_chrf"] = score.value
+            for name, score in on_corpus_tokens(self.metrics.test_scores).items():
+                found[f"test_{name.lower()}"] = score.value
         return found | {"epochs": len(self.log)}
 
 

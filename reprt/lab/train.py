@@ -162,10 +162,15 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
             sources = getattr(text, split).source[:most]
             words = tokenizers[1].decode(getattr(text, split).target[:most])
             language = text.corpus.target_language
-            _, (score, *_) = evaluation.translation_scores(
-                translator(model), sources, words, language=language, words=words
+            _, scored = evaluation.translation_scores(
+                translator(model),
+                sources,
+                words,
+                language=language,
+                words=words,
+                metrics=scores.BLEU,
             )
-            found[f"{name}_bleu"] = score.value
+            found[f"{name}_bleu"] = scores.on_corpus_tokens(scored)["BLEU"].value
         return found
 
     return bleu
@@ -211,9 +216,16 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     begun, test = time.monotonic(), text.corpus.test
     language = text.corpus.target_language
     translations, found = evaluation.translation_scores(
-        translator, text.test.source, test.target, show, language, text.test_words
+        translator,
+        text.test.source,
+        test.target,
+        show,
+        language,
+        text.test_words,
+        scores.SHOWN,
     )
-    bleu, seconds = found[0], time.monotonic() - begun
+    seconds = time.monotonic() - begun
+    bleu = scores.on_corpus_tokens(found)["BLEU"]
     progress.say(f"{said}, BLEU {bleu.value:.1f} on the test split")
     examples = zip(test.source[:EXAMPLES], text.test_words, translations)
     names = "source", "reference", "translation"
@@ -248,10 +260,10 @@ def _by_length(run, text, losses, translations=None):
                 [side[index] for index in chosen]
                 for side in (translations, text.corpus.test.target, text.test_words)
             )
-            bleu, *_ = scores.scores(
-                text.target_tokenizer, found, right, language, words
+            scored = scores.scores(
+                text.target_tokenizer, found, right, language, words, scores.BLEU
             )
-            result["bleu"] = bleu.value
+            result["bleu"] = scores.on_corpus_tokens(scored)["BLEU"].value
         yield result
 
 

@@ -14,7 +14,7 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_json, read_toml
 from reprt.models.presets import PRESETS, preset
-from reprt.schedules import CosineSchedule
+from reprt.schedules import cosine
 from reprt.settings import Positive, Settings, Share, Size, by_name
 
 Rate = Annotated[float, Field(gt=0, le=1)]
@@ -162,7 +162,7 @@ class CosineSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _falls(self):
         steps = self.steps or self.warmup_steps + 1  # any that will do
-        CosineSchedule(steps, self.warmup_steps, self.peak, self.floor)
+        cosine(steps, self.warmup_steps, self.peak, self.floor)
         return self
 
 

@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 from sacrebleu.metrics import bleu
 
-from reprt.analysis.scores import scores, tokenizer_of
+from reprt.analysis.scores import on_corpus_tokens, scores, tokenizer_of
 from reprt.data.tokenizers.spacing import detokenised
 
 WORDS = ["it ' s late .", "he came at 9 : 30 , alone"]
@@ -25,18 +25,23 @@ def test_scores_are_sacrebleus():
     assert [(score.metric, score.form) for score in found] == [
         ("BLEU", "corpus tokens"),
         ("chrF", "corpus tokens"),
+        ("TER", "corpus tokens"),
         ("BLEU", "detokenised"),
         ("chrF", "detokenised"),
+        ("TER", "detokenised"),
     ]
-    for score, part in zip(found, ("tok:none", "nc:6", "case:lc", "case:lc")):
+    parts = ("tok:none", "nc:6", "norm:no", "case:lc", "case:lc", "norm:yes")
+    for score, part in zip(found, parts):
         assert part in score.signature.split("|")
         assert f"version:{sacrebleu.__version__}" in score.signature
     values = [score.value for score in found]
     expected = [
         sacrebleu.corpus_bleu(wrong, [WORDS], tokenize="none", force=True),
         sacrebleu.corpus_chrf(wrong, [WORDS]),
+        sacrebleu.corpus_ter(wrong, [WORDS]),
         sacrebleu.corpus_bleu(plain, [TEXT], tokenize="13a", lowercase=True),
         sacrebleu.corpus_chrf([p.lower() for p in plain], [[t.lower() for t in TEXT]]),
+        sacrebleu.corpus_ter(plain, [TEXT], normalized=True),
     ]
     assert values == pytest.approx([score.score for score in expected])
     assert all(0 < value < 100 for value in values)
@@ -44,8 +49,9 @@ def test_scores_are_sacrebleus():
 
 def test_what_the_vocabulary_lacks_is_never_right():
     words = ["a house in [UNK] ."]
-    found = scores(tokenizer(words), words, ["A house in Łódź."])
-    assert found[0].value < 70 and found[1].value < 90
+    found = on_corpus_tokens(scores(tokenizer(words), words, ["A house in Łódź."]))
+    assert found["BLEU"].value < 70 and found["chrF"].value < 90
+    assert found["TER"].value == 20  # one word of five
 
 
 # A text in each kind of script, as people write it and as WordPiece has its words.
@@ -73,16 +79,17 @@ def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
     found = scores(tokenizer([words]), [words], [text], language)
     as_tokens = scores(tokenizer([text], str), [text], [text], language)
     if language != "ko":  # of fewer than four words
-        assert [score.value for score in found] == pytest.approx([100] * 4)
+        values = [score.value for score in found]
+        assert values == pytest.approx([100, 100, 0] * 2)
     if not text.count(" "):
         assert as_tokens[0].value == pytest.approx(100)  # as with BPE
         assert f"tok:{name}" in found[0].signature
     else:
         assert "tok:none" in found[0].signature
-    assert found[2].value == pytest.approx(100)
-    assert f"tok:{name}" in found[2].signature.split("|")
+    assert found[3].value == pytest.approx(100)
+    assert f"tok:{name}" in found[3].signature.split("|")
     wrong = scores(tokenizer([words]), [words], [text[::-1]], language)
-    assert wrong[2].value < 60
+    assert wrong[3].value < 60
 
 
 def test_what_splits_japanese_and_korean_is_taken_where_it_is(monkeypatch):

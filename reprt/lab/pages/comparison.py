@@ -14,6 +14,7 @@ from reprt.lab.pages.frame import (
     groups_table,
     mean,
     runs_table,
+    scores_of,
     spread,
 )
 from reprt.lab.records import Run
@@ -34,7 +35,7 @@ COLUMNS = {
     "prefix": mean(PREFIX, 3),
     "prefix − teacher-forced": _ahead,
     BESIDE: difference(PREFIX, 3),
-    "BLEU, test": mean(BLEU, 2),
+    **scores_of("comparison", "{}, test"),
     "seconds an epoch": mean("seconds_an_epoch", 1),
 }
 

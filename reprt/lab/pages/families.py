@@ -16,6 +16,7 @@ from reprt.lab.pages.frame import (
     groups_table,
     mean,
     runs_table,
+    scores_of,
     spread,
 )
 from reprt.lab.pages.runs import left_out, out_of_time, ways
@@ -41,12 +42,13 @@ def _memory(group: Group, reference: Group | None) -> str:
     return spread([group.table["peak_memory_bytes"].max() / 2**30], 2)
 
 
+SCORES = scores_of("families")
 COLUMNS = {
     "prefix loss, test": mean(LOSS, 3),
     "loss − reference's": difference(LOSS, 3, bold=True),
     "BLEU": mean(BLEU, 1),
     "BLEU − reference's": difference(BLEU, 1, bold=True),
-    "chrF": mean("test_chrf", 1),
+    **SCORES,
     "FLOPs": _flops,
     "seconds of training": _seconds,
     "peak memory, GiB": _memory,

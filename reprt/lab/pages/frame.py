@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from reprt.analysis.cost import COUNTED
+from reprt.analysis.scores import METRICS, shown_on
 from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.paper import LABELS
 from reprt.lab.records import Run
@@ -15,7 +16,8 @@ SETTINGS = ["preset", "departures"]  # which together tell all that decides a ru
 NUMBERS = (
     *("epochs", "train_loss", "train_loss_per_token", "val_loss", "val_loss_per_token"),
     *("val_prefix_loss_per_token", "test_prefix_loss_per_token"),
-    *("test_bleu", "test_chrf", "peak_memory_bytes", *COUNTED),
+    *(metric.key for metric in METRICS),
+    *("peak_memory_bytes", *COUNTED),
     *("train_seconds", "seconds_an_epoch", "tokens_per_second"),
 )
 
@@ -61,6 +63,14 @@ def mean(name: str, digits: int) -> Column:
         return group.cell(name, digits)
 
     return cell
+
+
+def scores_of(page: str, head: str = "{}") -> dict[str, Column]:
+    """Returns a column for each metric that a page shows, by its head."""
+    return {
+        head.format(metric.name): mean(metric.key, metric.pages[page])
+        for metric in shown_on(page)
+    }
 
 
 def difference(name: str, digits: int, bold: bool = False) -> Column:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from reprt.analysis.scores import shown_on
 from reprt.data.tokenizers.registry import VOCABULARIES
 from reprt.lab import paper
 from reprt.lab.pages import pictures
@@ -16,8 +17,10 @@ from reprt.lab.records import Run
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | prefix loss, "
-    "validation | seconds an epoch | baseline's seconds ÷ its | BLEU, test"
+    "validation | seconds an epoch | baseline's seconds ÷ its"
 ).split(" | ")
+METRICS = shown_on("report")
+HEAD += [f"{metric.name}, test" for metric in METRICS]
 LOSSES = {"train_loss": "training", "val_loss": "validation"}
 PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
@@ -109,7 +112,7 @@ def _cells(run: Run, baseline: Sequence[Run]) -> list[str]:
         *(run.cell(loss, 3) for loss in (*LOSSES, PREFIX)),
         seconds,
         ratio,
-        run.cell("test_bleu", 1),
+        *(run.cell(metric.key, metric.pages["report"]) for metric in METRICS),
     ]
 
 

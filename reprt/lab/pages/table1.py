@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reprt.analysis.scores import shown_on
 from reprt.data.corpora.ted import PAIRS
 from reprt.lab import paper
 from reprt.lab.pages.frame import Group, by_settings, nearest
@@ -17,8 +18,7 @@ HEAD = ("epochs", "training loss", "validation loss", "seconds an epoch")
 BEYOND = {
     "val_loss_per_token": ("validation loss, teacher-forced", 3),
     "val_prefix_loss_per_token": ("validation loss, prefix", 3),
-    "test_bleu": ("BLEU", 2),
-    "test_chrf": ("chrF", 2),
+    **{each.key: (each.name, each.pages["table1"]) for each in shown_on("table1")},
     "parameters": ("parameters", 0),
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),

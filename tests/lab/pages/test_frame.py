@@ -3,10 +3,18 @@
 import pytest
 from fake_runs import row
 
+from reprt.analysis import scores
 from reprt.analysis.cost import COUNTED
 from reprt.lab.pages.cost import cost_section
 from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import by_schedule, by_settings, nearest, runs_table, spread
+from reprt.lab.pages.frame import (
+    by_schedule,
+    by_settings,
+    nearest,
+    runs_table,
+    scores_of,
+    spread,
+)
 from reprt.lab.pages.pictures import colours
 from reprt.lab.pages.runs import read_texts
 
@@ -114,3 +122,15 @@ def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
     starts = [start.changed(devices=[*"abcd"])]  # 60 seconds on four, and on one
     runs[2] = runs[2].changed(manifest=runs[2].manifest.changed(starts=starts))
     assert " 0.042 " in cost_section({"ours": runs_table(runs[1:3])})
+
+
+def test_pages_show_the_metrics_that_name_them(add, monkeypatch):
+    *others, ter = scores.METRICS
+    shown = ter._replace(pages={"families": 1, "report": 2})
+    monkeypatch.setattr(scores, "METRICS", (*others, shown))
+    score = {"metric": "TER", "form": "corpus tokens", "value": 61.5, "signature": "s"}
+    folder = add("repe", [row(1, 4.0, 3.0)], {"test_scores": [score]})
+    (group,) = by_settings(read_texts(folder)[0])
+    cells = {head: cell(group, None) for head, cell in scores_of("families").items()}
+    assert cells == {"BLEU": "not run", "chrF": "not run", "TER": "61.5"}
+    assert [metric.name for metric in scores.shown_on("report")] == ["BLEU", "TER"]
