@@ -21,10 +21,10 @@ FIELD = r'    %s: bool = .*\n    """(.|\n)*?"""\n'
 # What is taken out of the package, by its files: a setting of models, one of
 # trainings, all presets of recurrent models, and their family.
 REMOVED = {
-    "settings.py": [FIELD % "query_key_norm"],
+    "models/settings.py": [FIELD % "query_key_norm"],
     "training/settings.py": [FIELD % "tensorboard"],
-    "presets.toml": ["query_key_norm = true\n", r"\[recurrent.*\n([^\[].*\n)*"],
-    "presets.py": ['    "recurrent": RecurrentConfig,\n'],
+    "models/presets.toml": ["query_key_norm = true\n", r"\[recurrent.*\n([^\[].*\n)*"],
+    "models/presets.py": ['    "recurrent": RecurrentConfig,\n'],
 }
 WRITE = """
 import sys
