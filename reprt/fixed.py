@@ -12,13 +12,19 @@ class Fixed:
     """
 
     def __setattr__(self, name, value):
-        if name in vars(self):
-            kind = type(self).__name__
-            raise AttributeError(
-                f"{kind}.{name} cannot be changed, because what was made from it would "
-                f"stay as it is. Make another {kind}."
-            )
+        if name in vars(self) or hasattr(type(self), name):
+            raise self._refusal(name)
         super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        raise self._refusal(name)
+
+    def _refusal(self, name: str) -> AttributeError:
+        kind = type(self).__name__
+        return AttributeError(
+            f"{kind}.{name} cannot be changed, because what was made from it would "
+            f"stay as it is. Make another {kind}."
+        )
 
     def __getstate__(self):
         state = {}

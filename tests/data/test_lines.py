@@ -34,7 +34,7 @@ def test_where_lines_end(path, text, expected):
     assert list(decoded(io.BytesIO(text.encode()), "a stream")) == expected
     if len(set(expected)) == len(expected):  # the pieces of a vocabulary differ
         data = "".join(f"{piece}\n" for piece in RESERVED) + text
-        assert WordPiece.from_bytes(data.encode()).vocabulary == [*RESERVED, *expected]
+        assert WordPiece.from_bytes(data.encode()).vocabulary == (*RESERVED, *expected)
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line(path):

@@ -186,7 +186,7 @@ def test_a_vocabulary_survives_its_file(tmp_path):
     pieces = [*RESERVED, "a", "##ção", "é", "\u2028", "\x85", "##'"]
     path = tmp_path / "vocabulary"
     WordPiece(pieces).write(path)
-    assert WordPiece.read(path).vocabulary == pieces
+    assert WordPiece.read(path).vocabulary == tuple(pieces)
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,8 @@ def test_what_was_compiled_for_a_value_keeps_it(translator):
                 continue
             with pytest.raises(AttributeError, match=f"{name} cannot be changed.*Make"):
                 setattr(thing, name, None)
+            with pytest.raises(AttributeError, match=f"{name} cannot be changed.*Make"):
+                delattr(thing, name)
+    with pytest.raises(AttributeError, match="end_id cannot be changed"):
+        translator.source_tokenizer.end_id = 5
+    assert isinstance(translator.source_tokenizer.vocabulary, tuple)

@@ -41,7 +41,7 @@ def test_a_new_folder_holds_every_setting_and_names_its_text(files, text):
     }
     for side in ("source", "target"):
         lines = (files.path / f"{side}.vocab").read_text().splitlines()
-        assert lines == getattr(text, f"{side}_tokenizer").vocabulary
+        assert tuple(lines) == getattr(text, f"{side}_tokenizer").vocabulary
 
 
 def test_a_start_names_versions_devices_and_command(files, text, monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from reprt.constants import END_ID, PAD_ID, RESERVED, START_ID
+from reprt.constants import END_ID, PAD_ID, RESERVED
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
@@ -30,8 +30,8 @@ class Tokenizer(Fixed, abc.ABC):
     ending: ClassVar[str]  # of the names of its files
     keeps_case: ClassVar[bool]  # whether capitals and accents come back from ids
     unit: ClassVar[str]  # what a decoded sentence is made of, for reports
-    vocabulary: list[str]  # the pieces, by their ids
-    start_id: int = START_ID
+    vocabulary: tuple[str, ...]  # the pieces, by their ids
+    start_id: int
     end_id: int = END_ID
 
     def __len__(self):

@@ -54,7 +54,7 @@ class BPE(base.Tokenizer):
                 f"are none: {error}"
             ) from error
         pieces = range(self._processor.get_piece_size())
-        self.vocabulary = [self._processor.id_to_piece(index) for index in pieces]
+        self.vocabulary = tuple(map(self._processor.id_to_piece, pieces))
         base.check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
 

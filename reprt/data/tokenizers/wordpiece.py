@@ -40,7 +40,8 @@ class WordPiece(base.Tokenizer):
 
     def __init__(self, vocabulary: Sequence[str]):
         base.check_reserved(vocabulary)
-        self.vocabulary = list(vocabulary)
+        self.vocabulary = tuple(vocabulary)
+        self.start_id = START_ID
 
     def digest(self) -> str:
         return hashlib.sha256("\n".join(self.vocabulary).encode()).hexdigest()
