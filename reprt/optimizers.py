@@ -1,7 +1,6 @@
-"""Optimizers and learning rates by name."""
+"""Keras' optimizers by name, with the learning rates of a schedule."""
 
 import math
-from typing import Any
 
 import keras
 
@@ -10,47 +9,19 @@ from reprt.schedules import WarmupSchedule, cosine
 # Biases, gains, shifts and attention's scale; backends write `bias`, `layer/bias:0`.
 NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
 
+NAMES = (
+    *("Adam", "AdamW", "Adadelta", "Adafactor", "Adagrad", "Adamax", "Ftrl", "Lamb"),
+    *("Lion", "Muon", "Nadam", "RMSprop", "SGD"),
+)
+OPTIMIZERS = {name.lower(): getattr(keras.optimizers, name) for name in NAMES}
+
 
 def _rate(schedule, steps):
-    """The learning rate of the settings of `[schedule]`."""
+    """Returns the learning rate of the settings of `[schedule]`."""
     constants = dict(schedule)
     if constants.pop("name") == "cosine":
         return cosine(constants.pop("steps") or steps, **constants)
     return WarmupSchedule(constants.pop("dim"), **constants)
-
-
-def _adam(sparse_gradients) -> Any:
-    """Returns Keras' Adam, or one that updates a weight in one pass on TensorFlow."""
-    on_tensorflow = keras.backend.backend() == "tensorflow"
-    if sparse_gradients == "squared_apart":
-        if not on_tensorflow:
-            raise ValueError(
-                "sparse_gradients = 'squared_apart' takes the backend tensorflow, "
-                f"whose gradients are sparse. Received: {keras.backend.backend()}."
-            )
-        return SquaredApart
-    if not on_tensorflow:
-        return keras.optimizers.Adam
-    import tensorflow as tf
-
-    class InOnePass(keras.optimizers.Adam):
-        def update_step(self, gradient, variable, learning_rate):
-            index = self._get_variable_index(variable)
-            step = tf.cast(self.iterations.value + 1, variable.dtype)
-            tf.raw_ops.ResourceApplyAdam(
-                var=variable.handle,
-                m=self._momentums[index].value.handle,
-                v=self._velocities[index].value.handle,
-                beta1_power=self.beta_1**step,
-                beta2_power=self.beta_2**step,
-                lr=tf.cast(learning_rate, variable.dtype),
-                beta1=self.beta_1,
-                beta2=self.beta_2,
-                epsilon=self.epsilon,
-                grad=gradient,
-            )
-
-    return InOnePass
 
 
 class SquaredApart(keras.optimizers.Adam):
@@ -78,15 +49,25 @@ def make_optimizer(optimizer, schedule, steps: int | None = None):
     0.98
     """
     # One name in every process, by which a checkpoint finds its variables.
-    constants = dict(optimizer, name="optimizer")
-    loss_scaling = constants.pop("loss_scaling")
-    adam = _adam(constants.pop("sparse_gradients"))
-    # Keras' Adam with a `weight_decay` is its AdamW.
-    made = adam(_rate(schedule, steps), **constants)
+    arguments = dict(optimizer, name="optimizer")
+    loss_scaling = arguments.pop("loss_scaling")
+    kind = OPTIMIZERS[optimizer.name]
+    if arguments.pop("sparse_gradients", "summed") == "squared_apart":
+        _check_sparse()
+        kind = SquaredApart  # with a weight decay it is AdamW
+    made = kind(_rate(schedule, steps), **arguments)
     made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
         return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")
     return made
+
+
+def _check_sparse():
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            "sparse_gradients = 'squared_apart' takes the backend tensorflow, "
+            f"whose gradients are sparse. Received: {keras.backend.backend()}."
+        )
 
 
 def take_dense_gradients(optimizer):

@@ -99,6 +99,8 @@ COMPARED = {
         {"objective": {"name": "translation_and_source", "label_smoothing": 0.1}},
     ),
     "recurrent": ("recurrent", {}, {}),
+    # Clipping acts on the gradient of the whole batch.
+    "clipped": ("baseline", {}, {"optimizer": {"name": "sgd", "global_clipnorm": 0.1}}),
 }
 
 

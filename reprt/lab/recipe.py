@@ -47,10 +47,14 @@ Page = Literal[
 def _keys_of(kind: Any) -> Any:
     """A table with any of a type's keys, checked once all tables are merged."""
     schema = pydantic.TypeAdapter(kind).json_schema()
-    members = [schema, *schema.get("$defs", {}).values()]
-    keys = {n: key for each in members for n, key in each.get("properties", {}).items()}
-    for key in keys.values():
-        key.pop("const", None)
+    references = [each["$ref"] for each in schema.get("anyOf", [])]
+    members = [schema["$defs"][each.split("/")[-1]] for each in references] or [schema]
+    keys: dict[str, Any] = {}
+    for member in reversed(members):  # the first is the default, and has the last word
+        keys |= member["properties"]
+    if names := [member["properties"]["name"]["const"] for member in members[1:]]:
+        del keys["name"]["const"]
+        keys["name"]["enum"] = [keys["name"]["default"], *names]
     of_table = {"type": "object", "properties": keys, "additionalProperties": False}
     return Annotated[dict[str, Any], pydantic.WithJsonSchema(of_table)]
 

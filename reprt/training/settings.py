@@ -1,9 +1,10 @@
 """Everything that decides one training, as tables that can grow."""
 
 import difflib
+import inspect
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, Union
 
 import pydantic
 from pydantic import Field
@@ -14,6 +15,7 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_json, read_toml
 from reprt.models.presets import PRESETS, preset
+from reprt.optimizers import OPTIMIZERS
 from reprt.schedules import cosine
 from reprt.settings import Positive, Settings, Share, Size, by_name
 
@@ -85,19 +87,51 @@ class TokensSettings(Settings):
     sentences, the longest of which has l tokens, are n · l."""
 
 
-class AdamSettings(Settings):
-    """Adam, with the paper's constants as defaults."""
+CLIPPING = ("clipnorm", "global_clipnorm", "clipvalue")
 
-    name: Literal["adam"] = "adam"
-    beta_1: Share = 0.9
-    """Decay of the first moment."""
-    beta_2: Share = 0.98
-    """Decay of the second moment."""
-    epsilon: Positive = 1e-9
-    """Added to the root of the second moment."""
+
+class OptimizerSettings(Settings):
+    """What all optimizers have; the other arguments follow from Keras' classes."""
+
     loss_scaling: Literal["none", "dynamic"] = "none"
     """`"dynamic"` scales the loss, which float16 needs. A gradient that is not finite
     halves the scale and makes no update; 2,000 updates in a row double the scale."""
+    clipnorm: Positive | None = None
+    """The greatest norm of a weight's gradient."""
+    global_clipnorm: Positive | None = None
+    """The greatest norm of all gradients as one."""
+    clipvalue: Positive | None = None
+    """The greatest absolute value of a gradient's numbers."""
+    use_ema: bool = False
+    """Whether moving averages of the weights replace them now and then."""
+    ema_momentum: Share = 0.99
+    """The share of a moving average that stays in a step."""
+    ema_overwrite_frequency: Size | None = None
+    """The steps after which the averages replace the weights."""
+
+    @pydantic.model_validator(mode="after")
+    def _clip_in_one_way(self):
+        ways = {name: getattr(self, name) for name in CLIPPING}
+        given = {name: value for name, value in ways.items() if value is not None}
+        if len(given) > 1:
+            raise ValueError(
+                f"Expected one of {', '.join(CLIPPING)} at most. Received: {given}."
+            )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _averages_are_used(self):
+        if self.use_ema != (self.ema_overwrite_frequency is not None):
+            raise ValueError(
+                "Expected 'use_ema' together with 'ema_overwrite_frequency'. Received: "
+                f"{self.use_ema} and {self.ema_overwrite_frequency}."
+            )
+        return self
+
+
+class SparseOptimizerSettings(OptimizerSettings):
+    """What Adam and AdamW have as well."""
+
     sparse_gradients: Literal["summed", "squared_apart"] = "summed"
     """How the second moment of an embedding's row counts an id that a batch has several
     times: the `"summed"` gradient is squared, or each occurrence's own
@@ -113,16 +147,57 @@ class AdamSettings(Settings):
         return self
 
 
-class AdamWSettings(AdamSettings):
-    """Adam with decoupled weight decay: each step also takes rate · decay of a weight.
+# The ranges of Keras' arguments; others have the type of their default.
+RANGES: dict[str, Any] = {
+    **dict.fromkeys(("beta_1", "beta_2", "rho", "momentum"), Share),
+    "epsilon": Positive,
+    "weight_decay": Annotated[float, Field(ge=0, le=1)],
+    "exclude_layers": Annotated[tuple[str, ...], Field(strict=False)],
+}
+# `[schedule]`, `loss_scaling` and batches of another size stand for these.
+NOT_ASKED = {
+    *("self", "kwargs", "name", "learning_rate", "loss_scale_factor"),
+    "gradient_accumulation_steps",
+}
 
-    Biases, the norms' gains and shifts and attention's learnt scale do not decay;
-    matrices and tables of embeddings do.
+
+def _settings_of(name: str, base=OptimizerSettings, **defaults: float) -> Any:
+    """Makes the settings' class of one of Keras' optimizers from its signature.
+
+    Args:
+        name: one of `OPTIMIZERS`.
+        base: its base class.
+        **defaults: instead of Keras' own.
     """
+    kind = OPTIMIZERS[name]
+    fields: dict[str, Any] = {"name": (Literal[name], name)}
+    for argument in inspect.signature(kind.__init__).parameters.values():
+        if argument.name in NOT_ASKED or argument.name in base.model_fields:
+            continue
+        default = defaults.get(argument.name, argument.default)
+        values = RANGES.get(argument.name, type(default))
+        if default is None:
+            values = values | None
+        description = f"As in `keras.optimizers.{kind.__name__}`."
+        field = Field(default=default, description=description)
+        fields[argument.name] = (values, field)
+    class_name = f"{kind.__name__}Settings"
+    return pydantic.create_model(
+        class_name, __base__=base, __module__=__name__, **fields
+    )
 
-    name: Literal["adamw"] = "adamw"  # type: ignore[assignment]
-    weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """The share of a weight that goes in a step, times the rate; PyTorch's default."""
+
+PAPER = {"beta_2": 0.98, "epsilon": 1e-9}
+AdamSettings = _settings_of("adam", SparseOptimizerSettings, **PAPER)
+# The decay is PyTorch's default.
+AdamWSettings = _settings_of(
+    "adamw", SparseOptimizerSettings, **PAPER, weight_decay=0.01
+)
+OPTIMIZER_SETTINGS = (
+    AdamSettings,
+    AdamWSettings,
+    *(_settings_of(name) for name in OPTIMIZERS if name not in ("adam", "adamw")),
+)
 
 
 class InverseSqrtSettings(Settings):
@@ -229,7 +304,8 @@ Batching = Annotated[
     SentencesSettings | TokensSettings, by_name(SentencesSettings, TokensSettings)
 ]
 Optimizer = Annotated[
-    AdamSettings | AdamWSettings, by_name(AdamSettings, AdamWSettings)
+    Union[OPTIMIZER_SETTINGS],  # type: ignore
+    by_name(*OPTIMIZER_SETTINGS),
 ]
 Schedule = Annotated[
     InverseSqrtSettings | CosineSettings, by_name(InverseSqrtSettings, CosineSettings)
@@ -312,7 +388,7 @@ class RunSettings(RunTables):
     training: TrainingSettings = TrainingSettings()
     vocabulary: Vocabulary = WordPieceSettings()
     batching: Batching = SentencesSettings()
-    optimizer: Optimizer = AdamSettings()
+    optimizer: Optimizer = AdamSettings()  # type: ignore
     schedule: Schedule = InverseSqrtSettings()
     objective: Objective = TranslationSettings()
 
@@ -365,7 +441,8 @@ class RunSettings(RunTables):
                 "Expected 'size' in [batching] to be at least the 'max_tokens' in"
                 f" [text], {text.max_tokens}. Received: {batching.size}."
             )
-        half, scaling = self.training.precision, self.optimizer.loss_scaling
+        optimizer: OptimizerSettings = self.optimizer
+        half, scaling = self.training.precision, optimizer.loss_scaling
         if half == "mixed_float16" and scaling != "dynamic":
             raise ValueError(
                 "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "

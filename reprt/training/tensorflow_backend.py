@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from reprt.data.batching import batches, of_replicas, planned_batches
 from reprt.data.packing import GROUPS, pack
-from reprt.optimizers import several_replicas, take_dense_gradients
+from reprt.optimizers import SquaredApart, several_replicas
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
@@ -69,7 +69,9 @@ class OnTensorFlow(Backend):
 
     def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
-        take_dense_gradients(optimizer)
+        # `_train` has added up the replicas' gradients.
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        inner._all_reduce_sum_gradients = lambda pairs: pairs
         model = objective.model
         weights = {id(weight) for weight in model.weights}
         self._seeds = [seed for seed in model.variables if id(seed) not in weights]
@@ -105,8 +107,24 @@ class OnTensorFlow(Backend):
         with tf.GradientTape() as tape:
             loss, sums = self._objective.loss(inputs, labels, step, total)
             loss = self._optimizer.scale_loss(loss)
-        self._optimizer.apply(tape.gradient(loss, weights), weights)
+        self._optimizer.apply(*self._summed(tape.gradient(loss, weights), weights))
         return _rows(batch), *sums
+
+    def _summed(self, gradients, weights):
+        """Returns the whole batch's gradients, and the weights that have one.
+
+        An optimizer clips these, and not each replica's own. The gradients of an id
+        that a batch has several times are added up as well, before an optimizer squares
+        them.
+        """
+        pairs = [pair for pair in zip(gradients, weights) if pair[0] is not None]
+        gradients, weights = zip(*pairs)
+        if not isinstance(self._optimizer, SquaredApart):
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        if several_replicas():
+            replica = tf.distribute.get_replica_context()
+            gradients = replica.all_reduce("SUM", list(gradients))
+        return gradients, weights
 
     def _evaluate(self, batch):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))

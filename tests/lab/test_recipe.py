@@ -188,6 +188,13 @@ def test_overrides_are_toml_values_or_bare_words(write):
             "'schedule' in .trials. of mine: .*'peek'",
         ),
         ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
+        ("[optimizer]\nname = 'lions'", "`name` to be one of .*'lion'.*'lions'"),
+        ("[optimizer]\nname = 'lion'\nbeta1 = 0.9", "'beta1'; .* is 'beta_1'"),
+        ("[optimizer]\nname = 'lion'\nepsilon = 0.9", "Unknown key 'epsilon'"),
+        ("[optimizer]\nname = 'sgd'\nmomentum = 1.5", "momentum' .*less than 1.*1.5"),
+        ("[optimizer]\nclipnorm = 0.0", "clipnorm' .*greater than 0"),
+        ("[optimizer]\nclipnorm = 1.0\nclipvalue = 1.0", "one of clipnorm, global_"),
+        ("[optimizer]\nuse_ema = true", "'use_ema' together with 'ema_overwrite"),
         ("[schedule]\nname = 'cosin'", "`name` to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         (
@@ -246,6 +253,9 @@ def test_the_schema_knows_every_key_and_what_it_means():
     of_model = schema["$defs"]["ModelTable"]["properties"]
     assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(of_model)
     assert "by_hand" not in tables
+    assert {"adam", "lion"} < set(tables["optimizer"]["name"]["enum"])
+    assert tables["optimizer"]["beta_2"]["default"] == 0.98
+    assert tables["optimizer"]["clipnorm"]["description"].startswith("The greatest")
     assert "projected" in str(of_model["output_tying"])  # which not every family takes
     assert set(of_model["position"]["enum"]) == set(POSITIONS)
     assert set(of_model["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)

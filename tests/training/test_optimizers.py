@@ -8,10 +8,11 @@ from keras import ops
 from tiny import assert_same, losses, to_the_end, variables
 
 from reprt.layers import PMHA, RMSNorm
-from reprt.optimizers import make_optimizer, take_dense_gradients
+from reprt.optimizers import OPTIMIZERS, make_optimizer, take_dense_gradients
 from reprt.schedules import WarmupSchedule, cosine
 from reprt.training import trainer as loop
 from reprt.training.settings import (
+    OPTIMIZER_SETTINGS,
     AdamSettings,
     AdamWSettings,
     CosineSettings,
@@ -113,6 +114,31 @@ def test_adamw_decays_only_matrices_and_tables():
             w -= rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-9)
     for found, wanted in zip(weights, expected):
         np.testing.assert_allclose(ops.convert_to_numpy(found), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", OPTIMIZER_SETTINGS, ids=OPTIMIZERS)
+def test_every_optimizer_is_that_of_keras(kind):
+    """By its name, with its arguments, a rate that stands and a clipped gradient."""
+    settings = kind(global_clipnorm=0.5, use_ema=True, ema_overwrite_frequency=2)
+    gradient = tf.constant([[3.0, -4.0], [0.5, 0.0]])
+    weights = []
+    for ours in (True, False):
+        if ours:
+            schedule = InverseSqrtSettings(peak=0.1, warmup_steps=1)
+            optimizer = make_optimizer(settings, schedule)
+        else:
+            arguments = dict(settings)
+            for name in ("name", "loss_scaling", "sparse_gradients"):
+                arguments.pop(name, None)
+            rate = WarmupSchedule(peak=0.1, warmup_steps=1)
+            optimizer = OPTIMIZERS[settings.name](rate, **arguments)
+        weight = keras.Variable([[1.0, 2.0], [3.0, 4.0]], name="kernel")
+        optimizer.build([weight])
+        for _ in range(3):
+            optimizer.apply([gradient], [weight])
+        weights.append(ops.convert_to_numpy(weight))
+    np.testing.assert_array_equal(*weights)
+    assert not np.array_equal(weights[0], [[1.0, 2.0], [3.0, 4.0]])
 
 
 @pytest.mark.usefixtures("eagerly")
