@@ -32,7 +32,7 @@ _HOW_TO_READ = (
     "quotes within are doubled, 'backslash' if those have a \\ before them."
 )
 _HOW_TO_NAME = (
-    "Name columns by --set 'text.columns=[\"SOURCE\",\"TARGET\"]', in Python by "
+    'Name columns by --set \'text.columns=["SOURCE","TARGET"]\', in Python by '
     "columns=, or the languages by --pair."
 )
 
