@@ -5,7 +5,7 @@
 #   make reproduce-figure3 train both ten times on pt_to_en: the paper's Figure 3
 #   make test              run the tests, without the long ones
 #   make test-all          run all tests
-#   make check             lint, types and the direction of imports
+#   make check             lint, format, types and the direction of imports
 #   make notebooks         execute the notebooks and keep their outputs
 #   make try-notebooks     execute the notebooks into build/notebooks
 #   make docs              build the documentation site, into build/site
@@ -62,8 +62,8 @@ test-all: $(VENV)/test
 	$(PYTEST) $(ARGUMENTS)
 
 check: $(VENV)/test
-	$(VENV)/bin/flake8
-	$(VENV)/bin/isort --check-only .
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 

@@ -20,7 +20,7 @@ def _inline(writer, node):
 
 
 def _block(writer, node):
-    writer.body.append(f'<p>{_mathml(node, "block")}</p>')
+    writer.body.append(f"<p>{_mathml(node, 'block')}</p>")
     raise nodes.SkipNode
 
 

@@ -16,7 +16,9 @@ from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer
 from reprt_command import main
 
-RECIPE = tiny_run.TABLES + """
+RECIPE = (
+    tiny_run.TABLES
+    + """
 [models.bag]
 preset = "bag"
 
@@ -24,6 +26,7 @@ preset = "bag"
 preset = "bag"
 sees_all = true
 """
+)
 RECURRENT = """
 [models.family]
 preset = "recurrent"

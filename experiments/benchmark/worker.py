@@ -5,7 +5,7 @@
 Each line on stdin, {"do": NAME, …}, calls that method of `Worker`.
 """
 
-# flake8: noqa: E402
+# ruff: noqa: E402
 import time
 
 BEGUN = time.perf_counter()  # before the imports, which are timed as well

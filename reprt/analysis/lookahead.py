@@ -219,9 +219,7 @@ def audit(
         tolerance["truncation"] = _cut_rounding(model) * largest
     except _Unavailable as reason:
         unavailable["truncation"] = str(reason)
-    return Audit(
-        model.name, largest, perturbation, truncation, tolerance, unavailable
-    )
+    return Audit(model.name, largest, perturbation, truncation, tolerance, unavailable)
 
 
 class _Unavailable(Exception):

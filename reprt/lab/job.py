@@ -71,9 +71,7 @@ def run_job(
 
 def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:
     """The folders of runs without results, once this process has nothing left to do."""
-    folders = [
-        RunFolder(each.folder / run.name) for each in work for run in each.runs
-    ]
+    folders = [RunFolder(each.folder / run.name) for each in work for run in each.runs]
     return [str(folder.path) for folder in folders if folder.metrics() is None]
 
 

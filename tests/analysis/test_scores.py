@@ -93,7 +93,9 @@ def test_the_right_translation_has_100_in_any_language(monkeypatch, language):
 
 
 def test_what_splits_japanese_and_korean_is_taken_where_it_is(monkeypatch):
-    monkeypatch.setattr(bleu, "_get_tokenizer", lambda name: type(name, (), {
-        "signature": lambda self: name
-    }))
+    monkeypatch.setattr(
+        bleu,
+        "_get_tokenizer",
+        lambda name: type(name, (), {"signature": lambda self: name}),
+    )
     assert [tokenizer_of(tag) for tag in ("ja-JP", "ko")] == ["ja-mecab", "ko-mecab"]

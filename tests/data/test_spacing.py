@@ -82,7 +82,20 @@ def samples():
     chance = random.Random(0)
     pieces = [*" '\"-.,;:!?%()[]{}…¿¡$#", "s", "t", "re", "9", "30", "a", "não", "שלום"]
     pieces += ["’", "“", "”", "l", "d", "un", "qu", "aujourd", "hui", "well", "ç", "ß"]
-    pieces += ["世", "界", "の", "。", "🙂", "\\1", "\\", "$", "^", "e\u0301", "\u00a0", "٣"]
+    pieces += [
+        "世",
+        "界",
+        "の",
+        "。",
+        "🙂",
+        "\\1",
+        "\\",
+        "$",
+        "^",
+        "e\u0301",
+        "\u00a0",
+        "٣",
+    ]
     for length in range(2, 14):
         for _ in range(250):
             texts.append(" ".join(chance.choices(pieces, k=length)))

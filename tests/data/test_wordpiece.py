@@ -54,7 +54,7 @@ COMPOSED = {
     "Hebrew": "שלום עולם, מה שלומך?",
     "Russian": "привет, мир! как дела?",
     "Portuguese": "a ação do avô: não é fácil...",
-    "French": "100% \"naïve\" — c'est la vie",
+    "French": '100% "naïve" — c\'est la vie',
 }
 
 
@@ -98,9 +98,7 @@ def run_together(signs, count, length):
 # and tokenizer take.
 UNBOUNDED = {
     "Chinese": ["".join(map(chr, range(n, n + 30))) for n in range(0x4E00, 0x5800, 30)],
-    "Korean": [
-        "".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)
-    ],
+    "Korean": ["".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)],
     "Thai": run_together("กขคงจชดตถทนบปผพมยรลวสหอา", 40, 25),
     "links": [
         f"see {part} and a{part}" for part in run_together("abcdef0123456789", 20, 40)

@@ -18,7 +18,9 @@ from reprt.lab.texts import find_runs
 from reprt.progress import Progress
 from reprt_command import main
 
-RECIPE = tiny_run.TABLES.replace("epochs = 2", "epochs = 1") + f"""
+RECIPE = (
+    tiny_run.TABLES.replace("epochs = 2", "epochs = 1")
+    + f"""
 [models.baseline]
 preset = "baseline"
 {tiny_run.MODEL}
@@ -30,6 +32,7 @@ max_tokens = 12
 [trials]
 pairs = ["gl_to_en", "pt_to_en", "de_to_en"]
 """
+)
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,13 @@ from elsewhere import until
 
 from reprt.lab.folder import RunFolder
 
-RECIPE = tiny_run.RECIPE + """
+RECIPE = (
+    tiny_run.RECIPE
+    + """
 [trials]
 seeds = [0, 1]
 """
+)
 EPOCHS = 16  # more than end between a checkpoint and the kill
 
 

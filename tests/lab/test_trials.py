@@ -14,7 +14,9 @@ from reprt.training.trainer import Trainer
 from reprt_command import main
 
 SMALL = tiny_run.TABLES.replace("size = 16", "size = 4")
-RECIPE = SMALL.replace("epochs = 2", "epochs = 1") + """
+RECIPE = (
+    SMALL.replace("epochs = 2", "epochs = 1")
+    + """
 [text]
 max_tokens = 24
 [trials]
@@ -25,6 +27,7 @@ preset = "bag"
 preset = "bag"
 schedule.warmup_steps = 1
 """
+)
 
 
 def page_of(folder):

@@ -15,7 +15,9 @@ from tiny import assert_same, losses
 from reprt.lab.folder import RunFolder
 from reprt_command import main
 
-RECIPE = tiny_run.TABLES.replace("size = 16", "size = 4") + f"""
+RECIPE = (
+    tiny_run.TABLES.replace("size = 16", "size = 4")
+    + f"""
 checkpoint_minutes = 1e-6
 bleu = false
 [models.repe]
@@ -23,6 +25,7 @@ preset = "repe"
 {tiny_run.MODEL}
 dropout = 0.2
 """
+)
 STEPS = 15  # an epoch
 DEADLINE = 300  # seconds, on the slowest of machines
 

@@ -44,7 +44,7 @@ _HOW_TO_READ = (
     "if a line break is written as \\n and a tab as \\t."
 )
 _HOW_TO_NAME = (
-    "Name columns by --set 'text.columns=[\"SOURCE\",\"TARGET\"]', in Python by "
+    'Name columns by --set \'text.columns=["SOURCE","TARGET"]\', in Python by '
     "columns=, or the languages by --pair."
 )
 
