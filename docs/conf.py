@@ -10,8 +10,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import reprt  # noqa: E402  (found by the line above)
 
-# Before autodoc looks at `reprt.models.settings`: it gives classes annotations of pydantic's
-# own, and pydantic then refuses subclasses that take other keys.
+# Before autodoc looks at `reprt.models.settings`: it gives classes annotations of
+# pydantic's own, and pydantic then refuses subclasses that take other keys.
 import reprt.lab.recipe  # noqa: E402
 
 project = "reprt"

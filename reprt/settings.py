@@ -30,9 +30,7 @@ class OneOf:
         return value
 
     def __get_pydantic_core_schema__(self, source, handler):
-        return core_schema.no_info_after_validator_function(
-            self.check, handler(source)
-        )
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema, handler):
         return {**handler(schema), "enum": [*self.names]}
