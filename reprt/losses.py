@@ -62,7 +62,10 @@ class MaskedCrossentropy(keras.losses.Loss):
         ids = ops.maximum(ops.cast(y_true, "int32"), PAD_ID)
         labels = ops.expand_dims(ids, -1)
 
-        @custom_gradient  # TensorFlow on a CPU takes a fourth of Keras' own time
+        # By hand, because Keras' `sparse_categorical_crossentropy` takes 2.6 times the
+        # time for the same numbers on a CPU, 4.4 times with deterministic operations
+        # (TensorFlow, 64 sentences of 26 tokens, 7,000 ids).
+        @custom_gradient
         def crossentropy(logits):
             p, normalizer = softmax_and_normalizer(logits)
             loss = normalizer - ops.take_along_axis(logits, labels, axis=-1)
