@@ -71,7 +71,7 @@ def test_training_and_what_follows_take_a_new_family(tmp_path, monkeypatch, caps
     assert len(RunFolder(out / "bag").manifest().starts) == 3
     assert "| bag-that-sees-all |" in (out / "report.md").read_text()
     assert_whole(out / "bag", tmp_path / "exported", capsys)
-    assert main(["audit", str(out / "bag-that-sees-all")]) == 1
+    assert main(["audit", str(out / "bag-that-sees-all")]) == 3
     assert main(["attention", str(out / "bag"), "a casa"]) == 2
     assert "'bag', a Bag, has no weights to show" in capsys.readouterr().err
 

@@ -123,7 +123,7 @@ class Translator(Fixed):
         """Reads a run folder of `reprt train`; `search` is that of the class."""
         run = Path(run)
         settings = settings_of(run)
-        source, target = vocabularies_of(run)
+        source, target = vocabularies_of(run, settings.vocabulary.tokenizer)
         model = load_model(run / "model.keras")
         return cls(model, source, target, settings.text.max_tokens, search)
 

@@ -84,7 +84,7 @@ class RunFolder:
             shutil.rmtree(self.path)  # it never began: a setting was refused
         if config.exists():
             self._check_same(settings, manifest)
-            vocabularies_of(self.path)
+            vocabularies_of(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
             if self.metrics() is None:  # some settings may change when a run goes on
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))

@@ -18,7 +18,7 @@ from reprt.training.settings import TABLES, RunSettings, RunTables, TrainingSett
 Epoch = dict[str, float]
 # Faults of settings that have changed since: a value is no choice any more, or no
 # longer goes with another. All other faults are damage.
-OUTDATED = {"literal_error", "value_error"}
+OUTDATED = {"choice", "literal_error", "value_error"}
 
 
 class Record(Settings):

@@ -15,8 +15,10 @@ class Layer(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def compute_output_shape(self, input_shape, *other_shapes):
-        return tuple(input_shape)
+    def compute_output_shape(self, *shapes, **named_shapes):
+        # `summary` gives the shapes the names that `build` has for them.
+        first, *_ = [*shapes, *named_shapes.values()]
+        return tuple(first)
 
     def compute_output_spec(self, *args, **kwargs):
         # Keras would ask `compute_output_shape`, which does not know of attention

@@ -491,12 +491,11 @@ def settings_of(folder: Path) -> RunSettings:
     )
 
 
-def vocabularies_of(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+def vocabularies_of(folder: Path, kind: type[Tokenizer]) -> tuple[Tokenizer, Tokenizer]:
     """Reads a run's source and target vocabulary, as the run was begun with them.
 
     They are compared with the manifest's sha256, unless the folder has no manifest.
     """
-    kind = settings_of(folder).vocabulary.tokenizer
     manifest = folder / "manifest.json"
     written = read_json(manifest) if manifest.exists() else {}
 

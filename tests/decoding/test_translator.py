@@ -116,7 +116,7 @@ NO_SENTENCES = {
 def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
     translator, monkeypatch, values, told
 ):
-    monkeypatch.setattr(translator, "search_all", None)  # it is not called
+    monkeypatch.setattr(Translator, "search_all", None)  # it is not called
     for translate in (translator, lambda given: list(translator.stream(given))):
         with pytest.raises(ValueError, match=f"Expected sentences.* Received: {told}"):
             translate(values)
@@ -167,7 +167,7 @@ def test_words_that_training_hardly_had_and_empty_answers_are_said(
     assert not [note for note in notes if "spelt" in note]
     hypothesis = translator.search_all([np.array([2, 5, 3])])[0][0]
     empty = [[dataclasses.replace(hypothesis, ids=())]]
-    monkeypatch.setattr(translator, "search_all", lambda *_: empty)
+    monkeypatch.setattr(Translator, "search_all", lambda *_: empty)
     notes = translator("a").notes
     assert any("the translation is empty" in note for note in notes)
 
@@ -266,7 +266,7 @@ def half(content):
         ("config.toml", None, "{} to be a run folder"),
         ("config.toml", lambda _: b"[text", "{}/config.toml"),
         ("source.vocab", None, "{}/source.vocab"),
-        ("target.vocab", half, "`target_tokenizer` to have the"),
+        ("target.vocab", half, "{}/target.vocab to be the vocabulary of the run"),
     ],
 )
 def test_what_cannot_be_read_is_named(repe, tmp_path, name, change, message):
