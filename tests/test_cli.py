@@ -108,6 +108,7 @@ def test_runs_that_another_process_trains_are_no_success(finished, tmp_path, cap
     assert output.out == "" and contents(out / "repe") == before
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
 def test_losses_and_bleu_by_step_have_a_file_and_a_picture(finished, tmp_path, capsys):
     keys = "validate_every=4", "bleu_sentences=3", "epochs=2", "bleu=false"

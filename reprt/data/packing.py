@@ -23,7 +23,7 @@ SHARES = 0.92, 0.99, 1.0  # of a sample, so that nine in ten batches fit the fir
 
 EXPECTED = (
     "Expected batches ((source_ids, target_ids), labels), or with weights at their "
-    "end, and each of ids and labels to be padded, (batch, length)."
+    "end, and each of ids and labels to be integers, padded, (batch, length)."
 )
 
 
@@ -295,10 +295,15 @@ def _check_batches(batches):
     alike = isinstance(spec, tuple) and len(spec) in (2, 3)
     if not alike or not isinstance(spec[0], tuple) or len(spec[0]) != 2:
         raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
-    for each in (*spec[0], spec[1]):
-        ragged = "Ragged" in type(each).__name__
-        if ragged or isinstance(each, dict) or each.shape.rank not in (2, None):
-            raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
+    if not all(map(_is_of_ids, (*spec[0], spec[1]))):
+        raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
+
+
+def _is_of_ids(spec) -> bool:
+    """Returns whether a dataset's element may be a tensor of ids."""
+    if isinstance(spec, dict) or "Ragged" in type(spec).__name__:
+        return False
+    return spec.dtype.is_integer and spec.shape.rank in (2, None)
 
 
 def _array(x):

@@ -28,7 +28,9 @@ def in_memory():
     return graphs, len(gradient_registry.list())
 
 
-@pytest.mark.parametrize("kind", ["padded", "packed", "users"])
+@pytest.mark.parametrize(
+    "kind", ["padded", pytest.param("packed", marks=pytest.mark.long), "users"]
+)
 def test_fits_leave_no_graph_behind(kind, tiny):
     def fit():
         if kind == "users":

@@ -154,6 +154,8 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         (DATASET(((SOURCE, TARGET),)), "batches .* Received a dataset of: "),
         (DATASET(({"ids": TARGET}, LABELS)), "Received a dataset of: .*'ids'"),
         (DATASET(((TARGET, RAGGED), LABELS)), "Received a dataset of: .*Ragged"),
+        (DATASET(((TARGET, TARGET * 1.0), LABELS)), "integers.* of: .*float"),
+        (DATASET(((TARGET, [["a", "b"]]), LABELS)), "integers.* of: .*string"),
         (DATASET(((TARGET, TARGET[0]), LABELS)), "padded, .batch, length"),
     ],
 )
