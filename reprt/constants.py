@@ -15,7 +15,7 @@ OTHER_NAMES = {
     "num_layers": "num_blocks",
     "n_layers": "num_blocks",
     "depth": "num_blocks",
-    "num_blocks": "num_layers",  # of a recurrent model
+    "num_blocks": "num_layers",  # Recurrent models have layers and no blocks.
     "d_model": "embedding_dim",
     "hidden_size": "embedding_dim",
     "d_ff": "feed_forward_dim",

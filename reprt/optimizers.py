@@ -131,5 +131,5 @@ def _finite_for_all(optimizer, gradients):
     finite = optimizer.check_finite(gradients)
     fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
     first = next(n for n, gradient in enumerate(gradients) if gradient is not None)
-    told = gradients[first] + tf.cast(fault, gradients[first].dtype)
-    return [*gradients[:first], told, *gradients[first + 1 :]]
+    marked = gradients[first] + tf.cast(fault, gradients[first].dtype)
+    return [*gradients[:first], marked, *gradients[first + 1 :]]

@@ -37,7 +37,7 @@ def loss_difference(
     def per_token(gaps, tokens, axis=-1):
         return np.sum(gaps, axis=axis) / np.sum(tokens, axis=axis)
 
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         (gaps, np.asarray(tokens)),
         per_token,
         n_resamples=RESAMPLES,
@@ -47,7 +47,7 @@ def loss_difference(
         rng=np.random.default_rng(0),
     ).confidence_interval
     mean = per_token(gaps, tokens)
-    return Difference(float(mean), float(found.low), float(found.high))
+    return Difference(float(mean), float(interval.low), float(interval.high))
 
 
 def bleu_p_value(

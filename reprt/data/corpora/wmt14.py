@@ -26,7 +26,8 @@ LONGEST = 250  # words between spaces
 MOST_TIMES = 9  # as many words as the other side has
 RULES = 3  # changes whenever the archives give other files
 
-SUMS = "SHA256SUMS"  # of a text's files, for `sha256sum --check`
+# `sha256sum --check` reads it beside the files of a text.
+SUMS = "SHA256SUMS"
 
 _LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
@@ -138,7 +139,8 @@ def _is_whole(folder: Path) -> bool:
     """Whether a text is there, with the files that were written."""
     if not folder.is_dir():
         return False
-    sums = folder / SUMS  # which texts of before do not have
+    # Texts that earlier versions cached have no such file.
+    sums = folder / SUMS
     return not sums.is_file() or sums.read_bytes() == _sums(folder)
 
 

@@ -82,8 +82,8 @@ def interval(differences: Sequence[float]) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (-0.048, 0.448)
     """
-    found = stats.ttest_1samp(differences, 0).confidence_interval(LEVEL)
-    return float(found.low), float(found.high)
+    bounds = stats.ttest_1samp(differences, 0).confidence_interval(LEVEL)
+    return float(bounds.low), float(bounds.high)
 
 
 def p_value(differences: Sequence[float]) -> float:
