@@ -15,7 +15,9 @@ from typing import Any
 import click
 
 FAILED = 2  # click's own
-LOOKS_AHEAD = 3  # only `reprt audit`'s verdict; Python itself ends with 1 on an error
+LOOKS_AHEAD = (
+    3  # only `reprt audit`'s verdict; Python itself ends with 1 on an error
+)
 INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143  # the shell's
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
 BACKENDS = "jax", "openvino", "torch"  # those that Keras has besides TensorFlow
@@ -117,7 +119,9 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
     help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
 @of_split("--train", "Your own text, two files with a sentence a line.")
-@of_split("--dev", "Its validation text; by default a share of the training pairs.")
+@of_split(
+    "--dev", "Its validation text; by default a share of the training pairs."
+)
 @of_split("--test", "Its test text; by default another share.")
 @click.option(
     "--set",
@@ -133,8 +137,12 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
     metavar="MODEL",
     help="Train only these models or runs: repe,baseline.0.",
 )
-@click.option("--out", type=FOLDER, help="Results folder; default runs/RECIPE/TEXT.")
-@click.option("--plan", is_flag=True, help="Only say what is left to do and its cost.")
+@click.option(
+    "--out", type=FOLDER, help="Results folder; default runs/RECIPE/TEXT."
+)
+@click.option(
+    "--plan", is_flag=True, help="Only say what is left to do and its cost."
+)
 @click.option(
     "--ray",
     metavar="ADDRESS",
@@ -143,20 +151,26 @@ RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
         "ADDRESS is local, or on the cluster there, whose machines share --out."
     ),
 )
-@click.option("--cpus", type=COUNT, help="With --ray, cores of each run; default 1.")
+@click.option(
+    "--cpus", type=COUNT, help="With --ray, cores of each run; default 1."
+)
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """Train a recipe's models, or resume their training, and write the recipe's page.
 
     RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
     """
     if ray is not None and (not ray or ray.startswith("-")):
-        raise click.UsageError(f"Expected --ray local or an address. Received: {ray!r}")
+        raise click.UsageError(
+            f"Expected --ray local or an address. Received: {ray!r}"
+        )
     if plan and ray:
         raise click.UsageError("Expected --plan or --ray. Received both.")
     if text is not None and files["train"]:
         raise click.UsageError("Expected --text or --train. Received both.")
     if cpus and not ray:
-        raise click.UsageError("Expected --ray with --cpus. Received --cpus only.")
+        raise click.UsageError(
+            "Expected --ray with --cpus. Received --cpus only."
+        )
     _do("termination:listen")
     recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text, files)
     if ray:
@@ -174,7 +188,9 @@ def schema():
 
 @command.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True))
-@click.option("--name", help="Another page than the folder's own, e.g. families.")
+@click.option(
+    "--name", help="Another page than the folder's own, e.g. families."
+)
 def page(folder, name):
     """Write the page on the runs in FOLDER, live or frozen. It trains nothing."""
     click.echo(_do("lab.pages:write_page", folder, name))
@@ -206,7 +222,9 @@ def freeze(runs, out):
     default=1,
     help="Lines for each sentence, from the best: its number, score and text.",
 )
-@click.option("--json", is_flag=True, help="One JSON object a line, with everything.")
+@click.option(
+    "--json", is_flag=True, help="One JSON object a line, with everything."
+)
 def translate(run, sentences, file, n_best, json, **search):
     """Translate sentences, a file or standard input, one a line and in order.
 
@@ -238,7 +256,9 @@ def translate(run, sentences, file, n_best, json, **search):
     help="Which split of the text; dev is the validation split.",
 )
 @click.option(
-    "--text", metavar="SOURCE", help="Where the text is now, if not where it was found."
+    "--text",
+    metavar="SOURCE",
+    help="Where the text is now, if not where it was found.",
 )
 @search
 def evaluate(run, split, text, **search):
@@ -287,12 +307,16 @@ def export(run, out, **search):
     """
     out = out or run / "export"
     translator = _do("lab.translate:translator_of", run, search)
-    click.echo("\n".join(map(str, _do("decoding.export:export", translator, out))))
+    click.echo(
+        "\n".join(map(str, _do("decoding.export:export", translator, out)))
+    )
 
 
 @command.command()
 @click.argument("model", type=PATH, metavar="MODEL_OR_RUN")
-@click.option("--source-vocab", "source_vocab_size", type=COUNT, help="Source ids.")
+@click.option(
+    "--source-vocab", "source_vocab_size", type=COUNT, help="Source ids."
+)
 @click.option(
     "--module",
     "modules",
@@ -341,7 +365,9 @@ def _prepare_streams():
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # those of a notebook are others
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # those of a notebook are others
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
@@ -350,7 +376,10 @@ def _run(arguments) -> int:
     if arguments[:1] == ["train"]:
         goes_on = " The same command resumes from the last checkpoint."
     try:
-        return command.main(arguments, prog_name="reprt", standalone_mode=False) or 0
+        return (
+            command.main(arguments, prog_name="reprt", standalone_mode=False)
+            or 0
+        )
     except click.UsageError as error:
         missing = isinstance(error, click.MissingParameter)
         alone = not arguments or (missing and len(arguments) == 1)
@@ -367,7 +396,9 @@ def _run(arguments) -> int:
         if error.code == TERMINATED:
             click.echo(f"Terminated.{goes_on}", err=True)
             return TERMINATED
-        if error.code == 1:  # click's, where the reader of standard output has gone
+        if (
+            error.code == 1
+        ):  # click's, where the reader of standard output has gone
             return UNREAD
     except ImportError as error:
         _show_traceback()

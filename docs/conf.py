@@ -78,13 +78,20 @@ def _include_results():
             ":relative-docs: .",
             "```",
         ]
-        if "choice" in "".join(parts) or parts == ("repaired",):  # see docs/choices.md
+        if "choice" in "".join(parts) or parts == (
+            "repaired",
+        ):  # see docs/choices.md
             lines[:0] = ["---", "orphan: true", "---"]
         if not page.read_text("utf-8").startswith("# "):
-            lines[:0] = [f"# {': '.join(parts).replace('_', ' ').capitalize()}", ""]
+            lines[:0] = [
+                f"# {': '.join(parts).replace('_', ' ').capitalize()}",
+                "",
+            ]
         stub = HERE / "results" / f"{'_'.join(parts)}.md"
         if stub.exists():
-            raise ValueError(f"Expected one page in {page.parent}. Received two.")
+            raise ValueError(
+                f"Expected one page in {page.parent}. Received two."
+            )
         stub.write_text("\n".join([*lines, ""]))
 
 

@@ -9,7 +9,9 @@ logger = logging.getLogger(__name__)
 
 def setup(app):
     app.add_html_math_renderer(
-        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+        "mathml",
+        inline_renderers=(_inline, None),
+        block_renderers=(_block, None),
     )
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

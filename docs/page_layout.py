@@ -34,7 +34,9 @@ def _lay_out(app, page, template, context, doctree):
 
 def lay_out_table(table):
     for text in table.find_all(string=SPACED):
-        text.replace_with(SPACED.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text))
+        text.replace_with(
+            SPACED.sub("\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
+        )
     head = [cell.get_text(" ", strip=True) for cell in table.select("thead th")]
     rows = [row.find_all("td") for row in table.select("tbody tr")]
     for row in rows:

@@ -10,7 +10,9 @@ import sys
 
 import keras
 
-SECTION = re.compile(r"^(Args|Attributes|Call arguments|Raises|Returns|Yields):$")
+SECTION = re.compile(
+    r"^(Args|Attributes|Call arguments|Raises|Returns|Yields):$"
+)
 
 
 def setup(app):
@@ -22,7 +24,9 @@ def setup(app):
 
 def _process(app, what, name, obj, options, lines):
     lines[:] = _tables(_literal(lines))
-    if what == "attribute":  # of its first line napoleon takes words before a colon for
+    if (
+        what == "attribute"
+    ):  # of its first line napoleon takes words before a colon for
         lines[:0] = ["..", ""]  # a type; of an empty comment it does not
         default = default_of(name)
         if default is not None:

@@ -22,12 +22,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("other", type=Path)
-    parser.add_argument("--text", help="where the text is, by default as in training")
+    parser.add_argument(
+        "--text", help="where the text is, by default as in training"
+    )
     options = parser.parse_args()
     folders = options.run, options.other
     hashes = {RunFolder(folder).manifest().hashes for folder in folders}
     if len(hashes) > 1:
-        parser.error(f"Expected runs on one text. Received: {folders[0]}, {folders[1]}")
+        parser.error(
+            f"Expected runs on one text. Received: {folders[0]}, {folders[1]}"
+        )
     test = text_of_run(RunFolder(options.run), options.text).test
     losses, translations = [], []
     for folder in folders:

@@ -19,11 +19,16 @@ from reprt.data.corpora import ted
 def main():
     """Reads the command line and writes the copy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("text", type=Path, help="folder laid out as the official one")
+    parser.add_argument(
+        "text", type=Path, help="folder laid out as the official one"
+    )
     parser.add_argument("pair", help="such as az_to_en")
     parser.add_argument("copy", type=Path, help="where the copy goes")
     options = parser.parse_args()
-    corpus, pair = ted.read(options.text, options.pair), ted.find_pair(options.pair)
+    corpus, pair = (
+        ted.read(options.text, options.pair),
+        ted.find_pair(options.pair),
+    )
     folder = options.copy / "datasets" / pair.folder
     folder.mkdir(parents=True)
     (options.copy / ted.FORM).write_text("lower-cased and tokenised\n", "utf-8")
@@ -32,14 +37,18 @@ def main():
         sides = zip(pair.files(split), (sentences.source, sentences.target))
         for (name, side), language in zip(sides, (pair.source[0], pair.target)):
             lines = (tokenised(sentence, language) for sentence in side)
-            (folder / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            (folder / name).write_text(
+                "".join(f"{line}\n" for line in lines), "utf-8"
+            )
 
 
 def tokenised(sentence: str, language: str) -> str:
     """Returns a sentence as the archive would have it."""
     sentence = unicodedata.normalize("NFC", sentence).lower()
     if language == "en":
-        tokens = NLTKWordTokenizer().tokenize(sentence, convert_parentheses=False)
+        tokens = NLTKWordTokenizer().tokenize(
+            sentence, convert_parentheses=False
+        )
         # The Treebank writes quotation marks as two signs.
         return " ".join(tokens).replace("``", '"').replace("''", '"')
     # Marks that are written over a letter belong to it: the dot of a lower-cased İ.

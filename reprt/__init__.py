@@ -23,7 +23,9 @@ __all__ = [
 ]
 
 _HOMES = {name: f"reprt.{name}" for name in ("analysis", "data", "decoding")}
-__getattr__ = lazily(__name__, _HOMES | {"Translator": "reprt.decoding.translator"})
+__getattr__ = lazily(
+    __name__, _HOMES | {"Translator": "reprt.decoding.translator"}
+)
 
 ask_for_quiet()
 with quietly():

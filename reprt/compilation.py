@@ -11,7 +11,9 @@ from reprt.files import cache
 
 SHORTEST = 16
 IDS = ((None, None), "int32")  # the signature of ids
-_ours: set[str] = set()  # the functions that `compiled` was given, by their names
+_ours: set[str] = (
+    set()
+)  # the functions that `compiled` was given, by their names
 
 
 def compiled(
@@ -72,7 +74,9 @@ def compiled(
 def _is_news(record) -> bool:
     """False for TensorFlow's warning at a graph's fifth shape, which serves all."""
     text = record.getMessage()
-    return not ("tf.function retracing" in text and any(n in text for n in _ours))
+    return not (
+        "tf.function retracing" in text and any(n in text for n in _ours)
+    )
 
 
 def keep_compiled():

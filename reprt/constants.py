@@ -70,7 +70,9 @@ def nearest(name: str, known: Iterable[Any], least: float = 0.0) -> str | None:
 
     def likeness(candidate):
         other = candidate.lower()
-        words, others = (set(re.split(r"[\W_]+", each)) for each in (name, other))
+        words, others = (
+            set(re.split(r"[\W_]+", each)) for each in (name, other)
+        )
         common = len(words & others) / len(words | others)
         return common + difflib.SequenceMatcher(None, name, other).ratio()
 

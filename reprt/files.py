@@ -132,7 +132,10 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
         except portalocker.AlreadyLocked:
             mine = wait
             if wait:
-                print(f"Waiting for the process that holds {path}.", file=sys.stderr)
+                print(
+                    f"Waiting for the process that holds {path}.",
+                    file=sys.stderr,
+                )
                 portalocker.lock(lock, portalocker.LOCK_EX)
         except portalocker.LockException:
             pass
@@ -214,7 +217,9 @@ def expanded(path: str) -> Path:
 def _whole(path: Path) -> Iterator[Path]:
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}")
+        unfinished = path.with_name(
+            f".reprt-{uuid.uuid4().hex[:12]}{path.suffix}"
+        )
         try:
             yield unfinished
             os.replace(unfinished, path)

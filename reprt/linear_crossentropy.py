@@ -83,9 +83,13 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
             own = ops.transpose(ops.take(kernel, y, axis=1))
             h_gradient -= ops.cast(sure, h.dtype) * own
             queue = ops.concatenate([queue, h_gradient])
-            of_labels = ops.segment_sum(sure * ops.cast(h, "float32"), y, vocab_size)
+            of_labels = ops.segment_sum(
+                sure * ops.cast(h, "float32"), y, vocab_size
+            )
             of_all = ops.matmul(ops.transpose(weight * h), p)
-            kernel_gradient += ops.cast(of_all, "float32") - ops.transpose(of_labels)
+            kernel_gradient += ops.cast(of_all, "float32") - ops.transpose(
+                of_labels
+            )
             of_labels = ops.segment_sum(sure[:, 0], y, vocab_size)
             of_all = ops.matmul(ops.transpose(weight), p)[0]
             bias_gradient += ops.cast(of_all, "float32") - of_labels

@@ -25,7 +25,9 @@ def load_extra(package: str, need: str):
         with quietly():
             return importlib.import_module(package)
     except ImportError as error:
-        raise ImportError(f"{need} Importing it failed with: {error}") from error
+        raise ImportError(
+            f"{need} Importing it failed with: {error}"
+        ) from error
 
 
 def load_keras():
@@ -34,7 +36,9 @@ def load_keras():
         importlib.import_module("keras")
     except (ImportError, ValueError) as error:
         chosen = os.environ.get("KERAS_BACKEND")
-        chosen = f"KERAS_BACKEND={chosen}" if chosen else "the choice in keras.json"
+        chosen = (
+            f"KERAS_BACKEND={chosen}" if chosen else "the choice in keras.json"
+        )
         lacking = (getattr(error, "name", None) or "").partition(".")[0]
         if lacking in HOW_TO_INSTALL:
             raise ImportError(

@@ -50,11 +50,15 @@ class MaskedCrossentropy(keras.losses.Loss):
     Reference: section 3.1 of the paper.
     """
 
-    def __init__(self, reduction="mean_with_sample_weight", name="masked_crossentropy"):
+    def __init__(
+        self, reduction="mean_with_sample_weight", name="masked_crossentropy"
+    ):
         super().__init__(name=name, reduction=reduction, dtype="float32")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        return super().__call__(y_true, y_pred, token_weights(y_true, sample_weight))
+        return super().__call__(
+            y_true, y_pred, token_weights(y_true, sample_weight)
+        )
 
     def call(self, y_true, y_pred):
         """Returns the loss of every token, 0 of padding: `(batch, length)`."""

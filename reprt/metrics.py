@@ -29,16 +29,24 @@ class TokenAccuracy(keras.metrics.Metric):
 
     def __init__(self, name="token_accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
-        self.correct = self.add_variable((), "zeros", dtype="float32", name="correct")
-        self.count = self.add_variable((), "zeros", dtype="float32", name="count")
+        self.correct = self.add_variable(
+            (), "zeros", dtype="float32", name="correct"
+        )
+        self.count = self.add_variable(
+            (), "zeros", dtype="float32", name="count"
+        )
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        y_pred = getattr(y_pred, "likeliest", y_pred)  # found with our models' loss
+        y_pred = getattr(
+            y_pred, "likeliest", y_pred
+        )  # found with our models' loss
         y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
         if len(y_pred.shape) > 2:
             check_labels(y_true, y_pred)
         weight = token_weights(y_true, sample_weight)
-        self.correct.assign_add(ops.sum(correct_tokens(y_true, y_pred) * weight))
+        self.correct.assign_add(
+            ops.sum(correct_tokens(y_true, y_pred) * weight)
+        )
         self.count.assign_add(ops.sum(weight))
 
     def result(self):
@@ -58,7 +66,12 @@ def correct_tokens(y_true, y_pred):
     >>> keras.ops.convert_to_numpy(correct).tolist()
     [[1.0, 0.0]]
     """
-    y_true, predicted = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
+    y_true, predicted = (
+        ops.convert_to_tensor(y_true),
+        ops.convert_to_tensor(y_pred),
+    )
     if len(predicted.shape) > len(y_true.shape):
         predicted = ops.argmax(predicted, axis=-1)
-    return ops.cast(ops.equal(predicted, ops.cast(y_true, predicted.dtype)), "float32")
+    return ops.cast(
+        ops.equal(predicted, ops.cast(y_true, predicted.dtype)), "float32"
+    )

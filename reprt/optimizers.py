@@ -10,7 +10,16 @@ from reprt.schedules import WarmupSchedule, cosine
 NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
 
 NAMES = (
-    *("Adam", "AdamW", "Adadelta", "Adafactor", "Adagrad", "Adamax", "Ftrl", "Lamb"),
+    *(
+        "Adam",
+        "AdamW",
+        "Adadelta",
+        "Adafactor",
+        "Adagrad",
+        "Adamax",
+        "Ftrl",
+        "Lamb",
+    ),
     *("Lion", "Muon", "Nadam", "RMSprop", "SGD"),
 )
 OPTIMIZERS = {name.lower(): getattr(keras.optimizers, name) for name in NAMES}
@@ -94,7 +103,9 @@ def take_dense_gradients(optimizer):
         return apply(_finite_for_all(optimizer, dense), trainable_variables)
 
     optimizer.apply = apply_dense
-    inner = getattr(optimizer, "inner_optimizer", optimizer)  # within loss scaling
+    inner = getattr(
+        optimizer, "inner_optimizer", optimizer
+    )  # within loss scaling
     add_up = inner._all_reduce_sum_gradients
 
     def add_up_of_several(pairs):
@@ -130,6 +141,8 @@ def _finite_for_all(optimizer, gradients):
         return gradients
     finite = optimizer.check_finite(gradients)
     fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
-    first = next(n for n, gradient in enumerate(gradients) if gradient is not None)
+    first = next(
+        n for n, gradient in enumerate(gradients) if gradient is not None
+    )
     marked = gradients[first] + tf.cast(fault, gradients[first].dtype)
     return [*gradients[:first], marked, *gradients[first + 1 :]]

@@ -14,7 +14,9 @@ def printable(text: str) -> str:
     A terminal would take them for commands.
     """
     return "".join(
-        "\ufffd" if unicodedata.category(each) == "Cc" and each not in "\n\t" else each
+        "\ufffd"
+        if unicodedata.category(each) == "Cc" and each not in "\n\t"
+        else each
         for each in text
     )
 
@@ -56,7 +58,11 @@ def duration(seconds: float) -> str:
     """Returns a duration such as `1:02:03` or `4:05`."""
     minutes, second = divmod(max(0, round(seconds)), 60)
     hour, minute = divmod(minutes, 60)
-    return f"{hour}:{minute:02d}:{second:02d}" if hour else f"{minute}:{second:02d}"
+    return (
+        f"{hour}:{minute:02d}:{second:02d}"
+        if hour
+        else f"{minute}:{second:02d}"
+    )
 
 
 class _Log:

@@ -26,11 +26,15 @@ class OneOf:
         if value not in self.names:
             *first, last = map(repr, self.names)
             choices = f"{', '.join(first)} or {last}"
-            raise PydanticCustomError("choice", "Input should be {c}", {"c": choices})
+            raise PydanticCustomError(
+                "choice", "Input should be {c}", {"c": choices}
+            )
         return value
 
     def __get_pydantic_core_schema__(self, source, handler):
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
+        return core_schema.no_info_after_validator_function(
+            self.check, handler(source)
+        )
 
     def __get_pydantic_json_schema__(self, schema, handler):
         return {**handler(schema), "enum": [*self.names]}

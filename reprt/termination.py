@@ -13,7 +13,9 @@ from collections.abc import Iterator
 class Terminated(SystemExit):
     """The process was asked to end; the status is the shell's of one that ends so."""
 
-    def __init__(self, status: int = 128 + signal.SIGTERM):  # which pickle gives back
+    def __init__(
+        self, status: int = 128 + signal.SIGTERM
+    ):  # which pickle gives back
         super().__init__(status)
 
 

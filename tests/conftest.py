@@ -48,7 +48,9 @@ def no_determinism_is_left():
 def text(tmp_path_factory):
     """33 training pairs, so that batches of 16 leave one over."""
     corpus = embedded.load(train=33, dev=10, test=4)
-    return encode(corpus, tiny.VOCABULARY, 24, tmp_path_factory.mktemp("vocabularies"))
+    return encode(
+        corpus, tiny.VOCABULARY, 24, tmp_path_factory.mktemp("vocabularies")
+    )
 
 
 @pytest.fixture

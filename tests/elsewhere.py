@@ -18,5 +18,7 @@ def until(condition, process=None, log=None, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, log and log.read_text()
-        assert process is None or process.poll() is None, log and log.read_text()
+        assert process is None or process.poll() is None, (
+            log and log.read_text()
+        )
         time.sleep(0.05)

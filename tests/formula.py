@@ -6,7 +6,11 @@ import numpy as np
 def array_by_formula(shape, offset=0.0, scale=0.3):
     """Smooth values of both signs, no two neighbours alike."""
     numbers = np.arange(np.prod(shape), dtype="float64")
-    return (scale * np.sin(1.7 * numbers + offset)).reshape(shape).astype("float32")
+    return (
+        (scale * np.sin(1.7 * numbers + offset))
+        .reshape(shape)
+        .astype("float32")
+    )
 
 
 def shaken(model):

@@ -28,7 +28,10 @@ def lively(model, seed=0, end=0.0, sharpness=2.0):
     """
     random = np.random.default_rng(seed)
     for weight in model.weights:
-        kind, values = weight.path.split("/")[-1], random.normal(size=weight.shape)
+        kind, values = (
+            weight.path.split("/")[-1],
+            random.normal(size=weight.shape),
+        )
         scale = 0.7 if "kernel" in kind or kind in OF_POSITIONS else 0.0
         scale = 0.3 if kind == "embeddings" else scale
         weight.assign((kind in ("gamma", "gain", "scale")) + scale * values)
@@ -107,5 +110,6 @@ def losses(read, source, target):
     """−log P of each word of a target after the first, given those before it."""
     assert target[0] == START
     return [
-        -read(source, target[1:place])[target[place]] for place in range(1, len(target))
+        -read(source, target[1:place])[target[place]]
+        for place in range(1, len(target))
     ]

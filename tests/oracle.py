@@ -18,7 +18,9 @@ def token_norm(x, real=None, statistics="sequence", epsilon=1e-6):
     for row in np.flatnonzero(real):
         end = len(x) if statistics == "sequence" else row + 1
         tokens = x[:end][real[:end]]
-        normed[row] = (x[row] - tokens.mean(0)) / np.sqrt(tokens.var(0) + epsilon)
+        normed[row] = (x[row] - tokens.mean(0)) / np.sqrt(
+            tokens.var(0) + epsilon
+        )
     return normed
 
 
@@ -69,7 +71,9 @@ def bucket(distance, both_directions):
     back = abs(distance) if both_directions else max(-distance, 0)
     if back >= exact:
         share = math.log(back / exact) / math.log(128 / exact)
-        back = min(count - 1, exact + math.floor((count - exact) * share + 1e-9))
+        back = min(
+            count - 1, exact + math.floor((count - exact) * share + 1e-9)
+        )
     return back + (count if both_directions and distance > 0 else 0)
 
 
@@ -110,14 +114,19 @@ def attention(layer, query, key, value, allowed, position="none", stack=""):
         )
         scale = 1 / np.sqrt(layer.key_dim)
         if layer.query_key_norm:
-            q, k = (x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
+            q, k = (
+                x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6)
+                for x in (q, k)
+            )
             scale = float(layer.scale)
         if position == "rotary":
             q, k = rotated(q), rotated(k)
         if position == "untied":
             scale = scale / math.sqrt(2)
         logits = scale * q @ k.T
-        logits = logits + position_scores(position, layer.position, head, len(q), stack)
+        logits = logits + position_scores(
+            position, layer.position, head, len(q), stack
+        )
         scores.append(softmax(np.where(allowed, logits, -np.inf)))
         result = result + scores[-1] @ v @ weights["output"][0][head]
     return result, np.array(scores)
@@ -147,7 +156,9 @@ GATED = {"swiglu": "silu", "geglu": "gelu"}
 
 def feed_forward(layer, x, activation):
     """Eq. 31; Shazeer 2020, where a second projection is multiplied by it."""
-    hidden = ACTIVATIONS[GATED.get(activation, activation)](dense(layer.hidden, x))
+    hidden = ACTIVATIONS[GATED.get(activation, activation)](
+        dense(layer.hidden, x)
+    )
     if activation in GATED:
         hidden = hidden * dense(layer.linear, x)
     return dense(layer.output_dense, hidden)
@@ -158,7 +169,9 @@ def embed(model, side, ids):
     config = model.config
     layer = getattr(model, f"{side}_embedding")
     m = config.embedding_dim
-    factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[config.scale]
+    factor = {"sqrt": m**0.5, "inverse_sqrt": m**-0.5, "none": 1.0}[
+        config.scale
+    ]
     tokens = factor * np.asarray(layer.embedding.embeddings, "float64")[ids]
     which = "encoder" if side == "source" else "decoder"
     norm = config.embedding_norm
@@ -233,15 +246,25 @@ def transformer(model, source_ids, target_ids, seen=None):
     source_tokens, x = embed(model, "source", source_ids)
     for b in model.encoder.blocks:
         allowed = source_real[None, :]
-        options = {"value": source_tokens, "allowed": allowed, "stack": "encoder"}
+        options = {
+            "value": source_tokens,
+            "allowed": allowed,
+            "stack": "encoder",
+        }
         own = partial(attended, b.self_attention, **options)
         x = joined(b.attention_norm, x, own)
         x = joined(b.feed_forward_norm, x, partial(fed, b.feed_forward))
-    memory = norm(model.encoder.final_norm, x) if config.final_norm == "both" else x
+    memory = (
+        norm(model.encoder.final_norm, x) if config.final_norm == "both" else x
+    )
     target_tokens, x = embed(model, "target", target_ids)
     allowed = np.tri(len(target_ids), dtype=bool) & target_real[None, :]
     for b in model.decoder.blocks:
-        options = {"value": target_tokens, "allowed": allowed, "stack": "decoder"}
+        options = {
+            "value": target_tokens,
+            "allowed": allowed,
+            "stack": "decoder",
+        }
         own = partial(attended, b.self_attention, **options)
         x = joined(b.self_norm, x, own)
         x = joined(b.cross_norm, x, partial(crossed, b.cross_attention))

@@ -8,7 +8,9 @@ import pytest
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 FOLDER = EXPERIMENTS / "benchmark"
-COMMITTED = sorted((EXPERIMENTS / "results" / "benchmark").glob("*/results.json"))
+COMMITTED = sorted(
+    (EXPERIMENTS / "results" / "benchmark").glob("*/results.json")
+)
 sys.path.append(str(FOLDER))
 
 import pages  # noqa: E402
@@ -21,9 +23,17 @@ def test_pages_are_those_of_the_committed_results(file):
 
 
 def run(command, out, **environment):
-    command = [sys.executable, FOLDER / "run.py", *command.split(), "--out", out]
+    command = [
+        sys.executable,
+        FOLDER / "run.py",
+        *command.split(),
+        "--out",
+        out,
+    ]
     environment = os.environ | environment
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, env=environment
+    )
     assert ended.returncode == 0, ended.stderr
     assert (out / "results.md").read_text() == ended.stdout
     return json.loads((out / "results.json").read_text())
@@ -75,7 +85,9 @@ def test_translating_shows_agreement_and_measures(tmp_path):
     assert [*beams] == ["reprt", "ctranslate2:parallel"]
     # [END] is forbidden, so that every translation has as many tokens.
     assert [row["tokens"] for row in greedy.values()] == [[180], [30], [180]]
-    same = {peer: row["same"]["greedy"] for peer, row in found["agreement"].items()}
+    same = {
+        peer: row["same"]["greedy"] for peer, row in found["agreement"].items()
+    }
     assert same == {"tutorial": "1 of 1", "ctranslate2:parallel": "6 of 6"}
     assert [*found["growth"]["reprt"]] == ["2"]
     assert found["provenance"]["command"].startswith("python run.py translate")

@@ -60,7 +60,9 @@ def test_training_ends_with_a_report_that_names_its_text(finished):
     assert (out / "report.png").read_bytes().startswith(b"\x89PNG")
     report = (out / "report.md").read_text(encoding="utf-8")
     title = report.splitlines()[0]
-    assert title.startswith("# ") and title.endswith("not comparable with the paper")
+    assert title.startswith("# ") and title.endswith(
+        "not comparable with the paper"
+    )
     name = "pt_to_en from text (not the official TED-HRLR split)"
     assert name in title and f"ours, {name}" in report
     for model in ("baseline", "repe"):
@@ -81,21 +83,31 @@ def test_only_the_page_is_made_again(finished, capsys, monkeypatch):
     for model in ("baseline", "repe"):
         assert f"{model}: finished before, in " in output.err
     told = output.err[output.err.index("model ") :].splitlines()
-    assert [line.split()[0] for line in told[1:4]] == ["baseline", "repe", "Try:"]
+    assert [line.split()[0] for line in told[1:4]] == [
+        "baseline",
+        "repe",
+        "Try:",
+    ]
     tries = [shlex.split(line) for line in told[4:]]
     assert [each[1] for each in tries] == ["translate", "audit", "attention"]
     assert all(RunFolder(pathlib.Path(each[2])).metrics() for each in tries)
-    early = RunFolder(pathlib.Path(tries[0][2])).metrics().changed(out_of_time=True)
+    early = (
+        RunFolder(pathlib.Path(tries[0][2])).metrics().changed(out_of_time=True)
+    )
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "metrics", lambda folder: early)
         assert main(["train", *arguments(finished)]) == 0
-    assert "finished before, out of time: another --out" in capsys.readouterr().err
+    assert (
+        "finished before, out of time: another --out" in capsys.readouterr().err
+    )
     page.unlink()
     assert main(["page", str(page.parent)]) == 0
     assert contents(finished / "out") == before
 
 
-def test_runs_that_another_process_trains_are_no_success(finished, tmp_path, capsys):
+def test_runs_that_another_process_trains_are_no_success(
+    finished, tmp_path, capsys
+):
     out = tmp_path / "out"
     shutil.copytree(finished / "out", out)
     (out / "repe" / "metrics.json").unlink()
@@ -110,7 +122,9 @@ def test_runs_that_another_process_trains_are_no_success(finished, tmp_path, cap
 
 @pytest.mark.long
 @pytest.mark.usefixtures("eagerly")
-def test_losses_and_bleu_by_step_have_a_file_and_a_picture(finished, tmp_path, capsys):
+def test_losses_and_bleu_by_step_have_a_file_and_a_picture(
+    finished, tmp_path, capsys
+):
     keys = "validate_every=4", "bleu_sentences=3", "epochs=2", "bleu=false"
     sets = [f"--set=training.{key}" for key in keys]
     command = ["train", *arguments(finished, "--only", "baseline", *sets)]
@@ -134,10 +148,19 @@ def told(capsys):
 @pytest.mark.parametrize(
     "command, message",
     [
-        ("train --plan", "Missing argument 'RECIPE'. `reprt train --help` explains"),
-        ("train TINY --train a.tsv", "Expected --train with two files, SOURCE TARGET."),
+        (
+            "train --plan",
+            "Missing argument 'RECIPE'. `reprt train --help` explains",
+        ),
+        (
+            "train TINY --train a.tsv",
+            "Expected --train with two files, SOURCE TARGET.",
+        ),
         ("train TINY --dev a.de --out b", "Expected --dev with two files"),
-        ("train TINY --set training.epoch=1", "in --set of tiny: Unknown key 'epoch'"),
+        (
+            "train TINY --set training.epoch=1",
+            "in --set of tiny: Unknown key 'epoch'",
+        ),
         ("audit .", "Expected . to be a run folder."),
         ("trian TINY", "Did you mean 'train'?"),
         ("train TINY --pair xx_to_yy", "xx_to_yy"),
@@ -145,20 +168,44 @@ def told(capsys):
         ("train TINY --text=", "Expected the name of a text"),
         ("train TINY --set text.source=", "Expected the name of a text"),
         ("train TINY --pair=", "SRC_to_TGT"),
-        ("train pt_to_en --pair de_to_en --text embedded", "pt_to_en. Received: de_to"),
+        (
+            "train pt_to_en --pair de_to_en --text embedded",
+            "pt_to_en. Received: de_to",
+        ),
         ("train pt_to_en --text embedded --set schedule.dim=9", "key 'dim'"),
         ("train TINY --train a.de b.en", "No such file or directory: 'a.de'"),
-        (f"train TINY --pair de-en --train {__file__} {__file__}", "SRC_to_TGT"),
-        ("train TINY --text embedded --test a b", "with --dev and --test. Received:"),
+        (
+            f"train TINY --pair de-en --train {__file__} {__file__}",
+            "SRC_to_TGT",
+        ),
+        (
+            "train TINY --text embedded --test a b",
+            "with --dev and --test. Received:",
+        ),
         ("train TINY --cpus 2", "Expected --ray with --cpus."),
-        ("train TINY --ray --plan", "--ray local or an address. Received: '--plan'"),
-        ("train TINY --plan --ray local", "Expected --plan or --ray. Received both."),
-        ("train TINY --text ted --train a b", "--text or --train. Received both."),
+        (
+            "train TINY --ray --plan",
+            "--ray local or an address. Received: '--plan'",
+        ),
+        (
+            "train TINY --plan --ray local",
+            "Expected --plan or --ray. Received both.",
+        ),
+        (
+            "train TINY --text ted --train a b",
+            "--text or --train. Received both.",
+        ),
         ("train absent.toml", "one of the package's recipes: ablation"),
         ("page .", "Expected a folder with run folders in it."),
-        (f"translate RUN a --file {__file__}", "sentences or --file. Received both."),
+        (
+            f"translate RUN a --file {__file__}",
+            "sentences or --file. Received both.",
+        ),
         ("translate RUN a --n-best 2", "--n-best to be at most --beam"),
-        ("translate RUN a", "Expected RUN to be a run folder. `reprt train` makes"),
+        (
+            "translate RUN a",
+            "Expected RUN to be a run folder. `reprt train` makes",
+        ),
         ("translate RUN --file /no/such", "/no/such"),
         ("translate RUN -hallo", "No such option"),
     ],
@@ -176,14 +223,22 @@ def test_a_mistake_is_one_line_and_status_2(
 
 @pytest.mark.parametrize(
     "error, status, word",
-    [(KeyboardInterrupt, 130, "Interrupted."), (Terminated, 143, "Terminated.")],
+    [
+        (KeyboardInterrupt, 130, "Interrupted."),
+        (Terminated, 143, "Terminated."),
+    ],
 )
-def test_an_interruption_tells_what_goes_on(monkeypatch, capsys, error, status, word):
+def test_an_interruption_tells_what_goes_on(
+    monkeypatch, capsys, error, status, word
+):
     load = mock.Mock(side_effect=error)
     monkeypatch.setattr("reprt.lab.recipe.load_recipe", load)
     monkeypatch.setattr("reprt.lab.translate.translator_of", load)
     goes_on = f"{word} The same command resumes from the last checkpoint."
-    for command, expected in (("train RECIPE", goes_on), ("translate RUN a", word)):
+    for command, expected in (
+        ("train RECIPE", goes_on),
+        ("translate RUN a", word),
+    ):
         assert main(command.split()) == status
         output = capsys.readouterr()
         assert (output.out, output.err.strip()) == ("", expected)
@@ -197,14 +252,23 @@ LINES = (
     b"ol\xc3\xa1 \xf0\x9f\x98\x80\n"
     b"e"  # and no end of the line
 )
-SENTENCES = ["o homem sabe", "", "a \ufffd\rcasa", " \t ", "ol\xe1 \U0001f600", "e"]
+SENTENCES = [
+    "o homem sabe",
+    "",
+    "a \ufffd\rcasa",
+    " \t ",
+    "ol\xe1 \U0001f600",
+    "e",
+]
 SEARCH = ["--beam", "2", "--max-tokens", "12"]
 
 
 @pytest.fixture(scope="module")
 def translations(runs):
     """What the package translates, for the command to print."""
-    translator = reprt.Translator.load(runs / "repe", beam_size=2, max_tokens=12)
+    translator = reprt.Translator.load(
+        runs / "repe", beam_size=2, max_tokens=12
+    )
     found = translator(SENTENCES)
     assert len({one.text for one in found}) == 5  # two are empty
     return found
@@ -223,7 +287,10 @@ def test_sentences_are_translated_one_a_line(
     command = ["translate", str(runs / "repe"), *more, *SEARCH]
     assert main(command) == 0
     output = capsys.readouterr()
-    assert output.out.split("\n") == [*(found.text for found in translations), ""]
+    assert output.out.split("\n") == [
+        *(found.text for found in translations),
+        "",
+    ]
     assert output.err.splitlines() == [
         f"reprt: line {number}: {note}"
         for number, found in enumerate(translations, 1)
@@ -246,8 +313,17 @@ def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
     assert streams["stderr"].getvalue().decode() == "reprt: line 1: 漢字\n"
 
 
-def test_several_translations_are_for_people_or_programs(runs, translations, capsys):
-    command = ["translate", str(runs / "repe"), *SENTENCES, *SEARCH, "--n-best", "2"]
+def test_several_translations_are_for_people_or_programs(
+    runs, translations, capsys
+):
+    command = [
+        "translate",
+        str(runs / "repe"),
+        *SENTENCES,
+        *SEARCH,
+        "--n-best",
+        "2",
+    ]
     assert main(command) == 0
     people = capsys.readouterr().out.splitlines()
     assert main([*command, "--json"]) == 0
@@ -255,12 +331,22 @@ def test_several_translations_are_for_people_or_programs(runs, translations, cap
     assert output.err == ""  # the remarks are among the data
     entries = map(json.loads, output.out.splitlines())
     expected = []
-    for number, (found, entry) in enumerate(zip(translations, entries, strict=True), 1):
-        lines = [f"{number}\t{one.score:.4f}\t{one.text}" for one in found.alternatives]
+    for number, (found, entry) in enumerate(
+        zip(translations, entries, strict=True), 1
+    ):
+        lines = [
+            f"{number}\t{one.score:.4f}\t{one.text}"
+            for one in found.alternatives
+        ]
         expected += lines or [f"{number}\t0.0000\t"]
-        assert entry["source"] == found.source and entry["translation"] == found.text
+        assert (
+            entry["source"] == found.source
+            and entry["translation"] == found.text
+        )
         assert entry["notes"] == list(found.notes)
-        for one, other in zip(entry["alternatives"], found.alternatives, strict=True):
+        for one, other in zip(
+            entry["alternatives"], found.alternatives, strict=True
+        ):
             assert one["text"] == other.text and one["ids"] == list(other.ids)
             assert one["tokens"] == list(other.tokens)
             assert one["score"] == pytest.approx(other.score, rel=1e-4)
@@ -272,7 +358,9 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     run, text = tmp_path / "repe", tmp_path / "moved"
     shutil.copytree(finished / "out" / "repe", run)
     shutil.copytree(finished / "text", text)
-    assert main(["evaluate", str(run), "--split", "dev", "--text", str(text)]) == 0
+    assert (
+        main(["evaluate", str(run), "--split", "dev", "--text", str(text)]) == 0
+    )
     result = json.loads((run / "evaluation-dev.json").read_text("utf-8"))
     page = capsys.readouterr().out
     assert page == (run / "evaluation-dev.md").read_text("utf-8")
@@ -280,15 +368,23 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     prefix, forced = result["prefix"], result["teacher_forced"]
     gain = f"| {prefix['per_token'] - forced['per_token']:+.4f} |"
     assert gain in re.sub(" +", " ", page)
-    assert prefix["per_token"] == pytest.approx(metrics.val_prefix_loss_per_token)
+    assert prefix["per_token"] == pytest.approx(
+        metrics.val_prefix_loss_per_token
+    )
     assert prefix["mean_of_batches"] == pytest.approx(metrics.val_prefix_loss)
     last = RunFolder(run).log()[-1]
-    assert forced["mean_of_batches"] == pytest.approx(last["val_loss"], rel=1e-4)
+    assert forced["mean_of_batches"] == pytest.approx(
+        last["val_loss"], rel=1e-4
+    )
     assert result["sentences"] == 5 and result["split"] == "dev"
-    sides = [str(text / "datasets/pt_to_en" / f"{side}.dev") for side in ("pt", "en")]
+    sides = [
+        str(text / "datasets/pt_to_en" / f"{side}.dev") for side in ("pt", "en")
+    ]
     assert main(["score", str(run), *sides]) == 0
     scores = [float(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(scores) == 5 and sum(scores) == pytest.approx(-prefix["total"], rel=1e-4)
+    assert len(scores) == 5 and sum(scores) == pytest.approx(
+        -prefix["total"], rel=1e-4
+    )
     long = tmp_path / "long"
     long.write_text("o homem " * 99)
     assert main(["score", str(run), str(long), str(long)]) == 0
@@ -303,7 +399,10 @@ def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):
     page = re.sub(" +", " ", capsys.readouterr().out)
     expected = {"beam_size": 2, "length_penalty": 1, "max_tokens": 12}
     assert result["search"] == {**expected, "dtype": "float32"}
-    forms, how = ("corpus tokens", "detokenised"), "2 hypotheses, length penalty 1.0"
+    forms, how = (
+        ("corpus tokens", "detokenised"),
+        "2 hypotheses, length penalty 1.0",
+    )
     names = "BLEU", "chrF", "TER"
     labels = [f"{metric}, {form}" for form in forms for metric in names]
     for label, score in zip(labels, result["scores"], strict=True):
@@ -320,7 +419,9 @@ def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):
     assert result["provenance"]["versions"]["reprt"] == reprt.__version__
 
 
-def test_another_text_is_refused_and_both_are_named(finished, runs, tmp_path, capsys):
+def test_another_text_is_refused_and_both_are_named(
+    finished, runs, tmp_path, capsys
+):
     shutil.copytree(finished / "text", tmp_path / "text")
     (changed,) = tmp_path.rglob("en.test")
     changed.write_text(changed.read_text("utf-8").replace("a", "b"), "utf-8")
@@ -350,7 +451,10 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     assert main([*command, "--out", str(out)]) == 0
     names = "attention.png", "attention.html", "heads.csv", "positions.png"
     files = [str(out / name) for name in names]
-    assert capsys.readouterr().out.splitlines() == [translations[0].text, *files]
+    assert capsys.readouterr().out.splitlines() == [
+        translations[0].text,
+        *files,
+    ]
     heads = (out / "heads.csv").read_text().splitlines()
     assert heads[0] == "kind,layer,head,before,itself,after,same,end"
     assert len(heads) == 1 + 3 * 2  # kinds, of one layer of two heads
@@ -449,7 +553,9 @@ sys.exit(reprt_command.main(["audit", "run"]))
         ("/dev/null", True, "__import__('os').abort()", 134),
     ],
 )
-def test_no_failure_has_the_status_of_a_verdict(output, looks_ahead, first, status):
+def test_no_failure_has_the_status_of_a_verdict(
+    output, looks_ahead, first, status
+):
     script = AUDIT.format(looks_ahead=looks_ahead, first=first)
     where = output if output.startswith(("|", ">")) else f"> {output}"
     shell = f"{shlex.join([sys.executable, '-c', script])} {where}"
@@ -503,16 +609,21 @@ def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
 
 
 COMMANDS = (
-    "attention audit evaluate export freeze page schema score train translate".split()
-)
+    "attention audit evaluate export freeze page schema score train translate"
+).split()
 
 
 def test_every_command_explains_itself(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    assert re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1], re.M) == COMMANDS
+    assert (
+        re.findall(r"^  ([a-z]+) ", text.split("Commands:")[1], re.M)
+        == COMMANDS
+    )
     assert main(["train", "--help"]) == 0
-    assert set(shipped_recipes()) <= {*re.findall(r"\w+", capsys.readouterr().out)}
+    assert set(shipped_recipes()) <= {
+        *re.findall(r"\w+", capsys.readouterr().out)
+    }
 
 
 @pytest.mark.parametrize("name", [None, *COMMANDS])
@@ -522,7 +633,9 @@ def test_a_command_alone_explains_itself(name, capsys):
     assert main([name] if name else []) == 2
     output = capsys.readouterr()
     assert output.out == "" and output.err.startswith("Usage: reprt")
-    expected = {None: "schema", "train": "pt_to_en_embedded"}.get(name, "Options:")
+    expected = {None: "schema", "train": "pt_to_en_embedded"}.get(
+        name, "Options:"
+    )
     assert expected in output.err
 
 

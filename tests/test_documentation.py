@@ -67,7 +67,9 @@ def test_commands_exist_and_nothing_is_left_to_fill_in(page):
     for words in commands(page):
         if words[0].startswith("KERAS_BACKEND="):
             words = words[1:]
-        assert "RUN" not in words, "a snippet says which run, so that it can be copied"
+        assert "RUN" not in words, (
+            "a snippet says which run, so that it can be copied"
+        )
         if words[0] in takes:
             takes[words[0]](words[1:])
     text = page.read_text("utf-8")
@@ -93,13 +95,17 @@ EQUATIONS = {
 
 
 def test_the_papers_equations_are_numbered_as_on_arxiv():
-    code = "".join(path.read_text() for path in (REPOSITORY / "reprt").rglob("*.py"))
+    code = "".join(
+        path.read_text() for path in (REPOSITORY / "reprt").rglob("*.py")
+    )
     references = re.findall(r"Reference: ([^\"]*?) of the paper\b", code)
     rows = re.findall(r"^\| (.* eq\. .*?) \| `", code, re.M)
     assert len(references) >= 10 and len(rows) == 10
     for reference in [*references, *rows]:
         assert re.search("section|appendix", reference), reference
-        pattern = r"(section|appendix) ([A\d.]*[A\d]),\s+eq\. ([-\d,\s]+(?:and \d+)?)"
+        pattern = (
+            r"(section|appendix) ([A\d.]*[A\d]),\s+eq\. ([-\d,\s]+(?:and \d+)?)"
+        )
         for kind, number, equations in re.findall(pattern, reference):
             first, last = EQUATIONS[f"{kind} {number}"]
             for equation in re.findall(r"\d+", equations):
@@ -111,7 +117,9 @@ def test_links_to_files(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
         outside = re.match(r"(\.\./)+(experiments|notebooks)/", target)
         if "://" not in target and (page not in DOCS or outside):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert (page.parent / target).exists(), (
+                f"{page.name} links to {target}"
+            )
 
 
 def examples(pages):
@@ -145,16 +153,22 @@ def trained_runs(tmp_path_factory):
 
 @pytest.mark.parametrize("code", examples(PAGES))
 def test_an_example_imports_reprt_first_so_that_tensorflow_is_quiet(code):
-    imports = re.findall(r"^(?:import|from) (reprt|keras|tensorflow)\b", code, re.M)
+    imports = re.findall(
+        r"^(?:import|from) (reprt|keras|tensorflow)\b", code, re.M
+    )
     assert imports[:1] == ["reprt"] or "reprt" not in code
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
-def test_a_notebook_imports_only_what_is_public_and_its_lines_are_short(notebook):
+def test_a_notebook_imports_only_what_is_public_and_its_lines_are_short(
+    notebook,
+):
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     lines = [line.rstrip() for cell in code for line in cell["source"]]
-    assert not [line for line in lines if re.search(r"reprt\.lab|colab|OWNER", line)]
+    assert not [
+        line for line in lines if re.search(r"reprt\.lab|colab|OWNER", line)
+    ]
     assert not [line for line in lines if len(line) > 88]
     assert "colab" not in json.dumps(cells).lower()
 
@@ -163,14 +177,18 @@ def test_a_notebook_imports_only_what_is_public_and_its_lines_are_short(notebook
 def test_notebooks_are_kept_as_they_ran(notebook):
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    assert [cell["execution_count"] for cell in code] == [*range(1, len(code) + 1)]
+    assert [cell["execution_count"] for cell in code] == [
+        *range(1, len(code) + 1)
+    ]
     outputs = [output for cell in code for output in cell["outputs"]]
     assert not {"error", "stderr"} & {
         output.get("name", output["output_type"]) for output in outputs
     }
     for output in outputs:  # base64 has any letters
         assert len(output.get("data", {}).pop("image/png", "")) < 300_000
-    assert not re.search(rf"WARNING|0x[0-9a-f]{{8}}|{MACHINES}", json.dumps(cells))
+    assert not re.search(
+        rf"WARNING|0x[0-9a-f]{{8}}|{MACHINES}", json.dumps(cells)
+    )
 
 
 def test_a_table_too_wide_for_a_phone_is_a_list_there(monkeypatch):

@@ -41,7 +41,9 @@ def test_what_is_used_from_python_has_an_example(name):
         for each, found in vars(module).items()
         if getattr(found, "__module__", "").startswith(module.__name__)
         and each[0] != "_"
-        and not dataclasses.is_dataclass(found)  # what comes out, and needs none
+        and not dataclasses.is_dataclass(
+            found
+        )  # what comes out, and needs none
         and not issubclass(found if isinstance(found, type) else object, tuple)
     ]
     assert public
@@ -53,7 +55,12 @@ def test_the_readmes_own_script(tmp_path):
     [script] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len([line for line in script.splitlines() if line.strip()]) <= 12
     # Any warning would be ours, but for what Keras says of every dataset.
-    warned = ["-W", "error::UserWarning", "-W", "ignore:`shuffle=True`:UserWarning"]
+    warned = [
+        "-W",
+        "error::UserWarning",
+        "-W",
+        "ignore:`shuffle=True`:UserWarning",
+    ]
     finished = subprocess.run(
         [sys.executable, *warned, "-c", script],
         capture_output=True,
@@ -61,7 +68,9 @@ def test_the_readmes_own_script(tmp_path):
         cwd=tmp_path,
     )
     assert finished.returncode == 0, finished.stderr
-    assert "AutoGraph" not in finished.stderr  # which tells of code it cannot read
+    assert (
+        "AutoGraph" not in finished.stderr
+    )  # which tells of code it cannot read
 
 
 def test_layers_import_without_the_extras():

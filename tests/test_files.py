@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from reprt.data.search import TextUnavailable, find
-from reprt.files import cache, expanded, file_lock, read_json, read_toml, write_text
+from reprt.files import (
+    cache,
+    expanded,
+    file_lock,
+    read_json,
+    read_toml,
+    write_text,
+)
 from reprt.lab.folder import RunFolder
 
 
@@ -24,7 +31,10 @@ def test_a_disk_without_locks_is_no_reason_to_stop(tmp_path, monkeypatch):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
     monkeypatch.setattr("portalocker.portalocker.LOCKER", flock)
-    with file_lock(tmp_path / "a") as one, RunFolder(tmp_path / "run").claimed() as two:
+    with (
+        file_lock(tmp_path / "a") as one,
+        RunFolder(tmp_path / "run").claimed() as two,
+    ):
         assert one and two
 
 
@@ -48,7 +58,9 @@ def homeless(monkeypatch):
     monkeypatch.setattr(pwd, "getpwnam", unknown)
 
 
-def test_a_user_without_a_home_is_told_what_to_set(homeless, tmp_path, monkeypatch):
+def test_a_user_without_a_home_is_told_what_to_set(
+    homeless, tmp_path, monkeypatch
+):
     with pytest.raises(ValueError, match="a home folder.* Set REPRT_CACHE"):
         cache()
     with pytest.raises(ValueError, match="~/a, of a user without one"):
@@ -61,7 +73,9 @@ def test_a_user_without_a_home_is_told_what_to_set(homeless, tmp_path, monkeypat
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path))
     assert cache() == tmp_path
     with pytest.raises(TextUnavailable, match="stands for a home folder"):
-        find("ted", "gl_to_en", downloads=False)  # TFDS keeps its texts in the home
+        find(
+            "ted", "gl_to_en", downloads=False
+        )  # TFDS keeps its texts in the home
 
 
 def test_a_name_of_a_file_that_is_not_utf8_is_refused(tmp_path):

@@ -25,7 +25,9 @@ def test_a_command_prints_nothing_of_tensorflow(tmp_path_factory, backend):
     command = "-m", "reprt_command", "translate", str(run), "o homem sabe"
     status, lines = told(*command, KERAS_BACKEND=backend)
     # Remarks on the sentence are ours.
-    assert status == 0 and all(x.startswith("reprt: ") for x in lines.splitlines())
+    assert status == 0 and all(
+        x.startswith("reprt: ") for x in lines.splitlines()
+    )
 
 
 def test_a_script_that_imports_reprt_first_sees_nothing_of_tensorflow():
@@ -41,9 +43,18 @@ def test_a_script_that_imports_reprt_first_sees_nothing_of_tensorflow():
 @pytest.mark.parametrize(
     "backend, message",
     [
-        ("torch", "ImportError: Keras needs the package torch for KERAS_BACKEND=torch"),
-        ("jax", "ImportError: Keras needs the package jax for KERAS_BACKEND=jax: pip"),
-        ("flax", "ValueError: Expected KERAS_BACKEND to be tensorflow, jax or torch."),
+        (
+            "torch",
+            "ImportError: Keras needs the package torch for KERAS_BACKEND=torch",
+        ),
+        (
+            "jax",
+            "ImportError: Keras needs the package jax for KERAS_BACKEND=jax: pip",
+        ),
+        (
+            "flax",
+            "ValueError: Expected KERAS_BACKEND to be tensorflow, jax or torch.",
+        ),
     ],
 )
 def test_a_backend_that_cannot_be_loaded_is_named(backend, message):
@@ -57,7 +68,9 @@ def test_a_backend_that_cannot_be_loaded_is_named(backend, message):
     assert status == 1 and last.startswith(message)
 
 
-@pytest.mark.parametrize("end, seen", [("", ""), ("; raise OSError", "a note\n")])
+@pytest.mark.parametrize(
+    "end, seen", [("", ""), ("; raise OSError", "a note\n")]
+)
 def test_notes_are_shown_if_loading_fails(end, seen):
     script = (
         "import os, sys, types\n"

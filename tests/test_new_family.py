@@ -48,7 +48,9 @@ TAGGED = tiny_run.TABLES.replace(
 )
 
 
-def test_training_and_what_follows_take_a_new_family(tmp_path, monkeypatch, capsys):
+def test_training_and_what_follows_take_a_new_family(
+    tmp_path, monkeypatch, capsys
+):
     toy_family.register(monkeypatch)
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=33, dev=5, test=6)
@@ -83,9 +85,13 @@ def assert_whole(run, out, capsys):
     *_, translated = capsys.readouterr().out.splitlines()
     assert main(["evaluate", str(run), "--split", "dev"]) == 0
     found = json.loads((run / "evaluation-dev.json").read_text())
-    forced, prefix = (found[kind]["per_token"] for kind in ("teacher_forced", "prefix"))
+    forced, prefix = (
+        found[kind]["per_token"] for kind in ("teacher_forced", "prefix")
+    )
     assert forced == pytest.approx(prefix, rel=1e-5)
-    assert prefix == pytest.approx(metrics["val_prefix_loss_per_token"], rel=1e-5)
+    assert prefix == pytest.approx(
+        metrics["val_prefix_loss_per_token"], rel=1e-5
+    )
 
     assert main(["audit", str(run)]) == 0
     assert main(["export", str(run), "--beam", "2", "--out", str(out)]) == 0
@@ -96,7 +102,10 @@ def assert_whole(run, out, capsys):
 @pytest.mark.long
 @pytest.mark.parametrize(
     "recipe, weights",
-    [(tiny_run.TABLES + RECURRENT, "cross"), (TAGGED + ONE_SEQUENCE, "sequence")],
+    [
+        (tiny_run.TABLES + RECURRENT, "cross"),
+        (TAGGED + ONE_SEQUENCE, "sequence"),
+    ],
     ids=["recurrent", "one sequence"],
 )
 def test_other_families_go_through_all(

@@ -11,7 +11,9 @@ import pytest
 from elsewhere import python
 from tiny_run import REPOSITORY
 
-NAMES = sorted(path.stem for path in (REPOSITORY / "experiments").glob("*.toml"))
+NAMES = sorted(
+    path.stem for path in (REPOSITORY / "experiments").glob("*.toml")
+)
 
 
 @pytest.fixture
@@ -39,18 +41,26 @@ from pathlib import Path
 from reprt.lab import recipe
 print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.argv[1:]))
 """
-    environment = {**os.environ, "PYTHONPATH": str(installed), "KERAS_BACKEND": "jax"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(installed),
+        "KERAS_BACKEND": "jax",
+    }
     told = python(script, *NAMES, cwd=installed.parent, env=environment)
     where, *found = told.split()
     assert where.startswith(str(installed))
     assert found == NAMES and "pt_to_en" in NAMES
-    there = sorted(path.name for path in (installed / "reprt/recipes").iterdir())
+    there = sorted(
+        path.name for path in (installed / "reprt/recipes").iterdir()
+    )
     assert there == [f"{name}.toml" for name in NAMES]
 
 
 def test_the_package_is_found_beside_a_clone_of_its_name(tmp_path):
     (tmp_path / "reprt" / "reprt").mkdir(parents=True)
-    script = "from importlib.util import find_spec; print(find_spec('reprt').origin)"
+    script = (
+        "from importlib.util import find_spec; print(find_spec('reprt').origin)"
+    )
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     command = [sys.executable, "-c", script]
     options = {"cwd": tmp_path, "env": environment, "text": True}

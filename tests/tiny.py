@@ -82,13 +82,16 @@ def one_vocabulary(text):
         name: EncodedSplit(*[getattr(text, name).target] * 2)
         for name in ("train", "dev")
     }
-    return dataclasses.replace(text, source_tokenizer=text.target_tokenizer, **splits)
+    return dataclasses.replace(
+        text, source_tokenizer=text.target_tokenizer, **splits
+    )
 
 
 def settings(name="repe", model=None, **changes):
     """The settings of a run; what names no table is a setting of training."""
     tables = {
-        table: {**usual, **changes.pop(table, {})} for table, usual in USUAL.items()
+        table: {**usual, **changes.pop(table, {})}
+        for table, usual in USUAL.items()
     }
     sizes = RECURRENT if name == "recurrent" else TINY
     for table in ("vocabulary", "text"):
@@ -96,9 +99,16 @@ def settings(name="repe", model=None, **changes):
             tables[table] = changes.pop(table)
     tables["training"] = {"epochs": 2, "bleu": False, **changes}
     shared = getattr(preset(name), "shared_embedding", False)
-    if "vocabulary" not in tables and (shared or (model or {}).get("shared_embedding")):
+    if "vocabulary" not in tables and (
+        shared or (model or {}).get("shared_embedding")
+    ):
         tables["vocabulary"] = {"name": "bpe", "shared": True}
-    run = {"name": name, "preset": name, "model": {**sizes, **(model or {})}, **tables}
+    run = {
+        "name": name,
+        "preset": name,
+        "model": {**sizes, **(model or {})},
+        **tables,
+    }
     return RunSettings.read(run, name)
 
 

@@ -62,7 +62,9 @@ def write_corpus(folder, **counts):
     for split in ("train", "dev", "test"):
         sentences = getattr(corpus, split)
         for side, lines in (("pt", sentences.source), ("en", sentences.target)):
-            (place / f"{side}.{split}").write_text("\n".join(lines) + "\n", "utf-8")
+            (place / f"{side}.{split}").write_text(
+                "\n".join(lines) + "\n", "utf-8"
+            )
 
 
 @functools.cache

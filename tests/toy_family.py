@@ -27,8 +27,12 @@ class Bag(TranslationModel):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         config = self.config
         m = config.embedding_dim
-        self.source = keras.layers.Embedding(source_vocab_size, m, name="source")
-        self.target = keras.layers.Embedding(target_vocab_size, m, name="target")
+        self.source = keras.layers.Embedding(
+            source_vocab_size, m, name="source"
+        )
+        self.target = keras.layers.Embedding(
+            target_vocab_size, m, name="target"
+        )
         self.dropout = keras.layers.Dropout(config.dropout, name="dropout")
         self.output_dense = keras.layers.Dense(target_vocab_size, name="output")
 
@@ -56,7 +60,9 @@ class Bag(TranslationModel):
             totals = totals + ops.sum(embedded, axis=1, keepdims=True)
         count = ops.arange(1, ops.shape(target_ids)[1] + 1)[None, :, None]
         means = totals / ops.cast(count, totals.dtype)
-        return self.dropout(ops.tanh(means + memory[:, None]), training=training)
+        return self.dropout(
+            ops.tanh(means + memory[:, None]), training=training
+        )
 
     def projection(self):
         output, dtype = self.output_dense, self.compute_dtype

@@ -7,7 +7,11 @@ from reprt.layers.positions import POSITIONS
 from reprt.models.presets import preset
 
 PREFIX = {"decoder_statistics": "prefix"}
-BEFORE = {"norm_place": "before", "activation": "gelu", "layer_norm_epsilon": 1e-5}
+BEFORE = {
+    "norm_place": "before",
+    "activation": "gelu",
+    "layer_norm_epsilon": 1e-5,
+}
 REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
 GRID = [
     {"embedding_norm": norm, "position": position, "value": value}
@@ -19,7 +23,10 @@ PAPERS = {
     "repe": ("repe", {}),
     "baseline": ("baseline", {}),
     "repe, prefix": ("repe", PREFIX),
-    "repe, prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
+    "repe, prefix on both sides": (
+        "repe",
+        {**PREFIX, "encoder_statistics": "prefix"},
+    ),
     "repe, padding counts": ("repe", {"padding_in_statistics": True}),
     "baseline, to the letter": (
         "baseline",
@@ -27,7 +34,10 @@ PAPERS = {
     ),
     "repe, unscaled": ("repe", {"scale": "none"}),
     **{
-        " ".join(f"{key}={value}" for key, value in setting.items()): ("repe", setting)
+        " ".join(f"{key}={value}" for key, value in setting.items()): (
+            "repe",
+            setting,
+        )
         for setting in GRID
     },
 }
@@ -72,7 +82,10 @@ FAMILY = {
     ),
     "repe, root mean squares": ("repe", {"embedding_norm": "rms"}),
     "baseline, root mean squares": ("baseline", {"embedding_norm": "rms"}),
-    "repe, queries and keys normed": ("repe", {**PREFIX, "query_key_norm": True}),
+    "repe, queries and keys normed": (
+        "repe",
+        {**PREFIX, "query_key_norm": True},
+    ),
     "baseline, queries and keys normed": ("baseline", {"query_key_norm": True}),
     "repe, causal": ("repe-causal", {}),
     "baseline, no gains": ("baseline", {"layer_norm_gains": False}),
@@ -96,11 +109,20 @@ COMPARED = {
     "decoder-only-both-losses": (
         "decoder-only",
         {},
-        {"objective": {"name": "translation_and_source", "label_smoothing": 0.1}},
+        {
+            "objective": {
+                "name": "translation_and_source",
+                "label_smoothing": 0.1,
+            }
+        },
     ),
     "recurrent": ("recurrent", {}, {}),
     # Clipping acts on the gradient of the whole batch.
-    "clipped": ("baseline", {}, {"optimizer": {"name": "sgd", "global_clipnorm": 0.1}}),
+    "clipped": (
+        "baseline",
+        {},
+        {"optimizer": {"name": "sgd", "global_clipnorm": 0.1}},
+    ),
 }
 
 
@@ -114,7 +136,9 @@ def sees_ahead(variant):
 
 def norm_settings():
     """Every registered norm of embeddings with each of its settings, by a label."""
-    for name, statistics in itertools.product(EMBEDDING_NORMS, ("sequence", "prefix")):
+    for name, statistics in itertools.product(
+        EMBEDDING_NORMS, ("sequence", "prefix")
+    ):
         settings = {"embedding_norm": name, "decoder_statistics": statistics}
         try:
             preset("repe", **settings)

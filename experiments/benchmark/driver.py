@@ -37,7 +37,13 @@ class Worker:
         self.peer, self.log = peer, folder / f"{peer.replace(':', '-')}.log"
         with self.log.open("a") as messages:
             self._process = subprocess.Popen(
-                [python, HERE / "worker.py", module, variant, folder / "text.json"],
+                [
+                    python,
+                    HERE / "worker.py",
+                    module,
+                    variant,
+                    folder / "text.json",
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=messages,
@@ -49,7 +55,9 @@ class Worker:
         """Calls a method of the process's `Worker`, and returns its answer."""
         print(f"{self.peer}: {do}", file=sys.stderr)
         order = json.dumps({"do": do, **arguments})
-        with contextlib.suppress(BrokenPipeError):  # there will be no answer either
+        with contextlib.suppress(
+            BrokenPipeError
+        ):  # there will be no answer either
             print(order, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
@@ -69,7 +77,9 @@ class Worker:
 class Benchmark:
     """What both have: options, a text, workers, and results with more facts of them."""
 
-    modules: dict[str, str] = {}  # of peers whose module does not have their name
+    modules: dict[
+        str, str
+    ] = {}  # of peers whose module does not have their name
 
     def __init__(self, options, text: Text, **facts):
         self.options = options
@@ -79,7 +89,11 @@ class Benchmark:
         text.save(options.out / "text.json")
         command = shlex.join(["python", "run.py", *sys.argv[1:]])
         found = provenance().changed(command=command).as_table()
-        found |= {"load": os.getloadavg()[0], "seed": SEED, "text": text.describe()}
+        found |= {
+            "load": os.getloadavg()[0],
+            "seed": SEED,
+            "text": text.describe(),
+        }
         self.found = {"provenance": found | facts, "versions": {}}
 
     def worker(self, peer: str) -> Worker:

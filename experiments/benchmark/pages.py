@@ -47,7 +47,9 @@ def training(found):
     for model, peers in found["training"].items():
         others = {peer: row for peer, row in peers.items() if peer != OURS}
         ours = {
-            name: [x for row in others.values() for x in row["ours"].get(name, ())]
+            name: [
+                x for row in others.values() for x in row["ours"].get(name, ())
+            ]
             for name in MEASURES
         }
         rows = {OURS: {"measured": ours}} | others
@@ -56,7 +58,9 @@ def training(found):
             f"Divided by {OURS} of the same round: median (quartiles). Above 1 is "
             "slower or larger than ours."
         )
-        yield table({COMPARED[name][0]: _ratio(name) for name in COMPARED}, others)
+        yield table(
+            {COMPARED[name][0]: _ratio(name) for name in COMPARED}, others
+        )
         yield "Values: median (quartiles)."
         yield table(
             {
@@ -74,9 +78,13 @@ def training(found):
             "training losses": lambda row: (
                 f"{row['losses'][0]:.4f} to {row['losses'][-1]:.4f}"
             ),
-            "at most from the reference": lambda row: f"{row['losses_difference']:.1e}",
+            "at most from the reference": lambda row: (
+                f"{row['losses_difference']:.1e}"
+            ),
         }
-        yield table(columns, {p: row for p, row in peers.items() if "losses" in row})
+        yield table(
+            columns, {p: row for p, row in peers.items() if "losses" in row}
+        )
 
 
 def side_by_side(found):
@@ -123,13 +131,17 @@ def searches(found):
 
 def agreement(found):
     peers = found["agreement"]
-    searches = dict.fromkeys(search for row in peers.values() for search in row["same"])
+    searches = dict.fromkeys(
+        search for row in peers.values() for search in row["same"]
+    )
     yield "## The same model and search"
     yield (
         f"Greatest difference from {OURS}, and how many translations are the same to "
         "the last token."
     )
-    columns = {"log-probability of a given token": lambda row: f"{row['scores']:.1e}"}
+    columns = {
+        "log-probability of a given token": lambda row: f"{row['scores']:.1e}"
+    }
     for search in searches:
         columns[search] = lambda row, of=search: row["same"].get(of, "–")
     yield table(columns, peers)
@@ -169,7 +181,8 @@ def start(found):
 
 def _ratio(name):
     return lambda row: _spread(
-        _divided(row["measured"].get(name, ()), row["ours"].get(name, ())), "{:.2f}"
+        _divided(row["measured"].get(name, ()), row["ours"].get(name, ())),
+        "{:.2f}",
     )
 
 

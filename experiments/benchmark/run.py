@@ -21,13 +21,17 @@ from translating import Translating
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True)
     for name, kind in {"train": Training, "translate": Translating}.items():
         command = commands.add_parser(name)
         command.set_defaults(kind=kind)
-        peers, variants = list(kind.everyone), "with a variant after a colon, if any"
+        peers, variants = (
+            list(kind.everyone),
+            "with a variant after a colon, if any",
+        )
         command.add_argument("--peers", nargs="+", default=peers, help=variants)
         command.add_argument("--rounds", type=int, default=5)
         command.add_argument("--out", type=Path, default=Path(kind.out))

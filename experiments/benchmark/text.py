@@ -83,7 +83,9 @@ def load(path: Path) -> Text:
     return Text(name, tuple(sizes), *rows)
 
 
-def generate(pairs: int, vocab_sizes=(7765, 7010), mean_tokens=26, seed=0) -> Text:
+def generate(
+    pairs: int, vocab_sizes=(7765, 7010), mean_tokens=26, seed=0
+) -> Text:
     """Returns random ids whose lengths are distributed as TED's.
 
     Lengths are log-normal, 26 tokens on average and 4 to 128, so that a shuffled batch
@@ -102,5 +104,7 @@ def generate(pairs: int, vocab_sizes=(7765, 7010), mean_tokens=26, seed=0) -> Te
         pieces = FIRST_PIECE - 1 + rank.astype("int32")
         return np.concatenate([[START], pieces, [END]]).astype("int32")
 
-    sides = ([row(n, size) for n in ns] for ns, size in zip(lengths, vocab_sizes))
+    sides = (
+        [row(n, size) for n in ns] for ns, size in zip(lengths, vocab_sizes)
+    )
     return Text(f"generated ids, seed {seed}", vocab_sizes, *sides)

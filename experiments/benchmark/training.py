@@ -34,12 +34,25 @@ class Training(Benchmark):
 
     @classmethod
     def add_arguments(cls, add):
-        both, which = ["baseline", "repe"], "presets, or RECIPE:MODEL, such as a.toml:b"
+        both, which = (
+            ["baseline", "repe"],
+            "presets, or RECIPE:MODEL, such as a.toml:b",
+        )
         add("--models", nargs="+", default=both, help=which)
-        add("--inexact", nargs="+", default=[], help="peers whose losses may differ")
+        add(
+            "--inexact",
+            nargs="+",
+            default=[],
+            help="peers whose losses may differ",
+        )
         add("--steps", type=int, default=3, help="training steps a round")
         add("--pairs", type=int, default=640, help="of an epoch")
-        add("--agreement-steps", type=int, default=50, help="0 to show no agreement")
+        add(
+            "--agreement-steps",
+            type=int,
+            default=50,
+            help="0 to show no agreement",
+        )
 
     def __init__(self, options):
         super().__init__(options, generate(6400))
@@ -71,7 +84,9 @@ class Training(Benchmark):
             with self.worker(peer) as worker:
                 # Adam as it is defined: by default Keras squares the gradient of each
                 # occurrence of an id, and PyTorch squares their sum.
-                built = self.build(worker, model=model, dropout=0, dense=True, **given)
+                built = self.build(
+                    worker, model=model, dropout=0, dense=True, **given
+                )
                 if peer == OURS:
                     worker.ask("save", path=self.weights)
                     given = {"weights": self.weights}
@@ -91,7 +106,9 @@ class Training(Benchmark):
                 wrong.append(peer)
         self.write()
         if others := set(wrong) - set(self.options.inexact):
-            sys.exit(f"{model}: not the same model, so nothing is timed: {others}.")
+            sys.exit(
+                f"{model}: not the same model, so nothing is timed: {others}."
+            )
 
     def _measure(self, model, peer):
         """Our model and a peer's, by turns."""
@@ -106,7 +123,9 @@ class Training(Benchmark):
             for worker in (ours, theirs):
                 built = self.build(worker, model=model)
                 found = {"import": built["import"], "build": built["build"]}
-                found["first_step"] = worker.ask("step", first=0, count=1)["step"]
+                found["first_step"] = worker.ask("step", first=0, count=1)[
+                    "step"
+                ]
                 measured(worker, found | {"start_up": sum(found.values())})
             for worker in (ours, theirs):
                 # Other shapes, a small last batch among them: a tf.function has seen
@@ -120,7 +139,9 @@ class Training(Benchmark):
                     ("epoch", {"number": number, "count": self.options.pairs}),
                     ("pipeline", {"number": number}),
                 ):
-                    for worker in (ours, theirs) if number % 2 else (theirs, ours):
+                    for worker in (
+                        (ours, theirs) if number % 2 else (theirs, ours)
+                    ):
                         measured(worker, worker.ask(do, **arguments))
         self.write()
 
@@ -136,7 +157,9 @@ class Training(Benchmark):
                 worker.ask("train", first=0, count=4)
             for number in range(self.options.rounds):
                 for model, worker in workers.items():
-                    took = worker.ask("step", first=4 + number * steps, count=steps)
+                    took = worker.ask(
+                        "step", first=4 + number * steps, count=steps
+                    )
                     rows[model]["seconds"].append(took["step"])
         self.write()
 

@@ -40,7 +40,10 @@ class Translating(Benchmark):
 
     @classmethod
     def add_arguments(cls, add):
-        samples, lengths = ["tutorial=12", "reprt:repe=256"], [64, 128, 256, 512]
+        samples, lengths = (
+            ["tutorial=12", "reprt:repe=256"],
+            [64, 128, 256, 512],
+        )
         add("--batch-size", type=int, default=64)
         add("--text", help="as `reprt train --text`; else generated ids")
         add("--sentences", type=int, default=1803, help="at most")
@@ -63,7 +66,12 @@ class Translating(Benchmark):
             "they are spread evenly over all lengths, and the last column is what all "
             "would take."
         )
-        self.found |= {"searches": {}, "agreement": {}, "growth": {}, "start": {}}
+        self.found |= {
+            "searches": {},
+            "agreement": {},
+            "growth": {},
+            "start": {},
+        }
 
     def run(self):
         """All peers by turns, once they have shown that they are the same."""
@@ -102,32 +110,51 @@ class Translating(Benchmark):
 
     def _show_agreement(self, workers):
         sentences = self._sample(SCORED)
-        wanted = np.concatenate(workers[OURS].ask("scores", sentences=sentences))
+        wanted = np.concatenate(
+            workers[OURS].ask("scores", sentences=sentences)
+        )
         possible = wanted > -1e6  # what is forbidden has no score to compare
         for peer in [peer for peer in self.peers[1:] if peer in BASELINES]:
-            found = np.concatenate(workers[peer].ask("scores", sentences=sentences))
+            found = np.concatenate(
+                workers[peer].ask("scores", sentences=sentences)
+            )
             difference = float(np.max(np.abs(found - wanted)[possible]))
             self.found["agreement"][peer] = {"scores": difference, "same": {}}
             if difference > SCORES:
-                sys.exit(f"{peer} is not the same model: {difference} from ours.")
+                sys.exit(
+                    f"{peer} is not the same model: {difference} from ours."
+                )
 
     def _round(self, number, workers):
         """All translate; every other round in the opposite order."""
         for search, beam_size in SEARCHES.items():
-            rows, translations = self.found["searches"].setdefault(search, {}), {}
-            peers = [peer for peer in self.peers if search in self._searches(peer)]
+            rows, translations = (
+                self.found["searches"].setdefault(search, {}),
+                {},
+            )
+            peers = [
+                peer for peer in self.peers if search in self._searches(peer)
+            ]
             for peer in peers:
-                row = {"sentences": self._count(peer), "seconds": [], "tokens": []}
+                row = {
+                    "sentences": self._count(peer),
+                    "seconds": [],
+                    "tokens": [],
+                }
                 rows.setdefault(peer, row)
             for peer in reversed(peers) if number % 2 else peers:
                 chosen = self._sample(self._count(peer))
                 found = self._translate(workers[peer], chosen, beam_size)
                 translations[peer] = dict(zip(chosen, found["translations"]))
                 rows[peer]["seconds"].append(found["seconds"])
-                rows[peer]["tokens"].append(sum(map(len, found["translations"])))
+                rows[peer]["tokens"].append(
+                    sum(map(len, found["translations"]))
+                )
             ours = translations[OURS]
             for peer in set(peers) & set(self.found["agreement"]):
-                found = {n: ids for n, ids in translations[peer].items() if n in ours}
+                found = {
+                    n: ids for n, ids in translations[peer].items() if n in ours
+                }
                 same = sum(ours[index] == ids for index, ids in found.items())
                 counts = f"{same:,} of {len(found):,}"
                 self.found["agreement"][peer]["same"][search] = counts
@@ -138,8 +165,12 @@ class Translating(Benchmark):
         rows |= {peer: {tokens: [] for tokens in lengths} for peer in workers}
         # The first time makes the graphs.
         for number in range(1 + self.options.growth_rounds):
-            for tokens, (peer, worker) in itertools.product(lengths, workers.items()):
-                found = self._translate(worker, self._sample(AT_ONCE), 1, tokens)
+            for tokens, (peer, worker) in itertools.product(
+                lengths, workers.items()
+            ):
+                found = self._translate(
+                    worker, self._sample(AT_ONCE), 1, tokens
+                )
                 rows[peer][tokens] += [found["seconds"]] if number else []
 
     def _translate(self, worker, sentences, beam_size, tokens=TOKENS):
@@ -158,7 +189,9 @@ class Translating(Benchmark):
         return ["greedy"] if peer == "tutorial" else [*SEARCHES]
 
     def _count(self, peer):
-        return min(len(self.lengths), int(self.samples.get(peer, len(self.lengths))))
+        return min(
+            len(self.lengths), int(self.samples.get(peer, len(self.lengths)))
+        )
 
 
 def _text(options):

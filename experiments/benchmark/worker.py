@@ -64,11 +64,15 @@ class Worker:
         """Measures training steps as `train` takes them."""
         few = self._few(first, count)
         batches = [pairs.batch() for pairs in few]
-        seconds = sum(_timed(lambda: self.peer.step(batch)) for batch in batches)
+        seconds = sum(
+            _timed(lambda: self.peer.step(batch)) for batch in batches
+        )
         tokens = sum(pairs.target_tokens() for pairs in few)
         found = {"step": seconds / count, "step_tokens": tokens / seconds}
         if hasattr(self.peer, "operations"):
-            size = self.peer.square  # of the product that ours are compared with
+            size = (
+                self.peer.square
+            )  # of the product that ours are compared with
             product = self.peer.square_product(size)
             usual = float(np.median([_timed(product) for _ in range(6)][1:]))
             operations = sum(map(self.peer.operations, few))
@@ -84,25 +88,35 @@ class Worker:
         batches = self.peer.batches(pairs)
         seconds = _timed(lambda: self.peer.fit(batches))
         tokens = pairs.target_tokens() / seconds
-        return {"epoch": seconds, "epoch_tokens": tokens, "memory": self.memory()}
+        return {
+            "epoch": seconds,
+            "epoch_tokens": tokens,
+            "memory": self.memory(),
+        }
 
     def pipeline(self, number):
         """Measures going through the whole text's batches, which nobody uses."""
         pairs, batches = self._shuffled(1 + number), []
-        seconds = _timed(lambda: batches.extend(1 for _ in self.peer.batches(pairs)))
+        seconds = _timed(
+            lambda: batches.extend(1 for _ in self.peer.batches(pairs))
+        )
         return {"pipeline": seconds / len(batches)}
 
     def translate(self, sentences, **sizes):
         """Translates the sentences of these numbers."""
         source, found = self.text.take(sentences).source, []
-        seconds = _timed(lambda: found.extend(self.peer.translate(source, **sizes)))
+        seconds = _timed(
+            lambda: found.extend(self.peer.translate(source, **sizes))
+        )
         ids = [[int(token) for token in row] for row in found]
         return {"seconds": seconds, "translations": ids}
 
     def scores(self, sentences):
         """Returns the log-probabilities of the text's own translations."""
         pairs = self.text.take(sentences)
-        return [row.tolist() for row in self.peer.scores(pairs.source, pairs.target)]
+        return [
+            row.tolist() for row in self.peer.scores(pairs.source, pairs.target)
+        ]
 
     def _shuffled(self, epoch):
         return self.text.shuffled(SEED, epoch)
@@ -110,7 +124,9 @@ class Worker:
     def _few(self, first, count, size=BATCH_SIZE):
         """Batches of a shuffled text; after the last comes the first."""
         order = self._shuffled(0)
-        numbers = (n % (len(order) // size) for n in range(first, first + count))
+        numbers = (
+            n % (len(order) // size) for n in range(first, first + count)
+        )
         return [order.take(range(n * size, (n + 1) * size)) for n in numbers]
 
 

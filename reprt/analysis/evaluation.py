@@ -46,7 +46,10 @@ class Loss:
 
 
 def teacher_forced_loss(
-    model, split: EncodedSplit, batch_size: int = 64, batches: Rows | None = None
+    model,
+    split: EncodedSplit,
+    batch_size: int = 64,
+    batches: Rows | None = None,
 ) -> Loss:
     """Returns the loss when the decoder is given the whole reference at once.
 
@@ -214,7 +217,9 @@ def translation_scores(
 def _translated(translator, source, progress):
     """Returns the best translation of each source, words joined by spaces."""
     hypotheses = translator.search_all(source, progress)
-    return translator.target_tokenizer.decode([best.ids for best, *_ in hypotheses])
+    return translator.target_tokenizer.decode(
+        [best.ids for best, *_ in hypotheses]
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -269,5 +274,7 @@ def evaluate(
             "translation", _translated, translator, split.source, progress
         )
         tokenizer = translator.target_tokenizer
-        found = timed("scores", scores, tokenizer, translations, references, language)
+        found = timed(
+            "scores", scores, tokenizer, translations, references, language
+        )
     return Evaluation(len(split), teacher, prefix, found, seconds)

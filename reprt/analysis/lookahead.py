@@ -65,13 +65,19 @@ class Audit:
 
         For truncation, u is t + 1: the first of the tokens that are cut off.
         """
-        return {method: self._offending(method)[:SHOWN] for method in self.tolerance}
+        return {
+            method: self._offending(method)[:SHOWN] for method in self.tolerance
+        }
 
     def _later(self, method) -> np.ndarray:
         """The method's findings as a matrix, with zeros where u <= t."""
         found = getattr(self, method)
         # Of the tokens cut off, the first stands for all.
-        return np.diag(found[:-1], 1) if method == "truncation" else np.triu(found, 1)
+        return (
+            np.diag(found[:-1], 1)
+            if method == "truncation"
+            else np.triu(found, 1)
+        )
 
     def _offending(self, method) -> tuple[tuple[int, int], ...]:
         found = np.argwhere(self._later(method) > self.tolerance[method])
@@ -166,10 +172,16 @@ def audit(
             f"Received: {model!r}, of type {type(model).__name__}."
         )
     sources, targets = _lengths(model, length)
-    source_vocab_size = source_vocab_size or getattr(model, "source_vocab_size", None)
-    target_vocab_size = target_vocab_size or getattr(model, "target_vocab_size", None)
+    source_vocab_size = source_vocab_size or getattr(
+        model, "source_vocab_size", None
+    )
+    target_vocab_size = target_vocab_size or getattr(
+        model, "target_vocab_size", None
+    )
     if _one_input(model):
-        source_vocab_size = source_vocab_size or RESERVED_IDS  # nobody reads them
+        source_vocab_size = (
+            source_vocab_size or RESERVED_IDS
+        )  # nobody reads them
     if not source_vocab_size:
         raise ValueError(
             "Expected `source_vocab_size`, as the model has no attribute of that name. "
@@ -189,7 +201,9 @@ def audit(
     generator = np.random.default_rng(seed)
     ids = generator.permutation(_real_ids(target_vocab_size, 1 + targets))
     target, others = ids[:targets], ids[targets:][:REPLACEMENTS]
-    source = generator.choice(_real_ids(source_vocab_size, 1 + targets), sources)
+    source = generator.choice(
+        _real_ids(source_vocab_size, 1 + targets), sources
+    )
     # A row of the batch for each token that is replaced.
     pairs = [np.tile(ids, (targets, 1)) for ids in (source, target)]
 
@@ -219,7 +233,9 @@ def audit(
         tolerance["truncation"] = _cut_rounding(model) * largest
     except _Unavailable as reason:
         unavailable["truncation"] = str(reason)
-    return Audit(model.name, largest, perturbation, truncation, tolerance, unavailable)
+    return Audit(
+        model.name, largest, perturbation, truncation, tolerance, unavailable
+    )
 
 
 class _Unavailable(Exception):
@@ -268,9 +284,13 @@ def _call(model, sources, targets):
     try:
         with warnings.catch_warnings():
             # Keras warns of attention over one token, the shortest truncation.
-            warnings.filterwarnings("ignore", "(?s).*You are using a softmax over axis")
+            warnings.filterwarnings(
+                "ignore", "(?s).*You are using a softmax over axis"
+            )
             given = tuple(map(ops.convert_to_tensor, (sources, targets)))
-            logits = model(given[-1] if _one_input(model) else given, training=False)
+            logits = model(
+                given[-1] if _one_input(model) else given, training=False
+            )
     except Exception as error:  # whatever a model of the user's may raise
         raise ValueError(
             "Expected a model called on (source_ids, target_ids). Received "
@@ -318,10 +338,14 @@ def _perturbation(model, pairs, others, logits, bound):
 def _truncation(model, source, target, bound):
     whole, lengths = _logits(model, source, target), range(1, 1 + len(target))
     try:
-        cut = [_logits(model, source, target[:length])[-1] for length in lengths]
+        cut = [
+            _logits(model, source, target[:length])[-1] for length in lengths
+        ]
     except ValueError as error:
         raised = _in_short(error.__cause__ or error)
-        raise _Unavailable(f"the model takes no shorter target ({raised})") from error
+        raise _Unavailable(
+            f"the model takes no shorter target ({raised})"
+        ) from error
     return _change(np.stack(cut), whole, bound)
 
 

@@ -57,7 +57,9 @@ METRICS = (
     Metric(
         "TER",
         lambda kinds, split, lower: kinds.TER(
-            normalized=split != "none", asian_support=True, case_sensitive=not lower
+            normalized=split != "none",
+            asian_support=True,
+            case_sensitive=not lower,
         ),
         {},
     ),
@@ -90,7 +92,9 @@ class Score(Settings):
 
 def on_corpus_tokens(scores: Iterable[Score]) -> dict[str, Score]:
     """Returns the scores on corpus tokens, which pages show, by the metric's name."""
-    return {score.metric: score for score in scores if score.form == CORPUS_TOKENS}
+    return {
+        score.metric: score for score in scores if score.form == CORPUS_TOKENS
+    }
 
 
 def tokenizer_of(language: str) -> str:
@@ -149,7 +153,9 @@ def scores(
     spaces = split == "13a" or language.lower().startswith("ko")
     of_words = "none" if spaces else split
     words = tokenizer.words(references) if words is None else words
-    words = [each.replace(UNKNOWN, "\ufffd") for each in words]  # which is never right
+    words = [
+        each.replace(UNKNOWN, "\ufffd") for each in words
+    ]  # which is never right
     plain = [tokenizer.as_written(text) for text in translations]
     results = []
     for form, ours, theirs, tokens, lower in (

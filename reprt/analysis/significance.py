@@ -51,7 +51,9 @@ def loss_difference(
 
 
 def bleu_p_value(
-    translations: Sequence[str], others: Sequence[str], references: Sequence[str]
+    translations: Sequence[str],
+    others: Sequence[str],
+    references: Sequence[str],
 ) -> float:
     """Returns the p-value of two models' difference in BLEU, by sacrebleu's bootstrap.
 

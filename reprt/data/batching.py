@@ -54,9 +54,13 @@ def bucketed_order(
     generator = np.random.default_rng((seed, epoch))
     order = generator.permutation(len(lengths))
     full = len(order) - len(order) % batch_size
-    pools = np.split(order[:full], range(POOL * batch_size, full, POOL * batch_size))
+    pools = np.split(
+        order[:full], range(POOL * batch_size, full, POOL * batch_size)
+    )
     ordered = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
-    mixed = generator.permutation(np.concatenate(ordered).reshape(-1, batch_size))
+    mixed = generator.permutation(
+        np.concatenate(ordered).reshape(-1, batch_size)
+    )
     return np.concatenate([mixed.ravel(), order[full:]])
 
 
@@ -107,8 +111,13 @@ class BatchPlan:
         if self.name == "tokens" and epoch is not None:
             batched = Rows(order, counts)
             # A different stream from the order of the sentences.
-            mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(self.steps)
-            order, counts = np.concatenate([batched[n] for n in mixed]), counts[mixed]
+            mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(
+                self.steps
+            )
+            order, counts = (
+                np.concatenate([batched[n] for n in mixed]),
+                counts[mixed],
+            )
         return Rows(order[counts[:skip].sum() :], counts[skip:])
 
     @property
@@ -140,7 +149,9 @@ def arrays(split: EncodedSplit, chosen, length=None):
     inputs, labels = [row[:-1] for row in target], [row[1:] for row in target]
     if length is not None:
         length = length(max(map(len, [*source, *inputs]), default=0))
-    return (padded(source, length), padded(inputs, length)), padded(labels, length)
+    return (padded(source, length), padded(inputs, length)), padded(
+        labels, length
+    )
 
 
 def batches(split: EncodedSplit, batch_size: int, order=None):
@@ -173,7 +184,9 @@ def planned_batches(split: EncodedSplit, plan: Rows):
 
     def batch(indices):
         sides = tf.numpy_function(gather, [indices], [tf.int32] * 3)
-        source, inputs, labels = (tf.ensure_shape(each, (None, None)) for each in sides)
+        source, inputs, labels = (
+            tf.ensure_shape(each, (None, None)) for each in sides
+        )
         return (source, inputs), labels
 
     dataset = tf.data.Dataset.from_tensor_slices(
@@ -199,7 +212,9 @@ def of_replicas(dataset, strategy, change=lambda own: own):
     def share(context):
         first, step = context.input_pipeline_id, context.num_input_pipelines
         own = dataset.map(
-            lambda *batch: tf.nest.map_structure(lambda rows: rows[first::step], batch)
+            lambda *batch: tf.nest.map_structure(
+                lambda rows: rows[first::step], batch
+            )
         )
         return change(own)
 

@@ -37,12 +37,16 @@ class EncodedSplit:
 
     def only(self, chosen) -> "EncodedSplit":
         """Returns the pairs of these indices."""
-        sides = ([side[row] for row in chosen] for side in (self.source, self.target))
+        sides = (
+            [side[row] for row in chosen] for side in (self.source, self.target)
+        )
         return EncodedSplit(*map(Rows.of, sides))
 
     def of_target(self) -> "EncodedSplit":
         """Returns the same targets without a token of the sources."""
-        return EncodedSplit(Rows(np.zeros(0, "int32"), [0] * len(self)), self.target)
+        return EncodedSplit(
+            Rows(np.zeros(0, "int32"), [0] * len(self)), self.target
+        )
 
     @property
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +59,9 @@ class EncodedSplit:
         """Returns the share of pairs of which a side was cut, and lost its end."""
         sides = (Rows.of(side) for side in (self.source, self.target))
         lost = [
-            rows.ids[rows.splits[1:] - 1] != END_ID for rows in sides if rows.ids.size
+            rows.ids[rows.splits[1:] - 1] != END_ID
+            for rows in sides
+            if rows.ids.size
         ]
         return float(np.any(lost, axis=0).mean())
 
@@ -75,7 +81,9 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
-    references: Rows  # the whole targets of the test split, which may be cut in `test`
+    references: (
+        Rows  # the whole targets of the test split, which may be cut in `test`
+    )
     lost_words: float = 0.0
     """The share of words of the training targets, in lower case, that ids lose."""
 
@@ -109,14 +117,18 @@ class EncodedCorpus:
             name: {
                 side: _share_of_unknown(rows)
                 for side in ("source", "target")
-                if (rows := Rows.of(getattr(getattr(self, name), side))).ids.size
+                if (
+                    rows := Rows.of(getattr(getattr(self, name), side))
+                ).ids.size
             }
             for name in SPLITS
         }
 
 
 def _share_of_unknown(rows: Rows) -> float:
-    unknown, ends = (int((rows.ids == each).sum()) for each in (UNKNOWN_ID, END_ID))
+    unknown, ends = (
+        int((rows.ids == each).sum()) for each in (UNKNOWN_ID, END_ID)
+    )
     return unknown / max(1, len(rows.ids) - len(rows) - ends)
 
 
@@ -149,7 +161,9 @@ def encode(
 
         def write(path):
             chunks = tokenizer.encode_chunks(sentences, longest)
-            counted = _counted(chunks, len(sentences), f"tokenising {which}", progress)
+            counted = _counted(
+                chunks, len(sentences), f"tokenising {which}", progress
+            )
             write_rows(counted, path)
 
         make_once(path, write, progress)
@@ -167,11 +181,15 @@ def encode(
     train, dev, test = map(encoded, SPLITS)
     lost = 0.0
     if not target.keeps_case:
-        counts = collections.Counter(" ".join(corpus.train.target).lower().split())
+        counts = collections.Counter(
+            " ".join(corpus.train.target).lower().split()
+        )
         words = sorted(counts)
         come_back = target.decode(rows("words of the target", words, target))
         lost = _share_of_lost(counts, words, come_back)
-    return EncodedCorpus(corpus, source, target, train, dev, test, references, lost)
+    return EncodedCorpus(
+        corpus, source, target, train, dev, test, references, lost
+    )
 
 
 def _share_of_lost(counts: Mapping[str, int], words, come_back) -> float:
@@ -193,4 +211,6 @@ def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:
         yield rows
         done += len(rows)
         left = (time.monotonic() - begun) * (total - done) / done
-        progress(f"{doing}: {done:,}/{total:,} sentences, {duration(left)} left")
+        progress(
+            f"{doing}: {done:,}/{total:,} sentences, {duration(left)} left"
+        )

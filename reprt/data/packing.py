@@ -18,7 +18,11 @@ GROUPS = 4
 TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
 MOST_SHAPES = 4
 EPOCHS, MOST_BATCHES = 10, 1000  # from which they are chosen
-SHARES = 0.92, 0.99, 1.0  # of a sample, so that nine in ten batches fit the first
+SHARES = (
+    0.92,
+    0.99,
+    1.0,
+)  # of a sample, so that nine in ten batches fit the first
 
 
 EXPECTED = (
@@ -41,7 +45,9 @@ class Lengths(NamedTuple):
 
     source: Any  # integers, the number of tokens of each sentence
     target: Any
-    columns: tuple | None = None  # as of a `Shape`; by default the longest sentences'
+    columns: tuple | None = (
+        None  # as of a `Shape`; by default the longest sentences'
+    )
 
     def keys(self, layout):
         """What the sentences are sorted by: similar ones share a group."""
@@ -53,7 +59,9 @@ class Lengths(NamedTuple):
         rows = len(self.source)
         if sizes is None:
             size = -(-rows // GROUPS)
-            sizes = tuple(int(np.clip(rows - size * i, 0, size)) for i in range(GROUPS))
+            sizes = tuple(
+                int(np.clip(rows - size * i, 0, size)) for i in range(GROUPS)
+            )
         keys, source, target = (
             np.pad(each, (0, sum(sizes) - rows))
             for each in (self.keys(layout), self.source, self.target)
@@ -68,13 +76,20 @@ class Lengths(NamedTuple):
 
         def width(lengths):
             # One more than the longest, since a row's last slot is padding.
-            return (int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE
+            return (
+                int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1
+            ) * WIDTH_MULTIPLE
 
         return Shape(
             sizes,
             self.columns or longest,
-            tuple(-(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE for count in tokens),
-            tuple(tuple(width(side[group]) for group in groups) for side in sides),
+            tuple(
+                -(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
+                for count in tokens
+            ),
+            tuple(
+                tuple(width(side[group]) for group in groups) for side in sides
+            ),
         )
 
 
@@ -115,14 +130,21 @@ def few_shapes(
         return rows - half, half - quarter, quarter - few, few
 
     def largest(batches, sizes):
-        shapes = [share.shape(layout, sizes) for batch in batches for share in batch]
+        shapes = [
+            share.shape(layout, sizes) for batch in batches for share in batch
+        ]
         return _numbers(shapes).max(0)
 
     sizes, like = halving(batches), batches[0][0].shape(layout)
     longest = np.array(
-        [max(share.keys(layout).max(initial=1) for share in batch) for batch in batches]
+        [
+            max(share.keys(layout).max(initial=1) for share in batch)
+            for batch in batches
+        ]
     )
-    halvings = np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
+    halvings = (
+        np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
+    )
     if np.median(halvings) > 0:
         of_range = [
             list(itertools.compress(batches, halvings == number))
@@ -134,7 +156,9 @@ def few_shapes(
         numbers = [_covering(each, share) for share in SHARES]
     last = [] if text is None else [_of_any(text, sizes, layout)]
     numbers = [*numbers[: MOST_SHAPES - len(last)], *last]
-    found = (keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers)
+    found = (
+        keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers
+    )
     return list(dict.fromkeys(found))
 
 
@@ -148,7 +172,9 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         several = map(plan.batches, range(EPOCHS) if training else [None])
         batches = itertools.chain.from_iterable(several)
         sample = itertools.islice(batches, MOST_BATCHES)
-    lengths = [[own for _, own in shares(sides, each, devices)] for each in sample]
+    lengths = [
+        [own for _, own in shares(sides, each, devices)] for each in sample
+    ]
     return few_shapes(lengths, layout, text)
 
 
@@ -180,7 +206,9 @@ def _of_any(text, sizes, layout):
     keys = np.sort(text.keys(layout))[-rows:]
     other = 0 * keys if layout == "sequence" else keys
     shape = Lengths(keys, other).shape(layout, sizes)
-    source, target = (np.sort(side)[-rows:] for side in (text.source, text.target))
+    source, target = (
+        np.sort(side)[-rows:] for side in (text.source, text.target)
+    )
     own = Lengths(source, target, text.columns).shape(layout, sizes)
     return _numbers([own._replace(widths=shape.widths)])[0]
 
@@ -265,7 +293,9 @@ def packed(batches, layout="sides", strategy=None):
     shapes = None
     if shapes_are_costly():
         if batches.cardinality() == -1:
-            raise ValueError("Expected a finite dataset. Received one without an end.")
+            raise ValueError(
+                "Expected a finite dataset. Received one without an end."
+            )
         sample = [
             _lengths(*map(np.asarray, (*inputs, labels)))
             for inputs, labels, *_ in batches
@@ -276,7 +306,9 @@ def packed(batches, layout="sides", strategy=None):
         shapes = few_shapes([[each] for each in sample], layout, text)
 
     def pack_all(batches):
-        return batches.map(lambda *batch: pack(*batch, layout=layout, shapes=shapes))
+        return batches.map(
+            lambda *batch: pack(*batch, layout=layout, shapes=shapes)
+        )
 
     if strategy is None:
         return pack_all(batches)
@@ -350,29 +382,42 @@ def _lengths(source, target, labels):
 def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
     lengths = _lengths(source, target, labels)
-    shape = fitting([lengths], shapes, layout) if shapes else lengths.shape(layout)
+    shape = (
+        fitting([lengths], shapes, layout) if shapes else lengths.shape(layout)
+    )
     of_source, of_target = ((sum(shape.sizes), each) for each in shape.columns)
     if weights is not None:
         weights = weights[:, None] if weights.ndim == 1 else weights
-        weights = _filled_up(np.broadcast_to(weights, labels.shape), 0, of_target)
+        weights = _filled_up(
+            np.broadcast_to(weights, labels.shape), 0, of_target
+        )
     source = _filled_up(source, 0, of_source)
-    target, labels = (_filled_up(each, 0, of_target) for each in (target, labels))
+    target, labels = (
+        _filled_up(each, 0, of_target) for each in (target, labels)
+    )
     if layout is None:
         return (source, target), labels
     kept = source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
-    groups = _groups(Lengths(*(each.sum(1) for each in kept)).keys(layout), shape.sizes)
+    groups = _groups(
+        Lengths(*(each.sum(1) for each in kept)).keys(layout), shape.sizes
+    )
     packings: tuple
     if layout == "sides":
         each = zip((source, target), kept, shape.tokens, shape.widths)
         packings = tuple(_packing(groups, *side) for side in each)
     else:
-        both, of_both = np.concatenate([source, target], 1), np.concatenate(kept, 1)
+        both, of_both = (
+            np.concatenate([source, target], 1),
+            np.concatenate(kept, 1),
+        )
         in_target = np.nonzero(of_both)[1] >= source.shape[1]
         sides = (
             _filled_up(np.flatnonzero(in_target == side), -1, tokens, "int32")
             for side, tokens in enumerate(shape.tokens[:2])
         )
-        packing = _packing(groups, both, of_both, shape.tokens[2], *shape.widths)
+        packing = _packing(
+            groups, both, of_both, shape.tokens[2], *shape.widths
+        )
         packings = packing, Sides(*sides)
     packed = [
         _filled_up(array[kept[1]], 0, shape.tokens[1])[None]
@@ -406,7 +451,9 @@ def _packing(groups, ids, kept, packed, widths):
     for rows, width in zip(groups, widths, strict=True):
         column = np.arange(width)
         filled = column < lengths[rows, None]
-        token = np.where(filled, offsets[rows, None] + column, -1).astype("int32")
+        token = np.where(filled, offsets[rows, None] + column, -1).astype(
+            "int32"
+        )
         slots.append(token)
         real.append(filled & real_tokens[token])
         start_of_row[rows] = slot + width * np.arange(len(rows))

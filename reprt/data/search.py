@@ -111,15 +111,23 @@ There are three ways to get it:
 
 
 def _given(
-    path: str, pair: str, setting: str, columns: Sequence[str] = (), quoting=None
+    path: str,
+    pair: str,
+    setting: str,
+    columns: Sequence[str] = (),
+    quoting=None,
 ) -> Corpus:
     """Reads the text that the user names, and no other."""
     place = expanded(path)
     try:
         if not place.exists():
-            raise FileNotFoundError("there is no such folder, archive or table.")
+            raise FileNotFoundError(
+                "there is no such folder, archive or table."
+            )
         if is_table(path):
-            return own.load(pair, [str(place)], columns=columns, quoting=quoting)
+            return own.load(
+                pair, [str(place)], columns=columns, quoting=quoting
+            )
         if place.is_file() and not tarfile.is_tarfile(place):
             raise ValueError(
                 "expected a folder or a tar archive laid out as TED-HRLR's, or a table "
@@ -141,7 +149,9 @@ def _prepared(pair: str) -> Corpus:
         raise FileNotFoundError(f"there is no {folder}.")
     try:
         return ted.read_prepared(folder, pair)
-    except Exception as error:  # TFDS and TensorFlow have no common base of errors.
+    except (
+        Exception
+    ) as error:  # TFDS and TensorFlow have no common base of errors.
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 

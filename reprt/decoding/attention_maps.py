@@ -100,7 +100,9 @@ class AttentionMaps:
                 queries = np.array(self.target)  # without what was written next
             else:
                 places = {"before": -1, "itself": 0, "after": 1}
-                chosen = {n: np.eye(len(queries), k=k) for n, k in places.items()}
+                chosen = {
+                    n: np.eye(len(queries), k=k) for n, k in places.items()
+                }
             chosen["same"] = queries[:, None] == keys
             chosen["end"] = np.broadcast_to(keys == END, chosen["same"].shape)
             weights = np.asarray(getattr(self, kind))
@@ -141,7 +143,10 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
 
 
 def draw(
-    maps: AttentionMaps, path: str | os.PathLike, kind: str | None = None, layer=-1
+    maps: AttentionMaps,
+    path: str | os.PathLike,
+    kind: str | None = None,
+    layer=-1,
 ) -> Path:
     """Draws the heads of one layer as heat maps, in a PNG; returns its path.
 
@@ -153,9 +158,14 @@ def draw(
     kind = kind or maps.kinds[-1]
     weights, (queries, keys) = getattr(maps, kind)[layer], maps.tokens(kind)
     cell = min(0.2, 8 / max(len(queries), len(keys)))  # inches of a token
-    text = {"fontsize": min(8, 45 * cell), "parse_math": False}  # dollars are dollars
+    text = {
+        "fontsize": min(8, 45 * cell),
+        "parse_math": False,
+    }  # dollars are dollars
     width, height = (2 + cell * len(side) for side in (keys, queries))
-    columns = min(len(weights), max(1, int(9 / width)))  # read at a page's width
+    columns = min(
+        len(weights), max(1, int(9 / width))
+    )  # read at a page's width
     rows = math.ceil(len(weights) / columns)
     figure = Figure((columns * width, 1 + rows * height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
@@ -182,7 +192,9 @@ def draw(
     return Path(path)
 
 
-def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | None:
+def draw_positions(
+    model, path: str | os.PathLike, length: int = 64
+) -> Path | None:
     """Draws a model's positions P and how they meet, P Pᵀ, in a PNG.
 
     Positions within attention have no P, and a query and a key of ones stand for it. A
@@ -207,7 +219,9 @@ def draw_positions(model, path: str | os.PathLike, length: int = 64) -> Path | N
     figure = Figure((10, 4), layout="constrained")
     images = {"P": table, "P Pᵀ": table @ table.T + bias}
     for axes, (title, image) in zip(figure.subplots(1, 2), images.items()):
-        shown = axes.imshow(image, cmap="RdBu_r", aspect="auto", interpolation="none")
+        shown = axes.imshow(
+            image, cmap="RdBu_r", aspect="auto", interpolation="none"
+        )
         figure.colorbar(shown, ax=axes)
         axes.set_title(f"{title} of {type(positional).__name__}", fontsize=9)
     with whole_file(Path(path)) as file:

@@ -123,7 +123,12 @@ class BeamSearch(Fixed):
             ("beam_size", beam_size, 1, 1000),
             # Beyond 10, long translations' scores leave float32.
             ("length_penalty", length_penalty, 0, 10),
-            ("max_tokens", 1 if max_tokens is None else max_tokens, 1, math.inf),
+            (
+                "max_tokens",
+                1 if max_tokens is None else max_tokens,
+                1,
+                math.inf,
+            ),
         ):
             if not least <= number <= most:  # so that NaN fails, too
                 raise ValueError(
@@ -177,12 +182,16 @@ class BeamSearch(Fixed):
             source_ids = with_room(source_ids, self.model.longest_source)
         capacity = self._capacity
         beams, prefixes = self._begin(source_ids)
-        most_live = 0.0 if self._costly else MOST_LIVE  # fewer rows are another shape
+        most_live = (
+            0.0 if self._costly else MOST_LIVE
+        )  # fewer rows are another shape
         rows = np.arange(len(found))  # the sentences that are in the batch
         position = ops.zeros((), "int32")
         while len(rows):
             if int(position) == capacity:
-                more = more_room(capacity, self.model.longest_target, self._costly)
+                more = more_room(
+                    capacity, self.model.longest_target, self._costly
+                )
                 room = ((0, 0), (0, 0), (0, more))
                 beams = beams._replace(
                     tokens=ops.pad(beams.tokens, room),
@@ -192,7 +201,9 @@ class BeamSearch(Fixed):
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
-            beams, prefixes, position = self._run(beams, prefixes, position, ends)
+            beams, prefixes, position = self._run(
+                beams, prefixes, position, ends
+            )
             live = np.flatnonzero(ops.convert_to_numpy(beams.live))
             if len(live) > fewest:
                 continue
@@ -209,8 +220,12 @@ class BeamSearch(Fixed):
         """Yields, of each batch of similar lengths, its indices and its hypotheses."""
         # Where padding counts, a translation must not depend on the rest of its batch.
         equal = self.model.padding_matters
-        batches = list(by_length([len(ids) for ids in source], batch_size, equal))
-        rows = (padded([source[index] for index in chosen]) for chosen in batches)
+        batches = list(
+            by_length([len(ids) for ids in source], batch_size, equal)
+        )
+        rows = (
+            padded([source[index] for index in chosen]) for chosen in batches
+        )
         # One search leaves cores idle on TensorFlow.
         streams = 2 if keras.backend.backend() == "tensorflow" else 1
         with ThreadPoolExecutor(streams) as pool:
@@ -233,7 +248,9 @@ class BeamSearch(Fixed):
         beams = _Beams(
             last=ops.full(shape, self.start_id, "int32"),
             # One hypothesis to begin with, or all beams would be the same.
-            log_probabilities=ops.where(indices(self.beam_size) == 0, 0.0, none),
+            log_probabilities=ops.where(
+                indices(self.beam_size) == 0, 0.0, none
+            ),
             tokens=ops.zeros((*shape, capacity), "int32"),
             ended_scores=none,
             ended_tokens=ops.zeros((*shape, capacity), "int32"),
@@ -285,7 +302,9 @@ class BeamSearch(Fixed):
         tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent))
 
         # What ends is put aside, if it stands among the first.
-        penalty = ((5.0 + ops.cast(position + 1, "float32")) / 6) ** self.length_penalty
+        penalty = (
+            (5.0 + ops.cast(position + 1, "float32")) / 6
+        ) ** self.length_penalty
         first = indices(best.shape[1]) < k
         scores = ops.where(ends & first, best / penalty, -math.inf)
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
@@ -304,7 +323,8 @@ class BeamSearch(Fixed):
             ended_tokens=ended_tokens,
             limits=beams.limits,
             live=ops.logical_and(
-                ops.any(ops.isinf(ended_scores), axis=1), position + 1 < beams.limits
+                ops.any(ops.isinf(ended_scores), axis=1),
+                position + 1 < beams.limits,
             ),
         )
         # A sentence that is done stays as it is until it is taken out.
@@ -321,7 +341,9 @@ class BeamSearch(Fixed):
         return ops.where(ended, beams.ended_tokens[:, 0], beams.tokens[:, 0])
 
     def _of_sentences(self, beams, prefixes, chosen):
-        hypotheses = chosen[:, None] * self.beam_size + np.arange(self.beam_size)
+        hypotheses = chosen[:, None] * self.beam_size + np.arange(
+            self.beam_size
+        )
         hypotheses = ops.convert_to_tensor(hypotheses.reshape(-1), "int32")
         chosen = ops.convert_to_tensor(chosen, "int32")
         beams = _Beams(*(ops.take(each, chosen, axis=0) for each in beams))
@@ -410,4 +432,6 @@ def _columns(x, chosen):
 
 
 def _where(live, new, old):
-    return ops.where(ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old)
+    return ops.where(
+        ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old
+    )

@@ -25,7 +25,8 @@ class ExportedTranslator(tf.Module):
         self._graphs = [self._source.graph, self._target.graph]
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, "sentences")], autograph=False
+        input_signature=[tf.TensorSpec([None], tf.string, "sentences")],
+        autograph=False,
     )
     def __call__(self, sentences):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
@@ -66,7 +67,10 @@ def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
             "Expected Keras' TensorFlow backend, of which a SavedModel is a graph. "
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
         )
-    saved_model, model = Path(folder, "saved_model"), Path(folder, "model.keras")
+    saved_model, model = (
+        Path(folder, "saved_model"),
+        Path(folder, "model.keras"),
+    )
     _check_free(saved_model)
     _check_free(model)
     try:
@@ -77,7 +81,9 @@ def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
         # TensorFlow and HDF5 have errors of their own for what the system refuses.
         model.unlink(missing_ok=True)  # it gets its name before the folder does
         reason = str(error).splitlines()[0]
-        raise OSError(f"The export cannot be written to {folder}: {reason}") from error
+        raise OSError(
+            f"The export cannot be written to {folder}: {reason}"
+        ) from error
     return saved_model, model
 
 

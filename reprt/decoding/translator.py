@@ -139,7 +139,9 @@ class Translator(Fixed):
             return next(self.stream([sentences]))
         return list(self.stream(list(_strings(sentences))))
 
-    def stream(self, sentences: Iterable, ahead: int = AHEAD) -> Iterator[Translation]:
+    def stream(
+        self, sentences: Iterable, ahead: int = AHEAD
+    ) -> Iterator[Translation]:
         """Yields translations in order, while sentences are still being read."""
         rest = _strings(sentences)
         while read := list(itertools.islice(rest, ahead)):
@@ -147,7 +149,9 @@ class Translator(Fixed):
             written = list(itertools.compress(read, kept))
             ids = self.source_tokenizer.encode(written)
             found = self.search_all([row[: self.max_tokens] for row in ids])
-            done = map(self._translation, written, ids, self._alternatives(found))
+            done = map(
+                self._translation, written, ids, self._alternatives(found)
+            )
             for text, is_kept in zip(read, kept, strict=True):
                 yield next(done) if is_kept else Translation(text, ())
 
@@ -212,12 +216,16 @@ class Translator(Fixed):
     def _translation(self, text, ids, alternatives):
         notes = []
         if len(ids) > self.max_tokens:
-            notes.append(f"the first {self.max_tokens} of {len(ids)} tokens were read")
+            notes.append(
+                f"the first {self.max_tokens} of {len(ids)} tokens were read"
+            )
         notes += self._on_words(text, ids)
         if not alternatives[0].ended:
             notes.append("the translation did not end within the limit")
         if not alternatives[0].text:
-            notes.append("the translation is empty: was the model trained enough?")
+            notes.append(
+                "the translation is empty: was the model trained enough?"
+            )
         return Translation(text, alternatives, tuple(notes))
 
     def _on_words(self, text: str, ids) -> Iterator[str]:
@@ -226,15 +234,20 @@ class Translator(Fixed):
         if UNKNOWN_ID not in ids and len(ids) < len(words) + MANY:
             return
         pieces = self.source_tokenizer.encode(words)
-        lacking = [w for w, of_one in zip(words, pieces) if UNKNOWN_ID in of_one]
+        lacking = [
+            w for w, of_one in zip(words, pieces) if UNKNOWN_ID in of_one
+        ]
         if lacking:
             yield f"the vocabulary lacks {', '.join(lacking)}"
-        if len(text) > LONG * len(words):  # a script without spaces between words
+        if len(text) > LONG * len(
+            words
+        ):  # a script without spaces between words
             return
         spelt = [
             word
             for word, of_one in zip(words, pieces)
-            if word not in lacking and len(of_one) - 2 >= max(MANY, len(word) / 2)
+            if word not in lacking
+            and len(of_one) - 2 >= max(MANY, len(word) / 2)
         ]
         if spelt:
             yield f"spelt in many pieces, as words never seen: {', '.join(spelt)}"
@@ -255,7 +268,9 @@ class Translator(Fixed):
 def _strings(sentences: Iterable) -> Iterator[str]:
     """Yields sentences as strings, and refuses what is none by its row."""
     if isinstance(sentences, str):
-        raise ValueError(f"Expected several sentences. Received one: {sentences!r}.")
+        raise ValueError(
+            f"Expected several sentences. Received one: {sentences!r}."
+        )
     for row, sentence in enumerate(sentences):
         if hasattr(sentence, "numpy"):  # TensorFlow's
             sentence = sentence.numpy()
@@ -267,4 +282,6 @@ def _strings(sentences: Iterable) -> Iterator[str]:
                 f"of type {type(sentence).__name__} in row {row}, counted from 0."
             )
         # Bytes that are not UTF-8 come from a terminal as surrogates.
-        yield sentence.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        yield sentence.encode("utf-8", "surrogatepass").decode(
+            "utf-8", "replace"
+        )

@@ -27,5 +27,7 @@ def _model_file(path: Path) -> Path:
         return path
     model = path / "model.keras"
     if not model.exists():
-        settings_of(path)  # an error, unless it is a run folder, says what is there
+        settings_of(
+            path
+        )  # an error, unless it is a run folder, says what is there
     return model

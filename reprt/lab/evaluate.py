@@ -26,7 +26,10 @@ def evaluate_run(
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
     corpus = text_of_run(folder, source)
-    sources, references = getattr(corpus, split).source, getattr(corpus, split).target
+    sources, references = (
+        getattr(corpus, split).source,
+        getattr(corpus, split).target,
+    )
     ids = translator.encode(sources, references)
     language_model = run.text.side == "target"
     if language_model:
@@ -73,7 +76,9 @@ def score_files(path: Path, source: Path, target: Path) -> str:
             print(f"reprt: line {number}: {note}", file=sys.stderr)
     if language_model:
         ids = ids.of_target()
-    return "\n".join(f"{each:.4f}" for each in log_probabilities(translator, ids))
+    return "\n".join(
+        f"{each:.4f}" for each in log_probabilities(translator, ids)
+    )
 
 
 def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
@@ -104,7 +109,9 @@ def _table(result: Mapping[str, Any]) -> str:
     search, scores = result["search"], result["scores"]
     losses = result["teacher_forced"], result["prefix"]
     forced, prefix = (loss["per_token"] for loss in losses)
-    beam = "beam search, {beam_size} hypotheses, length penalty {length_penalty}"
+    beam = (
+        "beam search, {beam_size} hypotheses, length penalty {length_penalty}"
+    )
     how = beam.format(**search) if search["beam_size"] > 1 else "greedy search"
     if search["dtype"] != "float32":
         how += f", {search['dtype']}"
@@ -118,13 +125,21 @@ def _table(result: Mapping[str, Any]) -> str:
         found["teacher-forced perplexity a token"] = f"{math.exp(forced):.2f}"
         found["prefix perplexity a token"] = f"{math.exp(prefix):.2f}"
     for score in scores:
-        found[f"{score['metric']}, {score['form']}, {how}"] = f"{score['value']:.2f}"
-    times = ", ".join(f"{part} {time:.1f}" for part, time in result["seconds"].items())
+        found[f"{score['metric']}, {score['form']}, {how}"] = (
+            f"{score['value']:.2f}"
+        )
+    times = ", ".join(
+        f"{part} {time:.1f}" for part, time in result["seconds"].items()
+    )
     title = (
         f"{result['run']} on the {result['split']} split of the "
         f"{plain(result['text'])}: {result['sentences']:,} sentences, "
         f"{losses[1]['tokens']:,} tokens. Seconds: {times.replace('_', '-')}."
     )
-    table = markdown([{"measure": n, "value": value} for n, value in found.items()])
-    signed = [f"- {s['metric']}, {s['form']}: `{s['signature']}`" for s in scores]
+    table = markdown(
+        [{"measure": n, "value": value} for n, value in found.items()]
+    )
+    signed = [
+        f"- {s['metric']}, {s['form']}: `{s['signature']}`" for s in scores
+    ]
     return "\n".join([title, "", table, "", *signed])

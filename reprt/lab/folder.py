@@ -77,7 +77,9 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             unknown=text.unknown,
-            sentence_pairs={split: len(getattr(text, split)) for split in SPLITS},
+            sentence_pairs={
+                split: len(getattr(text, split)) for split in SPLITS
+            },
         )
         config = self.path / "config.toml"
         if config.exists() and not self.manifest().starts:
@@ -86,7 +88,9 @@ class RunFolder:
             self._check_same(settings, manifest)
             vocabularies_of(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
-            if self.metrics() is None:  # some settings may change when a run goes on
+            if (
+                self.metrics() is None
+            ):  # some settings may change when a run goes on
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
             raise ValueError(
@@ -147,15 +151,23 @@ class RunFolder:
             )
 
     def add_start(
-        self, devices: Sequence[str], accelerators: Sequence[str], looks_ahead: bool
+        self,
+        devices: Sequence[str],
+        accelerators: Sequence[str],
+        looks_ahead: bool,
     ):
         """Notes in the manifest that the run begins, or goes on, here and now."""
         if not self.writable:
             return
         manifest = self.manifest()
         start = provenance(devices, accelerators)
-        changed = {"looks_ahead": looks_ahead, "starts": [*manifest.starts, start]}
-        self._write_json("manifest.json", manifest.changed(**changed).as_table())
+        changed = {
+            "looks_ahead": looks_ahead,
+            "starts": [*manifest.starts, start],
+        }
+        self._write_json(
+            "manifest.json", manifest.changed(**changed).as_table()
+        )
 
     def manifest(self) -> Manifest:
         return self._read(Manifest, "manifest.json")
@@ -163,7 +175,9 @@ class RunFolder:
     def settings(self) -> RunSettings:
         return settings_of(self.path)
 
-    def write_log(self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"):
+    def write_log(
+        self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"
+    ):
         """Writes one row an epoch, or for some steps."""
         self._write(name, files.csv_text(rows))
 
@@ -172,7 +186,9 @@ class RunFolder:
         path = self.path / name
         text = files.read_text(path) if path.exists() else ""
         rows = csv.DictReader(io.StringIO(text))
-        return [{n: float(cell) for n, cell in row.items() if cell} for row in rows]
+        return [
+            {n: float(cell) for n, cell in row.items() if cell} for row in rows
+        ]
 
     def metrics(self) -> Metrics | None:
         """Returns the results, or None if the run has not finished."""
@@ -199,15 +215,21 @@ class RunFolder:
             with files.whole_file(self.model) as file:
                 model.save(file.name)
 
-    def write_evaluation(self, split: str, result: Mapping[str, Any], table: str):
+    def write_evaluation(
+        self, split: str, result: Mapping[str, Any], table: str
+    ):
         self._write_json(f"evaluation-{split}.json", result)
         self._write(f"evaluation-{split}.md", table + "\n")
 
     def _read(self, kind, name):
-        return kind.read(files.read_json(self.path / name), str(self.path / name))
+        return kind.read(
+            files.read_json(self.path / name), str(self.path / name)
+        )
 
     def _write_json(self, name, content):
-        self._write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        self._write(
+            name, json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        )
 
     def _write(self, name, text):
         if self.writable:

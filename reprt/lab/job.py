@@ -29,7 +29,9 @@ def run_job(
     `ArithmeticError`, once the other models are trained. Runs that another process
     still trains are a `ValueError` at the end.
     """
-    recipe.runs(only)  # an unknown model is reported before the search for a text
+    recipe.runs(
+        only
+    )  # an unknown model is reported before the search for a text
     progress = Progress()
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     if several_workers():
@@ -71,7 +73,9 @@ def run_job(
 
 def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:
     """The folders of runs without results, once this process has nothing left to do."""
-    folders = [RunFolder(each.folder / run.name) for each in work for run in each.runs]
+    folders = [
+        RunFolder(each.folder / run.name) for each in work for run in each.runs
+    ]
     return [str(folder.path) for folder in folders if folder.metrics() is None]
 
 
@@ -79,7 +83,9 @@ def _ending(work: CorpusRuns) -> str:
     """What came out, a line a model, and what to try next."""
     folders = [RunFolder(work.folder / run.name) for run in work.runs]
     done = {each: metrics for each in folders if (metrics := each.metrics())}
-    found = {each: m for each, m in done.items() if m.val_prefix_loss is not None}
+    found = {
+        each: m for each, m in done.items() if m.val_prefix_loss is not None
+    }
     if not found:
         return ""
     rows = [
@@ -87,13 +93,17 @@ def _ending(work: CorpusRuns) -> str:
         for each, metrics in found.items()
     ]
     head = ["model", "prefix loss, validation", "BLEU, test"]
-    table = tabulate(rows, head, "plain", floatfmt=("", ".3f", ".1f"), missingval="–")
+    table = tabulate(
+        rows, head, "plain", floatfmt=("", ".3f", ".1f"), missingval="–"
+    )
     best = max(found, key=lambda each: found[each].test_bleu or 0)
     leaking = [each for each in found if each.manifest().looks_ahead]
     tries = [["audit", (leaking or [best])[0].path]]
     if examples := found[best].examples:
         # One that is translated as its reference has it, if there is any.
-        example = min(examples, key=lambda one: one["translation"] != one["reference"])
+        example = min(
+            examples, key=lambda one: one["translation"] != one["reference"]
+        )
         tries.insert(0, ["translate", best.path, example["source"]])
         tries.append(["attention", best.path, example["source"]])
     lines = [shlex.join(["reprt", *map(str, each)]) for each in tries]

@@ -13,6 +13,8 @@ _NUMBERS = read_toml(Path(__file__).with_suffix(".toml"))
 PARAMETERS, FIGURE_3A = _NUMBERS["parameters"], _NUMBERS["figure_3a"]
 FIGURE_3B = _NUMBERS["figure_3b"]  # seconds an epoch: mean and deviation
 TABLE_1: dict[str, dict[str, dict[str, float]]] = {
-    pair: {model: dict(zip(COLUMNS, numbers)) for model, numbers in models.items()}
+    pair: {
+        model: dict(zip(COLUMNS, numbers)) for model, numbers in models.items()
+    }
     for pair, models in _NUMBERS["table_1"].items()
 }

@@ -33,7 +33,9 @@ def make_plan(texts: Sequence[CorpusRuns]) -> str:
             plan = BatchPlan(text.train.lengths, **dict(run.batching))
             steps = training.steps or training.epochs * plan.steps
             another = files.holds_another(run, text.corpus)
-            left = 0 if finished or another else max(0, steps - done * plan.steps)
+            left = (
+                0 if finished or another else max(0, steps - done * plan.steps)
+            )
             together += left
             costs = cost(run.model, steps / plan.steps)
             seconds += left / steps * costs.train_flops / USUAL

@@ -17,10 +17,14 @@ from reprt import __version__
 from reprt.lab.cores import usable_cores
 from reprt.lab.records import Start
 
-PACKAGES = "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
+PACKAGES = (
+    "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
+)
 
 
-def provenance(devices: Sequence[str] = (), accelerators: Sequence[str] = ()) -> Start:
+def provenance(
+    devices: Sequence[str] = (), accelerators: Sequence[str] = ()
+) -> Start:
     """Returns when, how, on which devices and with what something came about."""
     return Start(
         time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
@@ -29,7 +33,8 @@ def provenance(devices: Sequence[str] = (), accelerators: Sequence[str] = ()) ->
         hardware=", ".join([_hardware(), *accelerators]),
         backend=keras.backend.backend(),
         python=platform.python_version(),
-        versions={"reprt": __version__} | {each: _version(each) for each in PACKAGES},
+        versions={"reprt": __version__}
+        | {each: _version(each) for each in PACKAGES},
         devices=list(devices),
     )
 
@@ -47,13 +52,17 @@ def _commit():
 
     def git(*arguments):
         command = ["git", "-C", str(here.parent), *arguments]
-        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True)
+        return subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True
+        )
 
     try:
         # A package installed within someone's checkout is none of its files.
         git("ls-files", "--error-unmatch", here.name)
         commit = git("rev-parse", "--short=12", "HEAD").strip()
-        return commit + "+" * bool(git("status", "--porcelain", "--untracked-files=no"))
+        return commit + "+" * bool(
+            git("status", "--porcelain", "--untracked-files=no")
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
 

@@ -22,12 +22,18 @@ from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
-RETRIES = 10  # of a run whose process was lost; each goes on from its last checkpoint
+RETRIES = (
+    10  # of a run whose process was lost; each goes on from its last checkpoint
+)
 PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
 
 
 def run_on_ray(
-    recipe: Recipe, only: Sequence[str], out: Path | None, address: str, cpus: int
+    recipe: Recipe,
+    only: Sequence[str],
+    out: Path | None,
+    address: str,
+    cpus: int,
 ) -> Path:
     """Trains a recipe's runs as `run_job` does, but several at once.
 
@@ -47,7 +53,9 @@ def run_on_ray(
         for each in find_runs(recipe, only, out, progress)
     ]
     environment = {
-        name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(PASSED_ON)
     }
     # TensorFlow would take all cores for each run.
     environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
@@ -73,7 +81,9 @@ def run_on_ray(
             for run in each.runs:
                 folder = RunFolder(each.folder / run.name)
                 # Another one is refused where it would be trained.
-                if folder.metrics() is None or folder.holds_another(run, each.corpus):
+                if folder.metrics() is None or folder.holds_another(
+                    run, each.corpus
+                ):
                     task = train.remote(sys.argv, text, run)
                     names[task] = f"{each.corpus.pair} {run.name}"
         failed = _results(ray, names, progress)

@@ -48,14 +48,24 @@ def _keys_of(kind: Any) -> Any:
     """A table with any of a type's keys, checked once all tables are merged."""
     schema = pydantic.TypeAdapter(kind).json_schema()
     references = [each["$ref"] for each in schema.get("anyOf", [])]
-    members = [schema["$defs"][each.split("/")[-1]] for each in references] or [schema]
+    members = [schema["$defs"][each.split("/")[-1]] for each in references] or [
+        schema
+    ]
     keys: dict[str, Any] = {}
-    for member in reversed(members):  # the first is the default, and has the last word
+    for member in reversed(
+        members
+    ):  # the first is the default, and has the last word
         keys |= member["properties"]
-    if names := [member["properties"]["name"]["const"] for member in members[1:]]:
+    if names := [
+        member["properties"]["name"]["const"] for member in members[1:]
+    ]:
         del keys["name"]["const"]
         keys["name"]["enum"] = [keys["name"]["default"], *names]
-    of_table = {"type": "object", "properties": keys, "additionalProperties": False}
+    of_table = {
+        "type": "object",
+        "properties": keys,
+        "additionalProperties": False,
+    }
     return Annotated[dict[str, Any], pydantic.WithJsonSchema(of_table)]
 
 
@@ -128,7 +138,9 @@ class PageSettings(Settings):
     """By default `"report"`, or `"comparison"` where there are trials."""
     reference: str | None = None
     """The model from which `families` and `positions` give the others' differences."""
-    comparisons: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+    comparisons: list[
+        Annotated[list[str], Field(min_length=2, max_length=2)]
+    ] = []
     """The pairs of models that `controls` compares."""
     models: dict[str, Look] = {}
     """How the page shows each model."""
@@ -174,13 +186,16 @@ class Recipe(RecipeFile):
         for each in (*self.page.models, *reference, *compared):
             check_known(each, self.models)
         by_hand = self.by_hand, *self.by_hand.get("models", {}).values()
-        if self.trials.seeds and any("seed" in t.get("training", {}) for t in by_hand):
+        if self.trials.seeds and any(
+            "seed" in t.get("training", {}) for t in by_hand
+        ):
             raise ValueError(
                 "Expected trials.seeds instead of training.seed, for every run has a "
                 "seed of its own."
             )
         if self.trials.pairs and any(
-            _key_and_value(each)[0] == ["text", "pair"] for each in self.overrides
+            _key_and_value(each)[0] == ["text", "pair"]
+            for each in self.overrides
         ):
             raise ValueError(
                 "Expected --pair instead of text.pair, for the recipe has trials.pairs."
@@ -193,7 +208,9 @@ class Recipe(RecipeFile):
 
     @property
     def page_name(self) -> str:
-        return self.page.name or ("comparison" if self.trials.seeds else "report")
+        return self.page.name or (
+            "comparison" if self.trials.seeds else "report"
+        )
 
     def runs(
         self, only: Sequence[str] = (), pair: str | None = None
@@ -206,7 +223,9 @@ class Recipe(RecipeFile):
         names, up to a dot.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
-        seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [{}]
+        seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [
+            {}
+        ]
         schedules = self.trials.schedules or {"": {}}
         found: dict[tuple[str, RunSettings], RunSettings] = {}
         for seed, (schedule, rates), (name, model) in itertools.product(
@@ -215,7 +234,9 @@ class Recipe(RecipeFile):
             trial = {"schedule": rates, "training": seed}
             own = {**dict(model), "model": model.model_extra or {}}
             said = self.by_hand.get("models", {}).get(name, {})
-            said = said | {"model": {k: said[k] for k in own["model"] if k in said}}
+            said = said | {
+                "model": {k: said[k] for k in own["model"] if k in said}
+            }
             model_table = f"[models.{name}] of {self.name}"
             layers = [  # the last counts
                 (self.name, dict(self)),
@@ -224,12 +245,17 @@ class Recipe(RecipeFile):
                 (f"--set of {self.name}", self.by_hand),
                 (f"--set models.{name} of {self.name}", said),
             ]
-            tables: dict[str, dict[str, Any]] = {table: {} for table in OWN_TABLES}
+            tables: dict[str, dict[str, Any]] = {
+                table: {} for table in OWN_TABLES
+            }
             for table in OWN_TABLES:
                 for _, layer in layers:
                     tables[table] |= layer.get(table, {})
             for asked in (layer.get("training", {}) for _, layer in layers):
-                if {"epochs", "steps"} & asked.keys():  # the last of either counts
+                if {
+                    "epochs",
+                    "steps",
+                } & asked.keys():  # the last of either counts
                     tables["training"]["steps"] = asked.get("steps")
             parts = filter(None, (name, schedule, *map(str, seed.values())))
             settings = {
@@ -250,7 +276,8 @@ class Recipe(RecipeFile):
 
 
 def _origin(
-    error: pydantic.ValidationError, layers: Sequence[tuple[str, Mapping[str, Any]]]
+    error: pydantic.ValidationError,
+    layers: Sequence[tuple[str, Mapping[str, Any]]],
 ) -> str | None:
     """Returns where the key was set that an error is about, or None if unknown."""
     fault = error.errors()[0]
@@ -260,7 +287,9 @@ def _origin(
     reason = fault.get("ctx", {}).get("error")
     key = keys[0] if keys else getattr(reason, "key", None)
     if key is not None:
-        origins = [where for where, layer in layers if key in layer.get(table, {})]
+        origins = [
+            where for where, layer in layers if key in layer.get(table, {})
+        ]
         return origins[-1] if origins else None
     # Keys that contradict one another may stand in several places.
     origins = [where for where, layer in layers if layer.get(table)]
@@ -299,7 +328,9 @@ def load_recipe(
     """
     shipped = shipped_recipes()
     try:
-        tables = read_toml(path if path.is_file() else shipped.get(str(path), path))
+        tables = read_toml(
+            path if path.is_file() else shipped.get(str(path), path)
+        )
     except OSError as error:
         raise ValueError(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
@@ -323,7 +354,9 @@ def load_recipe(
     said = RecipeFile.read(tables, str(path))
     text = said.text.changed(
         source=_from_here(said.text.source),
-        **{name: [*map(_from_here, getattr(said.text, name))] for name in FILES},
+        **{
+            name: [*map(_from_here, getattr(said.text, name))] for name in FILES
+        },
     )
     own = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
     recipe = Recipe.read({**dict(said), "text": text, **own}, str(path))
@@ -357,7 +390,9 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
     for each in above:
         tables = tables.setdefault(each, {})
         if not isinstance(tables, dict):
-            raise ValueError(f"Cannot set {'.'.join(keys)}: {each} is not a table.")
+            raise ValueError(
+                f"Cannot set {'.'.join(keys)}: {each} is not a table."
+            )
     tables[last] = value
 
 
@@ -366,7 +401,9 @@ def schema_text() -> str:
     schema = RecipeFile.model_json_schema()
     fields = {
         name: field
-        for usual in reversed(PRESETS.values())  # the Transformer's have the last word
+        for usual in reversed(
+            PRESETS.values()
+        )  # the Transformer's have the last word
         for name, field in type(usual).model_json_schema()["properties"].items()
     }
     schema["properties"]["model"]["properties"] = fields

@@ -13,7 +13,12 @@ from reprt.files import read_text
 from reprt.lab.recipe import Look
 from reprt.models.presets import PRESETS
 from reprt.settings import Settings, in_one_line
-from reprt.training.settings import TABLES, RunSettings, RunTables, TrainingSettings
+from reprt.training.settings import (
+    TABLES,
+    RunSettings,
+    RunTables,
+    TrainingSettings,
+)
 
 Epoch = dict[str, float]
 # Faults of settings that have changed since: a value is no choice any more, or no
@@ -76,7 +81,9 @@ class WrittenSettings(RunTables, Record):
         kind = type(usual)
         values = {**dict(usual), **values}
         try:
-            kind.model_validate({name: values[name] for name in kind.model_fields})
+            kind.model_validate(
+                {name: values[name] for name in kind.model_fields}
+            )
         except pydantic.ValidationError as error:
             if {fault["type"] for fault in error.errors()} - OUTDATED:
                 raise
@@ -126,7 +133,10 @@ class Manifest(Record):
     @property
     def hashes(self) -> tuple[str, str, str]:
         """Of the text and of both vocabularies."""
-        vocabularies = self.source_vocabulary_sha256, self.target_vocabulary_sha256
+        vocabularies = (
+            self.source_vocabulary_sha256,
+            self.target_vocabulary_sha256,
+        )
         return self.text_sha256, *vocabularies
 
 
@@ -181,7 +191,9 @@ class Run(Record):
     look: Look = Field(default=Look(), exclude=True)
     """How the page shows it."""
 
-    model_config = pydantic.ConfigDict(allow_inf_nan=True, ser_json_inf_nan="constants")
+    model_config = pydantic.ConfigDict(
+        allow_inf_nan=True, ser_json_inf_nan="constants"
+    )
 
     name = property(attrgetter("settings.name"))
     seed = property(attrgetter("settings.training.seed"))
@@ -227,7 +239,9 @@ class Run(Record):
             return f"m = {self.settings.schedule_dim}"
         schedule = self.settings.schedule
         peak = getattr(schedule, "peak", None)
-        return schedule.name if peak is None else f"{schedule.name} from {peak:g}"
+        return (
+            schedule.name if peak is None else f"{schedule.name} from {peak:g}"
+        )
 
     @property
     def whole_epochs(self) -> list[Epoch]:
@@ -241,7 +255,9 @@ class Run(Record):
         found: dict[str, float] = {}
         if self.log:
             tokens = self.whole_epochs[0]["train_tokens"]
-            seconds = statistics.median(r["train_seconds"] for r in self.whole_epochs)
+            seconds = statistics.median(
+                r["train_seconds"] for r in self.whole_epochs
+            )
             found = self.log[-1] | {
                 "train_seconds": sum(row["train_seconds"] for row in self.log),
                 "seconds_an_epoch": seconds,
@@ -249,7 +265,9 @@ class Run(Record):
             }
         if self.metrics:
             found |= self.metrics.model_dump(exclude_none=True)
-            for name, score in on_corpus_tokens(self.metrics.test_scores).items():
+            for name, score in on_corpus_tokens(
+                self.metrics.test_scores
+            ).items():
                 found[f"test_{name.lower()}"] = score.value
         return found | {"epochs": len(self.log)}
 
@@ -261,5 +279,7 @@ def read_records(path: Path) -> list[Run]:
         try:
             records.append(Run.model_validate_json(line))
         except pydantic.ValidationError as error:
-            raise ValueError(in_one_line(error, f"line {number} of {path}")) from None
+            raise ValueError(
+                in_one_line(error, f"line {number} of {path}")
+            ) from None
     return records

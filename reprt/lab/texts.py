@@ -48,10 +48,14 @@ class CorpusRuns:
     def encoded(self, progress: Progress) -> EncodedCorpus:
         """Encodes the text. Vocabularies are learnt unless they are in the cache."""
         text, vocabulary = self.runs[0].text, self.runs[0].vocabulary
-        found = encode(self.corpus, vocabulary, text.max_tokens, cache(), progress.show)
+        found = encode(
+            self.corpus, vocabulary, text.max_tokens, cache(), progress.show
+        )
         if text.side == "target":
             found = found.of_target()
-        return found.trained_to(text.train_tokens) if text.train_tokens else found
+        return (
+            found.trained_to(text.train_tokens) if text.train_tokens else found
+        )
 
 
 def find_text(text: TextSettings, downloads: bool = True) -> Corpus:
@@ -81,27 +85,39 @@ def find_runs(
     text has one set of settings and one folder.
     """
     instead = unfit = None
-    searched = recipe.text.source in ("auto", "embedded") and not recipe.text.train
+    searched = (
+        recipe.text.source in ("auto", "embedded") and not recipe.text.train
+    )
     if recipe.fallback and searched:
-        kept = [each for each in recipe.overrides if not each.startswith(WHICH_TEXT)]
+        kept = [
+            each for each in recipe.overrides if not each.startswith(WHICH_TEXT)
+        ]
         try:
             instead = load_recipe(Path(recipe.fallback), kept)
-        except ValueError as error:  # overrides that only the recipe itself takes
+        except (
+            ValueError
+        ) as error:  # overrides that only the recipe itself takes
             unfit = error
     if recipe.text.source == "embedded":
         for pair in recipe.pairs:
-            find_text(recipe.text.changed(pair=pair))  # refuses all pairs but its own
+            find_text(
+                recipe.text.changed(pair=pair)
+            )  # refuses all pairs but its own
         if unfit:
             raise unfit
         if instead:
-            progress.say(f"The recipe {recipe.fallback!r} is run, which has this text.")
+            progress.say(
+                f"The recipe {recipe.fallback!r} is run, which has this text."
+            )
             return find_runs(instead, only, out, progress)
     begun = instead and _begun(instead, out)
     missing: list[TextUnavailable] = []
     work: list[CorpusRuns] = []
     for pair in recipe.pairs:
         try:
-            corpus = find_text(recipe.text.changed(pair=pair), downloads=not begun)
+            corpus = find_text(
+                recipe.text.changed(pair=pair), downloads=not begun
+            )
         except TextUnavailable as error:
             missing.append(error)
             if recipe.pairs[1:]:
@@ -131,7 +147,9 @@ def find_runs(
     # A text that the user has named, by REPRT_TED too, is not replaced by another.
     nothing = isinstance(missing[0], NothingFound)
     if unfit and nothing:
-        raise NothingFound(f"{missing[0]}\n\nNor can the fallback be run: {unfit}")
+        raise NothingFound(
+            f"{missing[0]}\n\nNor can the fallback be run: {unfit}"
+        )
     if not (instead and nothing):
         raise missing[0]
     if begun:
@@ -152,12 +170,20 @@ def _begun(recipe: Recipe, out: Path | None) -> Path | None:
     corpus = find_text(recipe.text)
     folder = _folder(recipe, corpus, out)
     runs = [RunFolder(path.parent) for path in folder.glob("*/manifest.json")]
-    return folder if any(run.manifest().text == corpus.name for run in runs) else None
+    return (
+        folder
+        if any(run.manifest().text == corpus.name for run in runs)
+        else None
+    )
 
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path | None) -> Path:
     # A page on many texts gathers the folders of all.
-    if out and recipe.page_name not in ON_SEVERAL_TEXTS and not recipe.pairs[1:]:
+    if (
+        out
+        and recipe.page_name not in ON_SEVERAL_TEXTS
+        and not recipe.pairs[1:]
+    ):
         return out
     # Its name tells the text: `ted-hrlr-pt_to_en`, `embedded-corpus`.
     name = re.sub(r"\(.*", "", corpus.name).strip().lower()

@@ -23,7 +23,9 @@ from reprt.training.trainer import Trainer, train_side_by_side
 from reprt.training.workers import is_chief, several_workers
 
 EXAMPLES = 5
-MUCH = 0.01  # of the pieces of a side, or of the pairs, before there is a warning
+MUCH = (
+    0.01  # of the pieces of a side, or of the pairs, before there is a warning
+)
 
 
 def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
@@ -74,7 +76,11 @@ def _say_what_is_lost(progress, text, vocabulary: str):
     shares = text.unknown["train"].items()
     told = (f"{share:.2%} of the {side}'s pieces" for side, share in shares)
     progress.say(f"Unknown: {', '.join(told)}")
-    advice = "" if vocabulary == "bpe" else ' BPE loses less: vocabulary.name = "bpe".'
+    advice = (
+        ""
+        if vocabulary == "bpe"
+        else ' BPE loses less: vocabulary.name = "bpe".'
+    )
     if text.lost_words:
         lost = (
             f"{text.lost_words:.2%} of the target's words do not come back from ids, "
@@ -107,11 +113,17 @@ def _train(runs, text, progress, after_epoch):
         if (finished := folder.metrics()) is not None:
             told = ", out of time: another --out trains longer"
             told = told if finished.out_of_time else ""
-            if run.training.bleu and finished.epochs and not finished.val_prefix_loss:
+            if (
+                run.training.bleu
+                and finished.epochs
+                and not finished.val_prefix_loss
+            ):
                 told += ", without the losses and BLEU that `reprt evaluate` computes"
             progress.say(f"{run.name}: finished before{told}, in {folder.path}")
             continue
-        trainer = Trainer(run, text, folder, progress, _bleu_of_samples(run, text))
+        trainer = Trainer(
+            run, text, folder, progress, _bleu_of_samples(run, text)
+        )
         if not trainer.finished:
             progress.say(
                 f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
@@ -125,7 +137,9 @@ def _train(runs, text, progress, after_epoch):
                 )
             trainer.calibrate()
         trainers.append(trainer)
-    if unfinished := [trainer.name for trainer in trainers if not trainer.finished]:
+    if unfinished := [
+        trainer.name for trainer in trainers if not trainer.finished
+    ]:
         seconds = sum(trainer.seconds_left for trainer in trainers)
         scored = any(trainer.settings.training.bleu for trainer in trainers)
         progress.say(
@@ -144,7 +158,9 @@ def _train(runs, text, progress, after_epoch):
         if trainer.finished and trainer.folder.writable:
             try:
                 results = memory | _results(trainer, progress)
-                trainer.folder.write_metrics(Metrics.read(results, trainer.name))
+                trainer.folder.write_metrics(
+                    Metrics.read(results, trainer.name)
+                )
             except (ArithmeticError, ValueError) as error:  # numbers not finite
                 errors.append(ArithmeticError(f"{trainer.name}: {error}"))
     return errors
@@ -170,7 +186,9 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
                 words=words,
                 metrics=scores.BLEU,
             )
-            found[f"{name}_bleu"] = scores.on_corpus_tokens(scored)["BLEU"].value
+            found[f"{name}_bleu"] = scores.on_corpus_tokens(scored)[
+                "BLEU"
+            ].value
         return found
 
     return bleu
@@ -207,7 +225,9 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
         "val_prefix_seconds": time.monotonic() - begun,
     }
     unseen = -evaluation.log_probabilities(translator, text.test, progress=show)
-    metrics["test_prefix_loss_per_token"] = unseen.sum() / text.test.tokens[1].sum()
+    metrics["test_prefix_loss_per_token"] = (
+        unseen.sum() / text.test.tokens[1].sum()
+    )
     said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
     if run.text.side == "target":
         progress.say(f"{said}, perplexity {math.exp(prefix.per_token):.1f}")
@@ -253,15 +273,25 @@ def _by_length(run, text, losses, translations=None):
         result = {
             "longest": longest,
             "sentences": len(chosen),
-            "prefix_loss_per_token": losses[chosen].sum() / tokens[chosen].sum(),
+            "prefix_loss_per_token": losses[chosen].sum()
+            / tokens[chosen].sum(),
         }
         if translations:
             found, right, words = (
                 [side[index] for index in chosen]
-                for side in (translations, text.corpus.test.target, text.test_words)
+                for side in (
+                    translations,
+                    text.corpus.test.target,
+                    text.test_words,
+                )
             )
             scored = scores.scores(
-                text.target_tokenizer, found, right, language, words, scores.BLEU
+                text.target_tokenizer,
+                found,
+                right,
+                language,
+                words,
+                scores.BLEU,
             )
             result["bleu"] = scores.on_corpus_tokens(scored)["BLEU"].value
         yield result
@@ -275,7 +305,9 @@ def _averaged(trainer, progress: Progress):
     # In the batches of the log's validation losses, which pages put it in place of.
     batches = trainer.validation.batches()
     model = load_model(folder.model)
-    loss = evaluation.teacher_forced_loss(model, trainer.text.dev, batches=batches)
+    loss = evaluation.teacher_forced_loss(
+        model, trainer.text.dev, batches=batches
+    )
     progress.say(
         f"{trainer.name}: the mean of {', '.join(names) or 'no model but the last'}, "
         f"validation loss {loss.mean_of_batches:.3f}"

@@ -75,10 +75,16 @@ def _line(number: int, found: Translation, n_best: int) -> str:
     if n_best == 1:
         return found.text
     best = found.alternatives[:n_best] or [found]  # of an empty sentence
-    return "\n".join(f"{number}\t{each.score:.4f}\t{each.text}" for each in best)
+    return "\n".join(
+        f"{number}\t{each.score:.4f}\t{each.text}" for each in best
+    )
 
 
 def _json(number: int, found: Translation, n_best: int) -> str:
     best = [dataclasses.asdict(each) for each in found.alternatives[:n_best]]
-    entry = {"source": found.source, "translation": found.text, "alternatives": best}
+    entry = {
+        "source": found.source,
+        "translation": found.text,
+        "alternatives": best,
+    }
     return json.dumps(entry | {"notes": found.notes}, ensure_ascii=False)

@@ -184,11 +184,15 @@ class PMHA(Layer):
             # It keeps the variance of eq. 12's scores. Henry et al. start at
             # log2(L² − L), whose L, a length of the text, a layer does not know.
             start = keras.initializers.Constant(self.key_dim**0.5)
-            self.scale = self.add_weight((), start, name="scale", autocast=False)
+            self.scale = self.add_weight(
+                (), start, name="scale", autocast=False
+            )
 
     def _to_heads(self, name, input_shape, width):
         """The projection of an input to all heads."""
-        dense = self._dense("abc,cde->abde", "de", (self.num_heads, width), name)
+        dense = self._dense(
+            "abc,cde->abde", "de", (self.num_heads, width), name
+        )
         dense.build(input_shape)
         return dense
 
@@ -228,7 +232,9 @@ class PMHA(Layer):
         for queries, keys, values, mask, bias in groups:
             mask = self._mask(attention_mask, mask, queries)
             # Both (sentences, heads, targets, …): of value_dim, and of sources.
-            attended, scores = self._attend(queries, keys, values, mask, bias, training)
+            attended, scores = self._attend(
+                queries, keys, values, mask, bias, training
+            )
             heads.append(attended)
             weights.append(scores)
         output = _projected(self.output_dense, query_layout.join(heads))
@@ -244,12 +250,16 @@ class PMHA(Layer):
         """
         keys = self._keys(key, self._places(key, Padded(key_mask)))
         values = self._values(key, value)
-        return ops.transpose(keys, TOKENS_LAST), ops.transpose(values, HEADS_FIRST)
+        return ops.transpose(keys, TOKENS_LAST), ops.transpose(
+            values, HEADS_FIRST
+        )
 
     def token(self, key, value, place):
         """Returns keys and values `(sequences, heads, 1, …)` of a token at a place."""
         keys, values = self._keys(key, place), self._values(key, value)
-        return ops.transpose(keys, HEADS_FIRST), ops.transpose(values, HEADS_FIRST)
+        return ops.transpose(keys, HEADS_FIRST), ops.transpose(
+            values, HEADS_FIRST
+        )
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
@@ -276,7 +286,9 @@ class PMHA(Layer):
             scores.append(self._scores(query, keys, mask))
         scores = ops.concatenate(scores, axis=3)
         if self.position is not None:
-            bias = self._step_bias(ops.shape(query)[0], parts, memory, first, position)
+            bias = self._step_bias(
+                ops.shape(query)[0], parts, memory, first, position
+            )
             scores = scores if bias is None else scores + bias
         weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
         attended, start = [], 0
@@ -305,7 +317,11 @@ class PMHA(Layer):
             wide = widened(heads)
             squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
             heads = ops.cast(wide * ops.rsqrt(squares + EPSILON), heads.dtype)
-        return heads if self.position is None else self.position.turn(heads, places)
+        return (
+            heads
+            if self.position is None
+            else self.position.turn(heads, places)
+        )
 
     def _places(self, x, layout):
         """Where tokens stand in their sentences, for a position; or None."""
@@ -318,7 +334,9 @@ class PMHA(Layer):
         """What the position adds to the scores of each group of sentences."""
         if self.position is None:
             return [None] * len(layout.masks)
-        return [self._bias(places, places) for places in layout.group_places(key)]
+        return [
+            self._bias(places, places) for places in layout.group_places(key)
+        ]
 
     def _step_bias(self, hypotheses, parts, memory, first, position):
         """What the position adds to the scores of one token of each hypothesis."""
@@ -337,7 +355,9 @@ class PMHA(Layer):
 
     def _mask(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
-        check_mask(self, "attention_mask", attention_mask, "batch, targets, sources")
+        check_mask(
+            self, "attention_mask", attention_mask, "batch, targets, sources"
+        )
         check_mask(self, "key_mask", key_mask, "batch, sources")
         if key_mask is None:
             return attention_mask
@@ -357,7 +377,9 @@ class PMHA(Layer):
             scores = scores * (factor * self.key_dim**-0.5)
         if bias is not None:
             scores = widened(scores) + bias
-        return for_softmax(scores, None if mask is None else ops.expand_dims(mask, 1))
+        return for_softmax(
+            scores, None if mask is None else ops.expand_dims(mask, 1)
+        )
 
     def _attend(self, query, key, value, mask, bias, training):
         """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
@@ -373,7 +395,9 @@ def _projected(dense, x):
     It is one product of two matrices, for the tokens of all sequences. For few tokens
     TensorFlow takes a fraction of the time that the same takes as an einsum.
     """
-    if dense.quantization_mode is not None:  # its kernel is not the weights then
+    if (
+        dense.quantization_mode is not None
+    ):  # its kernel is not the weights then
         return dense(x)
     kernel = ops.cast(dense.kernel, dense.compute_dtype)
     inputs = len(x.shape) - 2  # axes, of tokens or of heads
@@ -391,7 +415,9 @@ def _projected(dense, x):
         projected = projected + ops.reshape(bias, (-1,))
     # A size that is known spares a step's graph the operations that find it out.
     batch, tokens = ops.shape(x)[:2]
-    return ops.reshape(projected, (-1 if x.shape[1] else batch, tokens, *outputs))
+    return ops.reshape(
+        projected, (-1 if x.shape[1] else batch, tokens, *outputs)
+    )
 
 
 def _places_of(hypotheses, parts, memory, first):
@@ -411,7 +437,9 @@ def _places_of(hypotheses, parts, memory, first):
 
 def _by_sentence(x, sentences):
     """From hypotheses `(…, heads, 1, width)` to sentences `(…, heads, each, width)`."""
-    each = ops.shape(x)[0] // sentences  # and no -1, because a source may be empty
+    each = (
+        ops.shape(x)[0] // sentences
+    )  # and no -1, because a source may be empty
     x = ops.reshape(x, (sentences, each, x.shape[1], ops.shape(x)[3]))
     return ops.transpose(x, HEADS_FIRST)
 

@@ -33,7 +33,9 @@ class Layer(keras.layers.Layer):
     def from_config(cls, config):
         config = dict(config)
         for name in cls.parts:
-            config[name] = keras.saving.deserialize_keras_object(config.get(name))
+            config[name] = keras.saving.deserialize_keras_object(
+                config.get(name)
+            )
         return super().from_config(config)
 
     def _dropout(self, rate, name="dropout"):

@@ -57,7 +57,9 @@ class BlockCache(NamedTuple):
         """Returns the same with room for more tokens, once there is none."""
         keys, values = self.recent
         past = (
-            ops.concatenate([self.past[0], ops.transpose(keys, SWAPPED)], axis=3),
+            ops.concatenate(
+                [self.past[0], ops.transpose(keys, SWAPPED)], axis=3
+            ),
             ops.concatenate([self.past[1], values], axis=2),
         )
         recent = (

@@ -85,10 +85,16 @@ class DecoderBlock(Block):
     cross_norm: Any
 
     def build(
-        self, states_shape, memory_shape=None, value_shape=None, memory_value_shape=None
+        self,
+        states_shape,
+        memory_shape=None,
+        value_shape=None,
+        memory_value_shape=None,
     ):
         crossing = memory_shape is not None
-        self.self_attention = self._attention(PMMHA, "self_attention", self.position)
+        self.self_attention = self._attention(
+            PMMHA, "self_attention", self.position
+        )
         self.cross_attention = (
             self._attention(PMHCA, "cross_attention") if crossing else None
         )
@@ -98,9 +104,15 @@ class DecoderBlock(Block):
         self.feed_forward_norm = self._layer_norm("feed_forward_norm")
         self.self_attention.build(states_shape, states_shape, value_shape)
         if crossing:
-            self.cross_attention.build(states_shape, memory_shape, memory_value_shape)
+            self.cross_attention.build(
+                states_shape, memory_shape, memory_value_shape
+            )
             self.cross_norm.build(states_shape)
-        for layer in (self.feed_forward, self.self_norm, self.feed_forward_norm):
+        for layer in (
+            self.feed_forward,
+            self.self_norm,
+            self.feed_forward_norm,
+        ):
             layer.build(states_shape)
 
     def call(
@@ -186,7 +198,11 @@ class DecoderBlock(Block):
         token = self.self_attention.token(x, value, first + position)
         cache = cache.written(*token, position)
         attended = self.self_attention.attend_to(
-            x, cache.until(position), None if crossing else memory, first, position
+            x,
+            cache.until(position),
+            None if crossing else memory,
+            first,
+            position,
         )
         states = self._after(self.self_norm, attended, states)
         if crossing:
@@ -276,10 +292,16 @@ class Decoder(BlockStack):
     block_class = DecoderBlock
 
     def build(
-        self, states_shape, memory_shape=None, value_shape=None, memory_value_shape=None
+        self,
+        states_shape,
+        memory_shape=None,
+        value_shape=None,
+        memory_value_shape=None,
     ):
         for block in self.blocks:
-            block.build(states_shape, memory_shape, value_shape, memory_value_shape)
+            block.build(
+                states_shape, memory_shape, value_shape, memory_value_shape
+            )
         if self.final_norm is not None:
             self.final_norm.build(states_shape)
 
@@ -321,7 +343,8 @@ class Decoder(BlockStack):
     def read(self, memory, memory_value=None):
         """Returns each block's keys and values of an encoded source."""
         return tuple(
-            block.cross_attention.heads(memory, memory_value) for block in self.blocks
+            block.cross_attention.heads(memory, memory_value)
+            for block in self.blocks
         )
 
     def start(self, hypotheses, capacity):
@@ -332,14 +355,23 @@ class Decoder(BlockStack):
         )
 
     def step(
-        self, states, value, caches, position, memories, memory_mask=None, first=0
+        self,
+        states,
+        value,
+        caches,
+        position,
+        memories,
+        memory_mask=None,
+        first=0,
     ):
         """Takes all blocks one target token further, as `DecoderBlock.step`.
 
         The memories are what `read` or `begin` returned.
         """
         new = []
-        for block, cache, memory in zip(self.blocks, caches, memories, strict=True):
+        for block, cache, memory in zip(
+            self.blocks, caches, memories, strict=True
+        ):
             states, cache = block.step(
                 states, value, cache, position, memory, memory_mask, first
             )

@@ -136,7 +136,9 @@ class TokenAndPositionEmbedding(Layer):
             if layer is not None and not layer.built:
                 layer.build(shape)
 
-    def call(self, ids, statistics_mask=None, layout=None, start=0, training=None):
+    def call(
+        self, ids, statistics_mask=None, layout=None, start=0, training=None
+    ):
         mask = padding_mask(ids)
         check_vocabulary("ids", ids, self.vocab_size)
         tokens = self._scaled(ids)
@@ -167,7 +169,11 @@ class TokenAndPositionEmbedding(Layer):
         return tokens, self._placed(tokens, start=position), state
 
     def _placed(self, tokens, **places):
-        return tokens if self.positional is None else self.positional(tokens, **places)
+        return (
+            tokens
+            if self.positional is None
+            else self.positional(tokens, **places)
+        )
 
     def _scaled(self, ids):
         tokens = self.embedding(ids)

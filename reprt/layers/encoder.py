@@ -72,12 +72,18 @@ class EncoderBlock(Block):
     """
 
     def build(self, states_shape, value_shape=None):
-        self.self_attention = self._attention(PMHA, "self_attention", self.position)
+        self.self_attention = self._attention(
+            PMHA, "self_attention", self.position
+        )
         self.feed_forward = self._feed_forward()
         self.attention_norm = self._layer_norm("attention_norm")
         self.feed_forward_norm = self._layer_norm("feed_forward_norm")
         self.self_attention.build(states_shape, states_shape, value_shape)
-        for layer in (self.feed_forward, self.attention_norm, self.feed_forward_norm):
+        for layer in (
+            self.feed_forward,
+            self.attention_norm,
+            self.feed_forward_norm,
+        ):
             layer.build(states_shape)
 
     def call(

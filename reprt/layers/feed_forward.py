@@ -21,10 +21,14 @@ def activations():
     names = list(GATED)
     for name in dir(keras.activations):
         function = getattr(keras.activations, name)
-        if name in ("get", "serialize", "deserialize") or not callable(function):
+        if name in ("get", "serialize", "deserialize") or not callable(
+            function
+        ):
             continue
         _, *others = inspect.signature(function).parameters.values()
-        if name not in GATED and all(each.default is not each.empty for each in others):
+        if name not in GATED and all(
+            each.default is not each.empty for each in others
+        ):
             names.append(name)
     return sorted(names)
 
@@ -90,7 +94,10 @@ class FeedForward(Layer):
 
     def _projection(self, name, activation):
         return keras.layers.Dense(
-            self.hidden_dim, activation=activation, dtype=self.dtype_policy, name=name
+            self.hidden_dim,
+            activation=activation,
+            dtype=self.dtype_policy,
+            name=name,
         )
 
     def build(self, input_shape):

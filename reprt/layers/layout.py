@@ -230,7 +230,9 @@ class Packed:
         def split(rows):
             groups = self._cut(ops.take(rows, self.slots, axis=0), heads)
             # Slots of padding get zeros, because nothing attends to them.
-            return groups, lambda *upstream: self._joined(keras.tree.flatten(upstream))
+            return groups, lambda *upstream: self._joined(
+                keras.tree.flatten(upstream)
+            )
 
         return split(ops.reshape(x, (-1, width)))
 
@@ -257,5 +259,7 @@ class Packed:
 
     def _joined(self, groups):
         width = groups[0].shape[3]
-        rows = ops.concatenate([ops.reshape(group, (-1, width)) for group in groups])
+        rows = ops.concatenate(
+            [ops.reshape(group, (-1, width)) for group in groups]
+        )
         return ops.take(rows, self.places, axis=0)

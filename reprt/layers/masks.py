@@ -14,7 +14,9 @@ FORBIDDEN = -1e9
 
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
-    if hasattr(ids, "row_lengths"):  # TensorFlow's tensor of rows of any lengths
+    if hasattr(
+        ids, "row_lengths"
+    ):  # TensorFlow's tensor of rows of any lengths
         raise ragged_ids()
     dtype = keras.backend.standardize_dtype(ids.dtype)
     # When Keras loads a subclassed model, it traces it without knowing the dtypes. No
@@ -125,7 +127,9 @@ def check_mask(layer, name, mask, shape):
     dtype = keras.backend.standardize_dtype(mask.dtype)
     boolean = dtype == "bool" or in_symbolic_scope()  # as in check_ids
     if len(mask.shape) != len(shape.split()) or not boolean:
-        example = "causal_mask(length)" if "targets" in shape else "padding_mask(ids)"
+        example = (
+            "causal_mask(length)" if "targets" in shape else "padding_mask(ids)"
+        )
         raise ValueError(
             f"{type(layer).__name__} expects `{name}` to be a boolean tensor that "
             f"broadcasts to ({shape}), True on what counts, such as "

@@ -118,7 +118,9 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _check_arrays(self, x, y=None):
         """Raises a `ValueError` for ids that no embedding has, before a graph runs."""
-        if type(self).call is not TranslationModel.call:  # it takes other inputs
+        if (
+            type(self).call is not TranslationModel.call
+        ):  # it takes other inputs
             return
         if not isinstance(x, list | tuple) or len(x) != 2:
             return
@@ -149,9 +151,14 @@ class TranslationModel(keras.Model, abc.ABC):
         if input_signature is None:
             ids = ("source_ids", "target_ids")
             input_signature = [
-                tuple(keras.InputSpec("int32", (None, None), name=each) for each in ids)
+                tuple(
+                    keras.InputSpec("int32", (None, None), name=each)
+                    for each in ids
+                )
             ]
-        super().export(filepath, *args, input_signature=input_signature, **kwargs)
+        super().export(
+            filepath, *args, input_signature=input_signature, **kwargs
+        )
 
     @abc.abstractmethod
     def states(self, inputs, training=None):
@@ -222,7 +229,9 @@ class TranslationModel(keras.Model, abc.ABC):
         tokens = ops.shape(states)[:1]
         labels = ops.reshape(ops.maximum(ops.cast(y, "int32"), PAD_ID), tokens)
         weights = ops.reshape(weights, tokens)
-        loss, _, likeliest = linear_crossentropy(states, kernel, bias, labels, weights)
+        loss, _, likeliest = linear_crossentropy(
+            states, kernel, bias, labels, weights
+        )
         y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
         mean = ops.divide_no_nan(loss, ops.sum(weights))
         return scale_loss_for_distribution(mean)
@@ -247,7 +256,9 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Prepares loss and metrics by ids; a strategy would average the replicas'."""
-        ours = type(self).call is TranslationModel.call  # another takes other inputs
+        ours = (
+            type(self).call is TranslationModel.call
+        )  # another takes other inputs
         if ours and type(self.loss) is MaskedCrossentropy:
             ids = ops.ones((1, 2), "int32")
             iterator, data_batch = None, ((ids, ids), ids)
@@ -338,13 +349,19 @@ class TranslationModel(keras.Model, abc.ABC):
         layout = self.packed_layout
         allowed = (2, 4) if layout else (2,)
         if not isinstance(inputs, list | tuple) or len(inputs) not in allowed:
-            packed = ", or the four that reprt.data.pack makes of it" if layout else ""
+            packed = (
+                ", or the four that reprt.data.pack makes of it"
+                if layout
+                else ""
+            )
             raise ValueError(
                 f"Expected the inputs to be the pair (source_ids, target_ids){packed}; "
                 "`fit` takes them with labels, ((source_ids, target_ids), labels). "
                 f"Received: {type(inputs).__name__}."
             )
-        if len(inputs) == 4 and isinstance(inputs[3], Sides) != (layout == "sequence"):
+        if len(inputs) == 4 and isinstance(inputs[3], Sides) != (
+            layout == "sequence"
+        ):
             raise ValueError(
                 f"{self.name!r} expects `reprt.data.pack` to have packed its inputs by "
                 f"layout={layout!r}. Received: the other layout."

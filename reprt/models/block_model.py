@@ -38,7 +38,9 @@ class BlockModel(TranslationModel):
 
     def _layout(self, mask, packing):
         """What tells sentences apart: a padding mask, or the packed tokens' layout."""
-        return mask if packing is None else packing.layout(self.config.num_heads)
+        return (
+            mask if packing is None else packing.layout(self.config.num_heads)
+        )
 
     def _value(self, tokens):
         """What the blocks are given to weigh; None means the key's own sequence."""

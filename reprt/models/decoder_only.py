@@ -58,7 +58,9 @@ class DecoderOnly(BlockModel):
 
     def __init__(self, source_vocab_size, target_vocab_size, config, **kwargs):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
-        self.embedding = self._embedding("decoder", target_vocab_size, "embedding")
+        self.embedding = self._embedding(
+            "decoder", target_vocab_size, "embedding"
+        )
         self.looks_ahead = not self.embedding.causal
         # A norm over the prefix would have to know the source's statistics.
         norm = self.embedding.token_norm
@@ -82,7 +84,9 @@ class DecoderOnly(BlockModel):
 
     def multiply_adds(self, sources, targets):
         tokens = sources + targets
-        return self._products(self.embedding, [(tokens, tokens)], tokens, targets)
+        return self._products(
+            self.embedding, [(tokens, tokens)], tokens, targets
+        )
 
     @property
     def target_embedding(self):
@@ -132,7 +136,9 @@ class DecoderOnly(BlockModel):
     def encode(self, source_ids, *, training=None):
         if self._recomputes:
             return source_ids
-        tokens, states, mask = self._embedded(source_ids, None, training=training)
+        tokens, states, mask = self._embedded(
+            source_ids, None, training=training
+        )
         blocks = self.decoder.begin(states, self._value(tokens), mask, training)
         return ReadSource(blocks, mask)
 
@@ -157,7 +163,9 @@ class DecoderOnly(BlockModel):
         place = position
         if self.config.target_positions == "continue":
             place = source_lengths + position
-        tokens, states, _ = self.embedding.step(ops.expand_dims(ids, 1), place, ())
+        tokens, states, _ = self.embedding.step(
+            ops.expand_dims(ids, 1), place, ()
+        )
         states, blocks = self.decoder.step(
             states,
             self._value(tokens),
@@ -168,11 +176,15 @@ class DecoderOnly(BlockModel):
             first=source_lengths,
         )
         states = self._projected(states[:, 0])
-        return self.logits(states), prefixes._replace(own=(blocks, source_lengths))
+        return self.logits(states), prefixes._replace(
+            own=(blocks, source_lengths)
+        )
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
-        tokens, states, mask = self._embedded(source_ids, target_ids, packing, training)
+        tokens, states, mask = self._embedded(
+            source_ids, target_ids, packing, training
+        )
         states, weights = self.decoder(
             states,
             value=self._value(tokens),
@@ -189,7 +201,9 @@ class DecoderOnly(BlockModel):
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
-                in_source = indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
+                in_source = (
+                    indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
+                )
                 start = ops.where(in_source, 0, -_lengths(mask))
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         layout = self._layout(mask, packing)

@@ -23,8 +23,12 @@ class Prefixes(NamedTuple):
 
     def of_sentences(self, sentences, hypotheses):
         """Returns these sentences only, and their hypotheses."""
-        return Prefixes(_taken(self.own, hypotheses), _taken(self.memory, sentences))
+        return Prefixes(
+            _taken(self.own, hypotheses), _taken(self.memory, sentences)
+        )
 
 
 def _taken(tensors, chosen):
-    return keras.tree.map_structure(lambda x: ops.take(x, chosen, axis=0), tensors)
+    return keras.tree.map_structure(
+        lambda x: ops.take(x, chosen, axis=0), tensors
+    )

@@ -86,10 +86,16 @@ class Recurrent(TranslationModel):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         config = self.config
         self.source_embedding = self._embedding("source", source_vocab_size)
-        shared = self.source_embedding.embedding if config.shared_embedding else None
-        self.target_embedding = self._embedding("target", target_vocab_size, shared)
+        shared = (
+            self.source_embedding.embedding if config.shared_embedding else None
+        )
+        self.target_embedding = self._embedding(
+            "target", target_vocab_size, shared
+        )
         numbers = range(1, config.num_layers + 1)
-        self.encoder = [self._two_way_gru(f"encoder_{number}") for number in numbers]
+        self.encoder = [
+            self._two_way_gru(f"encoder_{number}") for number in numbers
+        ]
         self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
         self.encoder_dropout = [
             self._dropout(f"encoder_dropout_{number}") for number in numbers
@@ -109,7 +115,9 @@ class Recurrent(TranslationModel):
         self.combined_dense = self._dense(config.embedding_dim, "combined")
         self.output_dense = None
         if config.output_tying == "none":
-            self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
+            self.output_dense = self._dense(
+                target_vocab_size, "output", use_bias=True
+            )
 
     def _embedding(self, side, vocab_size, table=None):
         return TokenAndPositionEmbedding(
@@ -146,10 +154,16 @@ class Recurrent(TranslationModel):
     def build(self, input_shape=None):
         if self.built:
             return
-        ids, m, n = (None, None), self.config.embedding_dim, self.config.hidden_dim
+        ids, m, n = (
+            (None, None),
+            self.config.embedding_dim,
+            self.config.hidden_dim,
+        )
         self.source_embedding.build(ids)
         self.target_embedding.build(ids)
-        for number, (encoder, decoder) in enumerate(zip(self.encoder, self.decoder)):
+        for number, (encoder, decoder) in enumerate(
+            zip(self.encoder, self.decoder)
+        ):
             encoder.build((None, None, 2 * n if number else m))
             decoder.build((None, None, n if number else m))
         self.start_dense.build((None, n))
@@ -163,7 +177,11 @@ class Recurrent(TranslationModel):
 
     def multiply_adds(self, sources, targets):
         config = self.config
-        m, n, layers = config.embedding_dim, config.hidden_dim, config.num_layers
+        m, n, layers = (
+            config.embedding_dim,
+            config.hidden_dim,
+            config.num_layers,
+        )
         additive = config.attention == "additive"
         of_source = 6 * n * (m + n + 3 * n * (layers - 1)) + 2 * n * n
         of_target = 3 * n * (m + n + 2 * n * (layers - 1)) + n * n * additive
@@ -174,7 +192,9 @@ class Recurrent(TranslationModel):
     def encode(self, source_ids, *, training=None):
         mask = padding_mask(source_ids)
         _, states = self.source_embedding(source_ids)
-        for layer, dropout in zip(self.encoder, self.encoder_dropout, strict=True):
+        for layer, dropout in zip(
+            self.encoder, self.encoder_dropout, strict=True
+        ):
             states = layer(dropout(states, training=training), mask=mask)
         n = self.config.hidden_dim
         # The backward states of the first real token have read the whole sentence.
@@ -190,7 +210,9 @@ class Recurrent(TranslationModel):
         read = self._read(target_ids, memory, training)
         sources, targets = Padded(memory.mask), Padded()
         if packings:
-            sources, targets = (packing.layout(num_heads=1) for packing in packings)
+            sources, targets = (
+                packing.layout(num_heads=1) for packing in packings
+            )
         read = targets.take(read)
         states, _ = self._combined(read, memory, sources, targets, training)
         return states
@@ -219,7 +241,9 @@ class Recurrent(TranslationModel):
         context, _ = self._attend(read, memory.keys, memory.states, memory.mask)
         combined = self._output(context, read, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
-        return self.logits(combined), prefixes._replace(own=ops.stack(states, axis=1))
+        return self.logits(combined), prefixes._replace(
+            own=ops.stack(states, axis=1)
+        )
 
     def _read(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
@@ -227,7 +251,9 @@ class Recurrent(TranslationModel):
         mask = padding_mask(target_ids)
         for number, layer in enumerate(self.decoder):
             states = self.decoder_dropout[number](states, training=training)
-            states = layer(states, mask=mask, initial_state=memory.starts[:, number])
+            states = layer(
+                states, mask=mask, initial_state=memory.starts[:, number]
+            )
         return states
 
     def _combined(self, states, memory, sources, targets, training):

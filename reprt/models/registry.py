@@ -12,7 +12,9 @@ FAMILIES: dict[type, type[TranslationModel]] = {
 }
 
 
-def make(settings, source_vocab_size, target_vocab_size, **kwargs) -> TranslationModel:
+def make(
+    settings, source_vocab_size, target_vocab_size, **kwargs
+) -> TranslationModel:
     """Returns the model that settings describe, with its weights made."""
     family = FAMILIES[type(settings)]
     model = family(source_vocab_size, target_vocab_size, settings, **kwargs)
@@ -20,7 +22,9 @@ def make(settings, source_vocab_size, target_vocab_size, **kwargs) -> Translatio
     return model
 
 
-def build(name, source_vocab_size, target_vocab_size, **overrides) -> TranslationModel:
+def build(
+    name, source_vocab_size, target_vocab_size, **overrides
+) -> TranslationModel:
     """Returns a model by name, or a variant of it, with its weights made.
 
     Args:

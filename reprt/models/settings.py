@@ -179,7 +179,9 @@ class TransformerConfig(TransformerSettings):
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):
-        if self.output_tying == "tied" and self.position in _positions("widens"):
+        if self.output_tying == "tied" and self.position in _positions(
+            "widens"
+        ):
             raise ValueError(
                 "output_tying='tied' multiplies states by the embedding table, and "
                 f"position={self.position!r} makes states wider than embeddings: set "
@@ -212,7 +214,9 @@ class DecoderOnlyConfig(TransformerSettings):
 
     @property
     def longest_sequence(self) -> int:
-        return self.max_length * (2 if self.target_positions == "continue" else 1)
+        return self.max_length * (
+            2 if self.target_positions == "continue" else 1
+        )
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):
@@ -257,4 +261,6 @@ class RecurrentConfig(Settings):
 
 def _positions(trait: str) -> tuple[str, ...]:
     """The names of the position methods that have a trait, such as `widens`."""
-    return tuple(name for name, kind in POSITIONS.items() if getattr(kind, trait))
+    return tuple(
+        name for name, kind in POSITIONS.items() if getattr(kind, trait)
+    )

@@ -58,20 +58,28 @@ class Transformer(BlockModel):
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
         )
-        shared = self.source_embedding.embedding if config.shared_embedding else None
+        shared = (
+            self.source_embedding.embedding if config.shared_embedding else None
+        )
         self.target_embedding = self._embedding(
             "decoder", target_vocab_size, "target_embedding", shared
         )
         self.looks_ahead = self._recomputes = not self.target_embedding.causal
         self.padding_matters = config.padding_in_statistics
         self.encoder = self._stack(
-            Encoder, self.source_embedding, final_norm=config.final_norm == "both"
+            Encoder,
+            self.source_embedding,
+            final_norm=config.final_norm == "both",
         )
         self.decoder = self._stack(
-            Decoder, self.target_embedding, final_norm=config.final_norm != "none"
+            Decoder,
+            self.target_embedding,
+            final_norm=config.final_norm != "none",
         )
         if config.output_tying == "none":
-            self.output_dense = self._dense(target_vocab_size, "output", use_bias=True)
+            self.output_dense = self._dense(
+                target_vocab_size, "output", use_bias=True
+            )
         elif config.output_tying == "projected":
             self.output_projection = self._dense(
                 config.embedding_dim, "output_projection"
@@ -140,7 +148,9 @@ class Transformer(BlockModel):
     def multiply_adds(self, sources, targets):
         attentions = (sources, sources), (targets, targets), (targets, sources)
         tokens = sources + targets
-        return self._products(self.target_embedding, attentions, tokens, targets)
+        return self._products(
+            self.target_embedding, attentions, tokens, targets
+        )
 
     def _encoded(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
@@ -157,7 +167,12 @@ class Transformer(BlockModel):
         return Memory(states, tokens, mask), weights
 
     def _decoded(
-        self, target_ids, memory, packing=None, training=False, count_padding=None
+        self,
+        target_ids,
+        memory,
+        packing=None,
+        training=False,
+        count_padding=None,
     ):
         """The target's states, ready for the logits, and the attentions' weights."""
         tokens, states, mask = self._embedded(

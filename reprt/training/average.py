@@ -32,7 +32,9 @@ def average_last(folder: Path, model, step: int, most: int) -> list[str]:
     paths = _newest(folder, step, most)
     total: list[np.ndarray] = []
     for path in paths:  # one in memory at a time
-        kept = [each.astype("float64") for each in load_model(path).get_weights()]
+        kept = [
+            each.astype("float64") for each in load_model(path).get_weights()
+        ]
         total = [a + b for a, b in zip(total, kept)] if total else kept
     if total:
         model.set_weights([weight / len(paths) for weight in total])

@@ -55,7 +55,11 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def batches(
-        self, split: EncodedSplit, plan: BatchPlan, epoch: int | None = None, skip=0
+        self,
+        split: EncodedSplit,
+        plan: BatchPlan,
+        epoch: int | None = None,
+        skip=0,
     ) -> Iterable[Any]:
         """Returns what `train` and `evaluate` take, for each of `plan.batches`."""
 

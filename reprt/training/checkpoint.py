@@ -14,7 +14,9 @@ _STATE = "state"
 
 def by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training, by names that any process gives them."""
-    named = [(each.path, each) for each in (*model.weights, *optimizer.variables)]
+    named = [
+        (each.path, each) for each in (*model.weights, *optimizer.variables)
+    ]
     named += _seeds(model, model.name)
     found = dict(named)
     if len(found) < len(model.variables) + len(optimizer.variables):
@@ -45,7 +47,9 @@ def save_checkpoint(
         np.savez(file, **arrays)
 
 
-def restore_checkpoint(folder: Path, variables: Mapping[str, Any]) -> dict | None:
+def restore_checkpoint(
+    folder: Path, variables: Mapping[str, Any]
+) -> dict | None:
     """Sets variables from the newest checkpoint; returns its state, or None."""
     checkpoints = _checkpoints(folder)
     if not checkpoints:
@@ -53,11 +57,18 @@ def restore_checkpoint(folder: Path, variables: Mapping[str, Any]) -> dict | Non
     newest = checkpoints[-1]
     try:
         # Opened here, because NumPy leaves a damaged file open.
-        with open(newest, "rb") as file, np.load(file, allow_pickle=False) as saved:
+        with (
+            open(newest, "rb") as file,
+            np.load(file, allow_pickle=False) as saved,
+        ):
             arrays = {name: np.asarray(array) for name, array in saved.items()}
         state = json.loads(str(arrays.pop(_STATE)))
-    except Exception as error:  # NumPy, zip and zlib have no common base of errors.
-        older = f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
+    except (
+        Exception
+    ) as error:  # NumPy, zip and zlib have no common base of errors.
+        older = (
+            f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
+        )
         raise ValueError(
             f"The checkpoint {newest} is damaged ({type(error).__name__}: {error}). "
             f"Delete it to go on without it{older}."

@@ -14,7 +14,9 @@ from reprt.data.batching import BatchPlan, arrays
 from reprt.data.packing import fitting, lay_out, plan_shapes, shares
 from reprt.training.backend import Backend
 
-FEW_BATCHES = 200  # of which the shapes are compiled in advance; others are rare
+FEW_BATCHES = (
+    200  # of which the shapes are compiled in advance; others are rare
+)
 DEVICES = "batch"  # the mesh's axis, as Keras names it
 
 
@@ -33,7 +35,9 @@ class OnJax(Backend):
     def __init__(self):
         found = jax.devices()
         self.devices = list(map(str, found))
-        self.accelerators = [e.device_kind for e in found if e.platform != "cpu"]
+        self.accelerators = [
+            e.device_kind for e in found if e.platform != "cpu"
+        ]
         distribution = keras.distribution.DataParallel()
         if jax.device_count() > 1:
             keras.distribution.set_distribution(distribution)
@@ -48,7 +52,11 @@ class OnJax(Backend):
         weights = {id(weight) for weight in model.weights}
         others = model.non_trainable_variables
         self._are_seeds = [id(variable) not in weights for variable in others]
-        self._variables = [model.trainable_variables, others, optimizer.variables]
+        self._variables = [
+            model.trainable_variables,
+            others,
+            optimizer.variables,
+        ]
         self._plans: dict[tuple[BatchPlan, bool], tuple] = {}
         keep_compiled()
         self._train = jax.jit(self._on_devices(self._step), donate_argnums=0)
@@ -78,7 +86,10 @@ class OnJax(Backend):
 
     def _packed(self, split, plan, epoch, chosen):
         """A batch, each device's share after the other, and their common shape."""
-        layout, devices = self._objective.model.packed_layout, jax.device_count()
+        layout, devices = (
+            self._objective.model.packed_layout,
+            jax.device_count(),
+        )
         key = plan, epoch is None
         if key not in self._plans:
             sides, training = split.tokens, epoch is not None
@@ -89,7 +100,9 @@ class OnJax(Backend):
         shape = fitting(lengths, shapes, layout)
         of_devices = [
             lay_out(source, target, labels, layout=layout, shapes=[shape])
-            for (source, target), labels in (arrays(split, each) for each in rows)
+            for (source, target), labels in (
+                arrays(split, each) for each in rows
+            )
         ]
         batch = jax.tree.map(lambda *each: np.concatenate(each), *of_devices)
         return shape, jax.device_put(batch, self._apart)
@@ -126,7 +139,9 @@ class OnJax(Backend):
                 step = self._optimizer.iterations.value
                 loss, sums = self._objective.loss(inputs, labels, step, _summed)
                 loss = self._optimizer.scale_loss(loss)
-            after = [scope.get_current_value(each) for each in self._variables[1]]
+            after = [
+                scope.get_current_value(each) for each in self._variables[1]
+            ]
             return loss, (sums, after)
 
         gradients, (sums, after) = jax.grad(objective, has_aux=True)(weights)

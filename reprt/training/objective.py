@@ -71,7 +71,11 @@ class Objective:
         return Term(smoothed, tokens), Sums(loss, tokens, ops.sum(right * real))
 
     def loss(
-        self, inputs, labels, step, over_replicas: Callable = lambda number: number
+        self,
+        inputs,
+        labels,
+        step,
+        over_replicas: Callable = lambda number: number,
     ) -> tuple[Any, Sums]:
         """Returns this replica's part of the loss to be differentiated, and the sums.
 
@@ -80,7 +84,9 @@ class Objective:
         """
         terms, sums = self.terms(inputs, labels, step)
         parts = [
-            term.weight * term.total / ops.maximum(over_replicas(term.count), 1.0)
+            term.weight
+            * term.total
+            / ops.maximum(over_replicas(term.count), 1.0)
             for term in terms
         ]
         return sum(parts[1:], parts[0]), sums

@@ -112,7 +112,9 @@ class OptimizerSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _clip_in_one_way(self):
         ways = {name: getattr(self, name) for name in CLIPPING}
-        given = {name: value for name, value in ways.items() if value is not None}
+        given = {
+            name: value for name, value in ways.items() if value is not None
+        }
         if len(given) > 1:
             raise ValueError(
                 f"Expected one of {', '.join(CLIPPING)} at most. Received: {given}."
@@ -196,7 +198,11 @@ AdamWSettings = _settings_of(
 OPTIMIZER_SETTINGS = (
     AdamSettings,
     AdamWSettings,
-    *(_settings_of(name) for name in OPTIMIZERS if name not in ("adam", "adamw")),
+    *(
+        _settings_of(name)
+        for name in OPTIMIZERS
+        if name not in ("adam", "adamw")
+    ),
 )
 
 
@@ -301,18 +307,22 @@ class LanguageModelSettings(TranslationSettings):
 
 
 Batching = Annotated[
-    SentencesSettings | TokensSettings, by_name(SentencesSettings, TokensSettings)
+    SentencesSettings | TokensSettings,
+    by_name(SentencesSettings, TokensSettings),
 ]
 Optimizer = Annotated[
     Union[OPTIMIZER_SETTINGS],  # type: ignore
     by_name(*OPTIMIZER_SETTINGS),
 ]
 Schedule = Annotated[
-    InverseSqrtSettings | CosineSettings, by_name(InverseSqrtSettings, CosineSettings)
+    InverseSqrtSettings | CosineSettings,
+    by_name(InverseSqrtSettings, CosineSettings),
 ]
 Objective = Annotated[
     TranslationSettings | TranslationAndSourceSettings | LanguageModelSettings,
-    by_name(TranslationSettings, TranslationAndSourceSettings, LanguageModelSettings),
+    by_name(
+        TranslationSettings, TranslationAndSourceSettings, LanguageModelSettings
+    ),
 ]
 
 
@@ -361,10 +371,14 @@ class RunTables(Settings):
         Of a preset that is gone, all settings of the model are.
         """
         here = self.identity
-        usual = {table: RunSettings.model_fields[table].default for table in TABLES}
+        usual = {
+            table: RunSettings.model_fields[table].default for table in TABLES
+        }
         usual["model"] = PRESETS.get(self.preset)
         # The paper's m is the width of the model's own embedding.
-        usual["schedule"] = usual["schedule"].changed(dim=self.model.embedding_dim)
+        usual["schedule"] = usual["schedule"].changed(
+            dim=self.model.embedding_dim
+        )
         return [
             f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
             for table, values in here
@@ -395,7 +409,9 @@ class RunSettings(RunTables):
     @pydantic.field_validator("name")
     @classmethod
     def _names_a_folder(cls, name):
-        if not all(re.fullmatch(r"[\w-]{1,64}", part) for part in name.split(".")):
+        if not all(
+            re.fullmatch(r"[\w-]{1,64}", part) for part in name.split(".")
+        ):
             raise ValueError(
                 "Expected names of 1 to 64 letters, digits, - and _. Received: "
                 f"{name!r}."
@@ -436,7 +452,10 @@ class RunSettings(RunTables):
                 f"The objective {self.objective.name!r} takes a decoder-only model. "
                 f"Received: {self.preset!r}."
             )
-        if isinstance(batching, TokensSettings) and batching.size < text.max_tokens:
+        if (
+            isinstance(batching, TokensSettings)
+            and batching.size < text.max_tokens
+        ):
             raise ValueError(
                 "Expected 'size' in [batching] to be at least the 'max_tokens' in"
                 f" [text], {text.max_tokens}. Received: {batching.size}."
@@ -491,7 +510,9 @@ def settings_of(folder: Path) -> RunSettings:
     )
 
 
-def vocabularies_of(folder: Path, kind: type[Tokenizer]) -> tuple[Tokenizer, Tokenizer]:
+def vocabularies_of(
+    folder: Path, kind: type[Tokenizer]
+) -> tuple[Tokenizer, Tokenizer]:
     """Reads a run's source and target vocabulary, as the run was begun with them.
 
     They are compared with the manifest's sha256, unless the folder has no manifest.

@@ -22,7 +22,9 @@ def mirrored_strategy() -> tf.distribute.Strategy:
     if several_workers():
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus, cpus = map(tf.config.list_logical_devices, ("GPU", "CPU"))
-    return tf.distribute.MirroredStrategy([device.name for device in gpus or cpus])
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in gpus or cpus]
+    )
 
 
 @contextlib.contextmanager
@@ -52,7 +54,9 @@ class OnTensorFlow(Backend):
         self.devices = devices * workers
         details = tf.config.experimental.get_device_details
         gpus = tf.config.list_physical_devices("GPU")
-        self.accelerators = [details(gpu).get("device_name", "GPU") for gpu in gpus]
+        self.accelerators = [
+            details(gpu).get("device_name", "GPU") for gpu in gpus
+        ]
 
     def agreed(self, number: float) -> float:
         if not several_workers():
@@ -62,7 +66,9 @@ class OnTensorFlow(Backend):
     @tf.function
     def _mean(self, number):
         each = self._strategy.run(lambda: number)
-        return self._strategy.reduce(tf.distribute.ReduceOp.MEAN, each, axis=None)
+        return self._strategy.reduce(
+            tf.distribute.ReduceOp.MEAN, each, axis=None
+        )
 
     def scope(self) -> contextlib.AbstractContextManager:
         return self._strategy.scope()
@@ -74,25 +80,37 @@ class OnTensorFlow(Backend):
         inner._all_reduce_sum_gradients = lambda pairs: pairs
         model = objective.model
         weights = {id(weight) for weight in model.weights}
-        self._seeds = [seed for seed in model.variables if id(seed) not in weights]
+        self._seeds = [
+            seed for seed in model.variables if id(seed) not in weights
+        ]
         # One trace serves every batch, whatever its lengths.
         spec = [shared(batches(split, 1), self._strategy).element_spec]
-        graph = functools.partial(tf.function, input_signature=spec, autograph=False)
+        graph = functools.partial(
+            tf.function, input_signature=spec, autograph=False
+        )
         self.train = graph(functools.partial(self._on_replicas, self._train))
-        self.evaluate = graph(functools.partial(self._on_replicas, self._evaluate))
+        self.evaluate = graph(
+            functools.partial(self._on_replicas, self._evaluate)
+        )
 
     def batches(self, split, plan, epoch=None, skip=0):
-        return shared(planned_batches(split, plan.batches(epoch, skip)), self._strategy)
+        return shared(
+            planned_batches(split, plan.batches(epoch, skip)), self._strategy
+        )
 
     def _on_replicas(self, function, batch):
         """Sums over a distributed batch `((source, target), labels)`."""
         sums = self._strategy.run(function, args=(batch,))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, sums, axis=None)
+        return self._strategy.reduce(
+            tf.distribute.ReduceOp.SUM, sums, axis=None
+        )
 
     def _packed(self, inputs, labels):
         """A replica's share, packed if the model takes packed inputs."""
         layout = self._objective.model.packed_layout
-        return pack(inputs, labels, layout=layout) if layout else (inputs, labels)
+        return (
+            pack(inputs, labels, layout=layout) if layout else (inputs, labels)
+        )
 
     def _train(self, batch):
         replica = tf.distribute.get_replica_context()
@@ -102,12 +120,18 @@ class OnTensorFlow(Backend):
         inputs, labels = self._packed(*batch)
 
         def total(number):
-            return replica.all_reduce("SUM", number) if several_replicas() else number
+            return (
+                replica.all_reduce("SUM", number)
+                if several_replicas()
+                else number
+            )
 
         with tf.GradientTape() as tape:
             loss, sums = self._objective.loss(inputs, labels, step, total)
             loss = self._optimizer.scale_loss(loss)
-        self._optimizer.apply(*self._summed(tape.gradient(loss, weights), weights))
+        self._optimizer.apply(
+            *self._summed(tape.gradient(loss, weights), weights)
+        )
         return _rows(batch), *sums
 
     def _summed(self, gradients, weights):
@@ -117,10 +141,14 @@ class OnTensorFlow(Backend):
         that a batch has several times are added up as well, before an optimizer squares
         them.
         """
-        pairs = [pair for pair in zip(gradients, weights) if pair[0] is not None]
+        pairs = [
+            pair for pair in zip(gradients, weights) if pair[0] is not None
+        ]
         gradients, weights = zip(*pairs)
         if not isinstance(self._optimizer, SquaredApart):
-            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+            gradients = [
+                tf.convert_to_tensor(gradient) for gradient in gradients
+            ]
         if several_replicas():
             replica = tf.distribute.get_replica_context()
             gradients = replica.all_reduce("SUM", list(gradients))

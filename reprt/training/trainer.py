@@ -21,7 +21,11 @@ from reprt.progress import Progress, duration
 from reprt.termination import Terminated
 from reprt.training.average import average_last, keep_model
 from reprt.training.backend import Backend
-from reprt.training.checkpoint import by_path, restore_checkpoint, save_checkpoint
+from reprt.training.checkpoint import (
+    by_path,
+    restore_checkpoint,
+    save_checkpoint,
+)
 from reprt.training.objective import OBJECTIVES
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
@@ -70,8 +74,12 @@ class State:
     seconds_in_epoch: float = 0.0
     tally: Tally = dataclasses.field(default_factory=Tally)
     rows: list[dict[str, float]] = dataclasses.field(default_factory=list)
-    rows_of_steps: list[dict[str, float]] = dataclasses.field(default_factory=list)
-    lately: Tally = dataclasses.field(default_factory=Tally)  # since the last of these
+    rows_of_steps: list[dict[str, float]] = dataclasses.field(
+        default_factory=list
+    )
+    lately: Tally = dataclasses.field(
+        default_factory=Tally
+    )  # since the last of these
     out_of_time: bool = False
 
     @classmethod
@@ -105,7 +113,9 @@ class Trainer:
         tokenizers = text.source_tokenizer, text.target_tokenizer
         self._backend = backend(training.deterministic)
         self._plan, self.validation = (
-            BatchPlan(split.lengths, seed=training.seed, **dict(settings.batching))
+            BatchPlan(
+                split.lengths, seed=training.seed, **dict(settings.batching)
+            )
             for split in (text.train, text.dev)
         )
         # Of the whole run, if its time allows.
@@ -117,16 +127,23 @@ class Trainer:
         with self._backend.scope():
             sizes = map(len, tokenizers)
             self.model = make(
-                settings.model, *sizes, name=settings.preset, dtype=training.precision
+                settings.model,
+                *sizes,
+                name=settings.preset,
+                dtype=training.precision,
             )
             schedule = settings.identity.schedule  # which has the paper's m
-            self._optimizer = make_optimizer(settings.optimizer, schedule, self.steps)
+            self._optimizer = make_optimizer(
+                settings.optimizer, schedule, self.steps
+            )
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         saved = restore_checkpoint(folder.checkpoints, self._variables)
         self.state = State.read(saved) if saved else State()
         self.state.out_of_time &= self._seconds_of_budget_left() <= 0
-        digests = ", ".join(each.digest() for each in (text.corpus, *tokenizers))
+        digests = ", ".join(
+            each.digest() for each in (text.corpus, *tokenizers)
+        )
         self._backend.check_same(
             f"step {self.state.step}, text and vocabularies {digests}, "
             f"{settings.identity}, {training}"
@@ -151,7 +168,9 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        going = self.steps_left or self.state.step_in_epoch  # of an unfinished epoch
+        going = (
+            self.steps_left or self.state.step_in_epoch
+        )  # of an unfinished epoch
         return self.state.out_of_time or not going
 
     @property
@@ -183,16 +202,24 @@ class Trainer:
     def seconds_left(self) -> float:
         """Returns the expected time to the end of the training."""
         epochs = -(-self.steps_left // self._plan.steps)
-        steps = self.steps_left + epochs * EVALUATION_COST * self.validation.steps
+        steps = (
+            self.steps_left + epochs * EVALUATION_COST * self.validation.steps
+        )
         expected = steps * self._seconds_per_step
-        return 0.0 if self.finished else min(expected, self._seconds_of_budget_left())
+        return (
+            0.0
+            if self.finished
+            else min(expected, self._seconds_of_budget_left())
+        )
 
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
         before = [(each, each.numpy()) for each in self._variables.values()]
         self._backend.warm_up(self.text.train, self._plan)
         seconds = []
-        for batch in itertools.islice(self._training_batches(), 1 + CALIBRATION_STEPS):
+        for batch in itertools.islice(
+            self._training_batches(), 1 + CALIBRATION_STEPS
+        ):
             start = time.monotonic()
             self._backend.read([self._backend.train(batch)])
             seconds.append(time.monotonic() - start)
@@ -202,7 +229,9 @@ class Trainer:
         timed = seconds[1:] or seconds  # the first includes the tracing
         self._calibrated = self._backend.agreed(sum(timed) / len(timed))
 
-    def train_epoch(self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0):
+    def train_epoch(
+        self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0
+    ):
         """Trains to the end of the present epoch, or of the time.
 
         If the process is asked to end, it saves a checkpoint and raises `Terminated`.
@@ -220,7 +249,9 @@ class Trainer:
             kept = training.average > 0 and due
             steps = training.validate_every
             measured = steps is not None and state.step % steps == 0
-            if len(unread) < every and not (done or at_once or kept or measured):
+            if len(unread) < every and not (
+                done or at_once or kept or measured
+            ):
                 continue
             self._read(unread, begun)
             self._show(seconds_left_elsewhere())
@@ -261,14 +292,18 @@ class Trainer:
         """A function of what all workers agree on, because reading makes them meet."""
         checkpoint = 60 * self.settings.training.checkpoint_minutes
         seconds = min(READ_SECONDS, checkpoint, self._seconds_of_budget_left())
-        steps = seconds / self._seconds_per_step if self._seconds_per_step else 1
+        steps = (
+            seconds / self._seconds_per_step if self._seconds_per_step else 1
+        )
         return max(1, min(int(steps), READ_STEPS))
 
     def _read(self, sums, begun):
         """Waits for the last steps, and adds them up."""
         state, steps = self.state, len(sums)
         before, first = state.tally.tokens, state.step_in_epoch - steps + 1
-        for step, (rows, loss, *counts) in enumerate(self._backend.read(sums), first):
+        for step, (rows, loss, *counts) in enumerate(
+            self._backend.read(sums), first
+        ):
             self._check_finite("loss", loss, step)
             for tally in (state.tally, state.lately):
                 tally.add(rows, loss, *counts)
@@ -297,7 +332,10 @@ class Trainer:
         self._checkpoint_time = time.monotonic()
         self._backend.store()
         if self.folder.writable:
-            folder, state = self.folder.checkpoints, dataclasses.asdict(self.state)
+            folder, state = (
+                self.folder.checkpoints,
+                dataclasses.asdict(self.state),
+            )
             save_checkpoint(folder, self.state.step, self._variables, state)
 
     def evaluate(self) -> Tally:
@@ -313,7 +351,9 @@ class Trainer:
         """Adds a row to those of steps."""
         state = self.state
         means = state.lately.means("train") | self.evaluate().means("val")
-        losses = {n: mean for n, mean in means.items() if n.endswith("per_token")}
+        losses = {
+            n: mean for n, mean in means.items() if n.endswith("per_token")
+        }
         self._backend.store()
         row = {"step": state.step, **losses, **self._more(self.model)}
         state.rows_of_steps.append(row)
@@ -332,7 +372,9 @@ class Trainer:
         state, begun = self.state, time.monotonic()
         validation = self.evaluate()
         # The last step's weights are in no training loss.
-        self._check_finite("validation loss", validation.loss, state.step_in_epoch)
+        self._check_finite(
+            "validation loss", validation.loss, state.step_in_epoch
+        )
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
@@ -402,7 +444,8 @@ def backend(deterministic: bool) -> Backend:
 
 
 def train_side_by_side(
-    trainers: Sequence[Trainer], after_epoch: Callable[[], object] = lambda: None
+    trainers: Sequence[Trainer],
+    after_epoch: Callable[[], object] = lambda: None,
 ) -> list[ArithmeticError]:
     """Trains models by turns, an epoch each; returns why any did not finish."""
     pending = list(trainers)
@@ -412,7 +455,9 @@ def train_side_by_side(
         others = [other for other in pending if other is not trainer]
         with termination.put_off():
             try:
-                trainer.train_epoch(lambda: sum(each.seconds_left for each in others))
+                trainer.train_epoch(
+                    lambda: sum(each.seconds_left for each in others)
+                )
             except ArithmeticError as error:  # of a loss, or of a search
                 errors.append(ArithmeticError(f"{trainer.name}: {error}"))
                 pending = others

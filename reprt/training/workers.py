@@ -31,16 +31,22 @@ def _config() -> dict:
     if not isinstance(config, dict):
         raise _no_cluster(text, "an object")
     cluster, task = config.get("cluster", {}), config.get("task", {})
-    if not isinstance(cluster, dict) or not all(map(_are_addresses, cluster.values())):
+    if not isinstance(cluster, dict) or not all(
+        map(_are_addresses, cluster.values())
+    ):
         raise _no_cluster(text, "'cluster' to be lists of addresses by job")
     several = sum(map(len, cluster.values())) > 1
     if several and not (isinstance(task, dict) and _is_in(cluster, task)):
-        raise _no_cluster(text, "'task' to have the type and index of an address")
+        raise _no_cluster(
+            text, "'task' to have the type and index of an address"
+        )
     return {"cluster": cluster, "task": task}
 
 
 def _are_addresses(value) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, list) and all(
+        isinstance(each, str) for each in value
+    )
 
 
 def _is_in(cluster: dict[str, list[str]], task: dict) -> bool:

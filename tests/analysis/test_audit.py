@@ -8,7 +8,12 @@ from tiny import TINY
 
 from reprt import models
 from reprt.analysis.lookahead import METHODS, audit
-from reprt.layers import AddPositional, Decoder, TokenAndPositionEmbedding, TokenNorm
+from reprt.layers import (
+    AddPositional,
+    Decoder,
+    TokenAndPositionEmbedding,
+    TokenNorm,
+)
 from reprt.models.presets import preset
 from reprt.models.registry import make
 
@@ -28,7 +33,9 @@ def attention(ahead, source_length=None, target_length=None):
     memory = layers.Embedding(VOCAB, 8, mask_zero=True)(source)
     x = layers.Embedding(VOCAB, 8, mask_zero=True)(target)
     x = x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=not ahead)
-    x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, memory))
+    x = layers.LayerNormalization()(
+        x + layers.MultiHeadAttention(2, 4)(x, memory)
+    )
     return keras.Model([source, target], layers.Dense(VOCAB)(x), name="user")
 
 
@@ -80,7 +87,9 @@ class Tied(Custom):
 
     def states(self, states):
         # A row of the table for each position, in every sentence of the batch.
-        positions = ops.tile(ops.arange(states.shape[1]), (ops.shape(states)[0], 1))
+        positions = ops.tile(
+            ops.arange(states.shape[1]), (ops.shape(states)[0], 1)
+        )
         return states + ops.cumsum(self.embedding(positions), axis=1)
 
     def logits(self, states, target):
@@ -129,10 +138,14 @@ def test_the_published_model_looks_ahead():
     [("repe", {"decoder_statistics": "prefix"}), ("baseline", {})],
     ids=["repe, prefix", "baseline"],
 )
-@pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "policy", ["float32", "mixed_float16", "mixed_bfloat16"]
+)
 def test_models_that_do_not(name, overrides, policy):
     settings = preset(name, **TINY, **overrides)
-    found = audit(make(settings, VOCAB, VOCAB, name=name, dtype=policy), length=6)
+    found = audit(
+        make(settings, VOCAB, VOCAB, name=name, dtype=policy), length=6
+    )
     assert not found.looks_ahead
     assert found.first_offending == {method: () for method in METHODS}
     assert f"{name} does not look ahead" in str(found)
@@ -144,7 +157,9 @@ def test_a_users_functional_model(ahead, tmp_path):
     model = keras.saving.load_model(tmp_path / "model.keras")
     found = audit(model, source_vocab_size=VOCAB)
     assert not found.unavailable and found.looks_ahead == ahead
-    first = {pairs[0] if pairs else None for pairs in found.first_offending.values()}
+    first = {
+        pairs[0] if pairs else None for pairs in found.first_offending.values()
+    }
     assert first == {(0, 1) if ahead else None}
 
 
@@ -235,9 +250,14 @@ class Random(Custom):
 
 
 def dictionary():
-    source, target = keras.Input((None,), name="a"), keras.Input((None,), name="b")
+    source, target = (
+        keras.Input((None,), name="a"),
+        keras.Input((None,), name="b"),
+    )
     x = layers.Embedding(VOCAB, 8)(target)
-    return keras.Model({"a": source, "b": target}, layers.Dense(VOCAB)(x), name="d")
+    return keras.Model(
+        {"a": source, "b": target}, layers.Dense(VOCAB)(x), name="d"
+    )
 
 
 def swapped():
@@ -261,7 +281,11 @@ def infinite():
 @pytest.mark.parametrize(
     "make, options, message",
     [
-        (lambda: "runs/repe", {}, "Expected a Keras model.*'runs/repe', of type str"),
+        (
+            lambda: "runs/repe",
+            {},
+            "Expected a Keras model.*'runs/repe', of type str",
+        ),
         (dictionary, {}, "Received 'd', which for shapes"),
         (swapped, {}, r"shape \(1, 7, vocabulary\).*shape=\(1, 9, 24\)"),
         (Random, {}, "same finite logits.*random"),

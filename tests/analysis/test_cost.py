@@ -26,15 +26,21 @@ VARIANTS = ("repe", "baseline", "decoder-only", *FAMILY)
 def products(model, sources, targets):
     """The multiply-adds of all products in the graph of a pair without padding."""
     ids = [tf.TensorSpec((1, length), "int32") for length in (sources, targets)]
-    graph = tf.function(model.call).get_concrete_function(ids, training=False).graph
+    graph = (
+        tf.function(model.call).get_concrete_function(ids, training=False).graph
+    )
     return sum(map(multiply_adds, graph.get_operations()))
 
 
 def multiply_adds(operation):
     shapes = [tensor.shape for tensor in operation.inputs]
     if operation.type == "Einsum":
-        labels = operation.get_attr("equation").decode().split("->")[0].split(",")
-        sizes = {name: n for each in map(zip, labels, shapes) for name, n in each}
+        labels = (
+            operation.get_attr("equation").decode().split("->")[0].split(",")
+        )
+        sizes = {
+            name: n for each in map(zip, labels, shapes) for name, n in each
+        }
         return math.prod(sizes.values())
     if operation.type in ("MatMul", "BatchMatMulV2"):
         way = "transpose_a" if operation.type == "MatMul" else "adj_x"
@@ -75,7 +81,9 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     pairs = [(s, t - 1) for s, t in zip(*lengths, strict=True)]
     assert max(map(max, pairs)) < 128 and len(pairs) == 33  # none is cut
     # Tables of 8 columns, and an output layer of 16 with a bias.
-    tables = 8 * model.source_vocab_size + (8 + 16 + 1) * model.target_vocab_size
+    tables = (
+        8 * model.source_vocab_size + (8 + 16 + 1) * model.target_vocab_size
+    )
     expected = {
         "parameters": model.count_params(),
         "parameters_without_tables": model.count_params() - tables,
@@ -86,7 +94,10 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     metrics = json.loads((run / "metrics.json").read_text())
     assert {name: metrics[name] for name in expected} == expected
     log = RunFolder(run).log()
-    assert sum(row["train_tokens"] for row in log) == expected["train_target_tokens"]
+    assert (
+        sum(row["train_tokens"] for row in log)
+        == expected["train_target_tokens"]
+    )
 
     tokens = expected["train_source_tokens"] + expected["train_target_tokens"]
     cells = [f"{expected[name]:,}" for name in list(expected)[:4]]
@@ -109,7 +120,10 @@ def test_a_share_of_the_peak_is_told_of_known_gpus():
 # The blog's table; which of its numbers are what, docs/cost.md says.
 STEPS, PAIRS_A_STEP, EPOCHS, EPOCH_TOKENS = 228_000, 3 * 128, 2.16, 3.1e9
 PAIR = EPOCHS * EPOCH_TOKENS / (STEPS * PAIRS_A_STEP)  # tokens, both sides
-BASE_STEPS, BASE_BATCH = 100_000, 25_000  # Vaswani et al., tokens of either side
+BASE_STEPS, BASE_BATCH = (
+    100_000,
+    25_000,
+)  # Vaswani et al., tokens of either side
 
 
 def of_family(name, words, pairs):
@@ -117,7 +131,11 @@ def of_family(name, words, pairs):
     model = models.build(name, words, words)
     own, tokens = parameters_without_tables(model), pairs * PAIR
     each = model.multiply_adds(PAIR / 2, PAIR / 2)
-    cells = [f"{own:,}", scientific(tokens), scientific(FLOPS * PASSES * own * tokens)]
+    cells = [
+        f"{own:,}",
+        scientific(tokens),
+        scientific(FLOPS * PASSES * own * tokens),
+    ]
     return [*cells, scientific(FLOPS * PASSES * pairs * each)], model
 
 
@@ -132,7 +150,13 @@ def test_the_page_has_the_numbers_that_are_counted():
     rows = [
         ["Transformer base", "blog", "65M", "–", scientific(1.95e18), "–"],
         ["", "ours, `transformer-base`", *base],
-        ["encoder-decoder", "blog", "60M", *map(scientific, (4.37e9, 1.57e18)), "–"],
+        [
+            "encoder-decoder",
+            "blog",
+            "60M",
+            *map(scientific, (4.37e9, 1.57e18)),
+            "–",
+        ],
         ["", "ours, `transformer-modern`", *modern],
         ["decoder-only", "blog", "76.28M", single[1], scientific(2e18), "–"],
         ["", "ours, `decoder-only`", *single],
@@ -144,11 +168,18 @@ def test_the_page_has_the_numbers_that_are_counted():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("size, budget", [("tiny", "repe"), ("small", "baseline")])
+@pytest.mark.parametrize(
+    "size, budget", [("tiny", "repe"), ("small", "baseline")]
+)
 def test_small_presets_have_the_papers_budgets(size, budget):
     def outside_tables(name):
         return parameters_without_tables(models.build(name, 9, 9))
 
-    for name in ("transformer", "transformer-modern", "decoder-only", "recurrent"):
+    for name in (
+        "transformer",
+        "transformer-modern",
+        "decoder-only",
+        "recurrent",
+    ):
         ratio = outside_tables(f"{name}-{size}") / outside_tables(budget)
         assert ratio == pytest.approx(1, abs=0.03), name

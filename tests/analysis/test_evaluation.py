@@ -22,7 +22,13 @@ from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding.beam_search import MORE_ROOM, Hypothesis
 from reprt.losses import MaskedCrossentropy
 
-VARIANTS = "baseline", "repe", "repe, prefix", "repe, causal", "repe, padding counts"
+VARIANTS = (
+    "baseline",
+    "repe",
+    "repe, prefix",
+    "repe, causal",
+    "repe, padding counts",
+)
 # Some sources are of one length, and one target needs more room than there is at first.
 LENGTHS = [(5, 4), (2, 7), (5, 2), (8, MORE_ROOM + 4), (2, 3), (3, 6), (5, 5)]
 BATCH = 3
@@ -64,7 +70,9 @@ def test_the_prefix_loss_is_that_of_every_prefix_read_alone(variant):
     assert loss.total == pytest.approx(sum(map(sum, losses)), rel=1e-4)
     assert loss.per_token == pytest.approx(loss.total / loss.tokens)
     # As Keras reports it: means of batches, weighed by their sentences.
-    groups = [losses[start : start + BATCH] for start in range(0, len(losses), BATCH)]
+    groups = [
+        losses[start : start + BATCH] for start in range(0, len(losses), BATCH)
+    ]
     means = [np.mean(np.concatenate(group)) for group in groups]
     expected = np.average(means, weights=[len(group) for group in groups])
     assert loss.mean_of_batches == pytest.approx(expected, rel=1e-4)
@@ -73,13 +81,19 @@ def test_the_prefix_loss_is_that_of_every_prefix_read_alone(variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_what_looking_ahead_is_worth(variant):
     forced, prefix = teacher_forced_loss_of(variant), prefix_loss_of(variant)
-    assert forced.tokens == prefix.tokens == sum(target - 1 for _, target in LENGTHS)
+    assert (
+        forced.tokens
+        == prefix.tokens
+        == sum(target - 1 for _, target in LENGTHS)
+    )
     difference = prefix.per_token - forced.per_token
     if model_of(variant).looks_ahead:
         assert abs(difference) > 0.01
     else:
         assert forced.per_token == pytest.approx(prefix.per_token, rel=1e-5)
-        assert forced.mean_of_batches == pytest.approx(prefix.mean_of_batches, rel=1e-5)
+        assert forced.mean_of_batches == pytest.approx(
+            prefix.mean_of_batches, rel=1e-5
+        )
 
 
 @pytest.mark.parametrize("variant", ["baseline", "repe, padding counts"])
@@ -101,7 +115,9 @@ def test_the_teacher_forced_loss_is_keras_own(variant):
 
 def test_a_translation_is_compared_with_its_reference_word_by_word():
     inner = [f"##{letter}" for letter in string.ascii_lowercase]
-    tokenizer = WordPiece([*RESERVED, *string.ascii_lowercase, *inner, ".", "'"])
+    tokenizer = WordPiece(
+        [*RESERVED, *string.ascii_lowercase, *inner, ".", "'"]
+    )
     references, said = ["It's late.", "Não."], []
 
     def search_all(source, progress):
@@ -112,9 +128,13 @@ def test_a_translation_is_compared_with_its_reference_word_by_word():
         best = (tuple(row[1:-1].tolist()) for row in rows)
         return [[Hypothesis(ids, True, -1.0, -1.0), other] for ids in best]
 
-    near = types.SimpleNamespace(target_tokenizer=tokenizer, search_all=search_all)
+    near = types.SimpleNamespace(
+        target_tokenizer=tokenizer, search_all=search_all
+    )
     source = [np.array([2, 5, 3])] * 2
-    translations, found = translation_scores(near, source, references, said.append)
+    translations, found = translation_scores(
+        near, source, references, said.append
+    )
     assert list(translations) == ["it ' s very late .", "nao ."]
     assert said == ["translated"]
     assert found == scores(tokenizer, translations, references)

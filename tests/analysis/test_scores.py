@@ -40,7 +40,9 @@ def test_scores_are_sacrebleus():
         sacrebleu.corpus_chrf(wrong, [WORDS]),
         sacrebleu.corpus_ter(wrong, [WORDS]),
         sacrebleu.corpus_bleu(plain, [TEXT], tokenize="13a", lowercase=True),
-        sacrebleu.corpus_chrf([p.lower() for p in plain], [[t.lower() for t in TEXT]]),
+        sacrebleu.corpus_chrf(
+            [p.lower() for p in plain], [[t.lower() for t in TEXT]]
+        ),
         sacrebleu.corpus_ter(plain, [TEXT], normalized=True),
     ]
     assert values == pytest.approx([score.score for score in expected])
@@ -49,7 +51,9 @@ def test_scores_are_sacrebleus():
 
 def test_what_the_vocabulary_lacks_is_never_right():
     words = ["a house in [UNK] ."]
-    found = on_corpus_tokens(scores(tokenizer(words), words, ["A house in Łódź."]))
+    found = on_corpus_tokens(
+        scores(tokenizer(words), words, ["A house in Łódź."])
+    )
     assert found["BLEU"].value < 70 and found["chrF"].value < 90
     assert found["TER"].value == 20  # one word of five
 
@@ -98,4 +102,7 @@ def test_what_splits_japanese_and_korean_is_taken_where_it_is(monkeypatch):
         "_get_tokenizer",
         lambda name: type(name, (), {"signature": lambda self: name}),
     )
-    assert [tokenizer_of(tag) for tag in ("ja-JP", "ko")] == ["ja-mecab", "ko-mecab"]
+    assert [tokenizer_of(tag) for tag in ("ja-JP", "ko")] == [
+        "ja-mecab",
+        "ko-mecab",
+    ]

@@ -1,10 +1,17 @@
 import numpy as np
 import pytest
 
-from reprt.data.batching import BatchPlan, bucketed_order, by_length, training_order
+from reprt.data.batching import (
+    BatchPlan,
+    bucketed_order,
+    by_length,
+    training_order,
+)
 
 # Spread as those of talks are.
-LENGTHS = np.random.default_rng(0).lognormal(3, 0.6, 1_001).astype(int).clip(3, 64)
+LENGTHS = (
+    np.random.default_rng(0).lognormal(3, 0.6, 1_001).astype(int).clip(3, 64)
+)
 
 
 def lists(batches):
@@ -30,7 +37,9 @@ def test_batches_of_sentences_are_the_order_cut(bucketed, size):
 
 
 @pytest.mark.parametrize("epoch", [None, 0, 1])
-def test_batches_of_tokens_have_every_sentence_once_and_are_nearly_full(tokens, epoch):
+def test_batches_of_tokens_have_every_sentence_once_and_are_nearly_full(
+    tokens, epoch
+):
     batches = tokens.batches(epoch)
     assert sorted(np.concatenate(list(batches))) == list(range(len(LENGTHS)))
     assert len(batches) == tokens.steps
@@ -40,11 +49,15 @@ def test_batches_of_tokens_have_every_sentence_once_and_are_nearly_full(tokens, 
     assert all(len(batch) <= 500 // LENGTHS[batch].max() for batch in batches)
 
 
-def test_batches_of_tokens_are_mixed_and_meet_in_other_company_each_epoch(tokens):
+def test_batches_of_tokens_are_mixed_and_meet_in_other_company_each_epoch(
+    tokens,
+):
     longest = [LENGTHS[batch].max() for batch in tokens.batches(0)]
     assert 0.3 < (np.diff(longest) > 0).mean() < 0.7  # neither rises nor falls
     assert (np.diff([LENGTHS[b].max() for b in tokens.batches()]) >= 0).all()
-    one, other = ({frozenset(b) for b in lists(tokens.batches(e))} for e in (0, 1))
+    one, other = (
+        {frozenset(b) for b in lists(tokens.batches(e))} for e in (0, 1)
+    )
     assert len(one & other) < 0.1 * len(one)
 
 

@@ -35,7 +35,9 @@ ODD = [
 def corpus():
     corpus = embedded.load(train=60, dev=1, test=1)
     sides = (corpus.train.source, corpus.train.target)
-    capitals = Split(*([line.capitalize() for line in lines] for lines in sides))
+    capitals = Split(
+        *([line.capitalize() for line in lines] for lines in sides)
+    )
     return dataclasses.replace(corpus, train=capitals)
 
 
@@ -55,7 +57,9 @@ def sides(request, learnt):
 
 
 def test_decoding_gives_the_text_that_was_encoded(sides, corpus):
-    for tokenizer, sentences in zip(sides, (corpus.train.source, corpus.train.target)):
+    for tokenizer, sentences in zip(
+        sides, (corpus.train.source, corpus.train.target)
+    ):
         assert tokenizer.words(sentences) == sentences
         assert tokenizer.as_written(sentences[0]) == sentences[0]
         assert tokenizer.words([f"\t {sentences[0]}\u3000\n"]) == sentences[:1]
@@ -76,16 +80,24 @@ def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
         tags = TAGS if name == "tagged" else ()
         for number, tokenizer in enumerate((source, target)):
             assert tokenizer.start_id == (4 + number if tags else START_ID)
-            assert tuple(tokenizer.vocabulary[: 4 + len(tags)]) == (*RESERVED, *tags)
+            assert tuple(tokenizer.vocabulary[: 4 + len(tags)]) == (
+                *RESERVED,
+                *tags,
+            )
             for ids in tokenizer.encode([*corpus.train.source, *ODD]):
                 assert ids.dtype == np.int32 and ids.max() < len(tokenizer)
-                assert (ids[0], ids[-1]) == (tokenizer.start_id, tokenizer.end_id)
+                assert (ids[0], ids[-1]) == (
+                    tokenizer.start_id,
+                    tokenizer.end_id,
+                )
         assert (source.vocabulary == target.vocabulary) == (name != "separate")
         assert (source.digest() == target.digest()) == (name == "shared")
         assert len(source) == len(target) == SETTINGS[name].size
 
 
-def test_chunks_are_cut_and_decoding_stops_at_an_end(sides, corpus, monkeypatch):
+def test_chunks_are_cut_and_decoding_stops_at_an_end(
+    sides, corpus, monkeypatch
+):
     monkeypatch.setattr(base, "CHUNK", 7)
     tokenizer, sentences = sides[1], corpus.train.target
     chunks = list(tokenizer.encode_chunks(sentences, longest=6))
@@ -93,9 +105,15 @@ def test_chunks_are_cut_and_decoding_stops_at_an_end(sides, corpus, monkeypatch)
     whole = tokenizer.encode(sentences)
     cut = [ids.tolist() for rows in chunks for ids in rows]
     assert cut == [ids[:6].tolist() for ids in whole]
-    rows = [np.append(whole[0], whole[0]), np.append(whole[0], [0, 0]), whole[0][:-1]]
+    rows = [
+        np.append(whole[0], whole[0]),
+        np.append(whole[0], [0, 0]),
+        whole[0][:-1],
+    ]
     assert tokenizer.decode([*rows, []]) == sentences[:1] * 3 + [""]
-    with pytest.raises(ValueError, match="several sentences. Received one: 'olá'"):
+    with pytest.raises(
+        ValueError, match="several sentences. Received one: 'olá'"
+    ):
         tokenizer.encode("olá")
 
 
@@ -121,19 +139,25 @@ def test_a_saved_graph_does_the_same_on_both_sides(sides, corpus, tmp_path):
     ids = loaded.encode(tf.constant(sentences))
     assert ids.to_list() == [row.tolist() for row in source.encode(sentences)]
     expected = target.encode(sentences)
-    inner = tf.ragged.constant([row[1:-1].tolist() for row in expected], tf.int32)
+    inner = tf.ragged.constant(
+        [row[1:-1].tolist() for row in expected], tf.int32
+    )
     written = [text.decode() for text in loaded.write(inner).numpy()]
     assert written == target.decode(expected)
 
 
-def test_a_copy_in_a_file_is_the_same_and_a_damaged_one_is_named(learnt, tmp_path):
+def test_a_copy_in_a_file_is_the_same_and_a_damaged_one_is_named(
+    learnt, tmp_path
+):
     tokenizer, path = learnt["tagged"][1], tmp_path / "mine.spm"
     tokenizer.write(path)
     copy = BPE.read(path)
     assert (copy.digest(), copy.start_id) == (tokenizer.digest(), 5)
     for content in (b"", b"[PAD]\n[UNK]\n", tokenizer.model[:-5]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="mine.spm cannot be used: .* sentencep"):
+        with pytest.raises(
+            ValueError, match="mine.spm cannot be used: .* sentencep"
+        ):
             BPE.read(path)
 
 
@@ -149,7 +173,9 @@ def test_tags_and_one_embedding_table_take_one_vocabulary(tmp_path):
     recipe.write_text("[models.mine]\npreset = 'transformer-base'\n")
     with pytest.raises(ValueError, match="Received: name = 'wordpiece'"):
         load_recipe(recipe)
-    with pytest.raises(ValueError, match="'shared' in .* to be true where 'tags' is"):
+    with pytest.raises(
+        ValueError, match="'shared' in .* to be true where 'tags' is"
+    ):
         load_recipe(recipe, ["vocabulary.name=bpe", "vocabulary.tags=true"])
     changes = ["vocabulary.name=bpe", "vocabulary.shared=true"]
     (run,) = load_recipe(recipe, changes).runs()

@@ -17,16 +17,24 @@ BAD = {
 
 @pytest.fixture
 def fetch(server, tmp_path):
-    server.files |= {"/good": CONTENT, "/cut": CONTENT, "/wrong": bytes(300_000)}
+    server.files |= {
+        "/good": CONTENT,
+        "/cut": CONTENT,
+        "/wrong": bytes(300_000),
+    }
     path = tmp_path / "cache" / "file"
-    return lambda way, known=SHA256: download(f"{server.address}/{way}", path, known)
+    return lambda way, known=SHA256: download(
+        f"{server.address}/{way}", path, known
+    )
 
 
 def names(path):
     return sorted(each.name for each in path.parent.iterdir())
 
 
-@pytest.mark.parametrize("known", [SHA256, f"md5:{hashlib.md5(CONTENT).hexdigest()}"])
+@pytest.mark.parametrize(
+    "known", [SHA256, f"md5:{hashlib.md5(CONTENT).hexdigest()}"]
+)
 def test_a_file_is_downloaded_once_and_shown(fetch, server, capsys, known):
     path = fetch("good", known)
     assert path.read_bytes() == CONTENT and names(path) == ["file", "file.lock"]
@@ -36,7 +44,9 @@ def test_a_file_is_downloaded_once_and_shown(fetch, server, capsys, known):
 
 
 @pytest.mark.parametrize("way", BAD)
-def test_what_is_not_the_file_is_told_and_not_kept(fetch, tmp_path, capsys, way):
+def test_what_is_not_the_file_is_told_and_not_kept(
+    fetch, tmp_path, capsys, way
+):
     with pytest.raises(OSError, match=f"/{way} cannot be .*: .*{BAD[way]}"):
         fetch(way)
     assert way != "missing" or not capsys.readouterr().err

@@ -6,7 +6,11 @@ def splits(corpus):
 
 
 def pairs(corpus):
-    return [pair for each in splits(corpus) for pair in zip(each.source, each.target)]
+    return [
+        pair
+        for each in splits(corpus)
+        for pair in zip(each.source, each.target)
+    ]
 
 
 def test_the_sentences_never_change():

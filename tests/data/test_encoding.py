@@ -46,7 +46,9 @@ def test_long_sentences_are_cut_and_lose_their_end(corpus, tmp_path):
     sides = [("source", 10), ("target", 11)]  # inputs and labels each drop one
     for name in ("train", "dev", "test"):
         for side, kept in sides:
-            long, short = (getattr(getattr(t, name), side) for t in (whole, cut))
+            long, short = (
+                getattr(getattr(t, name), side) for t in (whole, cut)
+            )
             assert max(map(len, long)) > kept == max(map(len, short))
             for one, other in zip(long, short, strict=True):
                 assert one[:kept].tolist() == other.tolist()
@@ -72,8 +74,13 @@ def test_the_share_of_unknown_pieces_is_that_of_each_side(tmp_path, vocabulary):
             if index not in (START_ID, END_ID)
         ]
         share = pieces.count(UNKNOWN_ID) / len(pieces)
-        assert text.unknown["dev"] == {"source": share, "target": 0} and share > 0.2
-        assert (text.train.cut, text.train.of_target().cut) == (longest == 3,) * 2
+        assert (
+            text.unknown["dev"] == {"source": share, "target": 0}
+            and share > 0.2
+        )
+        assert (text.train.cut, text.train.of_target().cut) == (
+            longest == 3,
+        ) * 2
 
 
 def test_vocabularies_are_learnt_only_on_the_training_text(corpus, tmp_path):
@@ -110,18 +117,25 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
     *before, words = tokenised
     assert before == [(3, None), *sides] and words[1] is None
     assert ids(encode(corpus, VOCABULARY, 99, tmp_path)) == ids(first)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ids", "vocabularies"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ids",
+        "vocabularies",
+    ]
     encode(corpus, VOCABULARY, 98, tmp_path)
     assert len(tokenised) == 8 + 6
     encode(corpus, WordPieceSettings(size=45), 99, tmp_path)
-    other = dataclasses.replace(corpus, dev=embedded.load(train=40, dev=6, test=3).dev)
+    other = dataclasses.replace(
+        corpus, dev=embedded.load(train=40, dev=6, test=3).dev
+    )
     encode(other, VOCABULARY, 99, tmp_path)
     assert tokenised[22:] == [(6, 99), (6, 100)]
 
 
 @pytest.mark.parametrize("settings", [VOCABULARY, BPESettings(size=60)])
 @pytest.mark.parametrize("kind", ["vocabularies", "ids"])
-@pytest.mark.parametrize("damage", ["a flipped bit", "half a file", "no checksum"])
+@pytest.mark.parametrize(
+    "damage", ["a flipped bit", "half a file", "no checksum"]
+)
 def test_a_damaged_cache_is_made_anew(corpus, tmp_path, settings, kind, damage):
     first = encode(corpus, settings, 99, tmp_path)
     whole = ids(first), first.source_tokenizer.vocabulary
@@ -163,5 +177,8 @@ def test_a_damaged_cache_is_made_anew(corpus, tmp_path, settings, kind, damage):
 def test_words_that_wordpiece_loses_are_counted(corpus, tmp_path, target, lost):
     train = Split(["a"] * 20, [target] * 20)
     other = dataclasses.replace(corpus, train=train)
-    for settings, share in ((WordPieceSettings(), lost), (BPESettings(size=40), 0)):
+    for settings, share in (
+        (WordPieceSettings(), lost),
+        (BPESettings(size=40), 0),
+    ):
         assert encode(other, settings, 99, tmp_path).lost_words == share

@@ -55,8 +55,13 @@ def read(tmp_path):
 
 HOSTILE = {
     "link": [link("datasets/gl_to_en/gl.train", "/etc/passwd")],
-    "link to a folder": [link("datasets", ".."), link("datasets/gl_to_en", "/tmp")],
-    "hard link": [link("datasets/gl_to_en/en.dev", "/etc/passwd", tarfile.LNKTYPE)],
+    "link to a folder": [
+        link("datasets", ".."),
+        link("datasets/gl_to_en", "/tmp"),
+    ],
+    "hard link": [
+        link("datasets/gl_to_en/en.dev", "/etc/passwd", tarfile.LNKTYPE)
+    ],
     "device": [member("datasets/gl_to_en/en.dev", type=tarfile.BLKTYPE)],
     "outside": [member("../evil", size=1), member("/tmp/evil", size=1)],
     "pax": [member("a", size=1, pax_headers={"path": "/tmp/evil"})],
@@ -80,7 +85,9 @@ def sparse(name, size):
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_a_member_that_claims_more_than_the_archive_can_have_is_refused(read, mode):
+def test_a_member_that_claims_more_than_the_archive_can_have_is_refused(
+    read, mode
+):
     huge = sparse("datasets/gl_to_en/gl.train", 2**43)
     with pytest.raises(ValueError, match="gl.train, of 8,796,093,022,208"):
         read(packed(huge, mode=mode))
@@ -89,7 +96,9 @@ def test_a_member_that_claims_more_than_the_archive_can_have_is_refused(read, mo
 
 
 def test_a_header_that_claims_more_than_there_is_memory_is_refused(read):
-    header = member("a", type=tarfile.XHDTYPE, size=2**43).tobuf(tarfile.PAX_FORMAT)
+    header = member("a", type=tarfile.XHDTYPE, size=2**43).tobuf(
+        tarfile.PAX_FORMAT
+    )
     with pytest.raises(ValueError, match="mine.tgz "):
         read(header + packed(mode="w"))
 
@@ -106,5 +115,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_told(read, content):
-    with pytest.raises(ValueError, match=r"mine.tgz should be a whole tar .* it again"):
+    with pytest.raises(
+        ValueError, match=r"mine.tgz should be a whole tar .* it again"
+    ):
         read(content)

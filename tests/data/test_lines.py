@@ -34,7 +34,10 @@ def test_where_lines_end(path, text, expected):
     assert list(decoded(io.BytesIO(text.encode()), "a stream")) == expected
     if len(set(expected)) == len(expected):  # the pieces of a vocabulary differ
         data = "".join(f"{piece}\n" for piece in RESERVED) + text
-        assert WordPiece.from_bytes(data.encode()).vocabulary == (*RESERVED, *expected)
+        assert WordPiece.from_bytes(data.encode()).vocabulary == (
+            *RESERVED,
+            *expected,
+        )
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line(path):
@@ -65,7 +68,14 @@ def test_gzip_is_read_by_its_name(path):
     path.write_bytes(gzip.compress(TEXT.encode()))
     assert read_lines(path) == LINES
     packed = gzip.compress(TEXT.encode() * 9, mtime=0)
-    for content in (TEXT.encode(), packed[:-9], packed[:-8] + bytes(8), packed[:12]):
+    for content in (
+        TEXT.encode(),
+        packed[:-9],
+        packed[:-8] + bytes(8),
+        packed[:12],
+    ):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=f"Expected {path} to be a whole gzip f"):
+        with pytest.raises(
+            ValueError, match=f"Expected {path} to be a whole gzip f"
+        ):
             read_lines(path)

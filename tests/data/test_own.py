@@ -39,8 +39,12 @@ def read(tmp_path):
 
     def read(ending, content, columns=COLUMNS, **how):
         path = tmp_path / f"table{ending}"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return [(row.source, row.target) for row in read_table(path, columns, **how)]
+        path.write_bytes(
+            content.encode() if isinstance(content, str) else content
+        )
+        return [
+            (row.source, row.target) for row in read_table(path, columns, **how)
+        ]
 
     return read
 
@@ -50,20 +54,30 @@ def test_every_form_gives_the_same_splits(tmp_path, ending):
     paths = write(tmp_path, ending, {**PAIRS, "": "a line without a source"})
     corpus = own.load("de_to_en", paths, held_out=0.1)
     splits = corpus.train, corpus.dev, corpus.test
-    found = [pair for split in splits for pair in zip(split.source, split.target)]
+    found = [
+        pair for split in splits for pair in zip(split.source, split.target)
+    ]
     assert dict(found) == PAIRS and len(found) == len(PAIRS)
     assert 8 < len(corpus.dev) < 32 and 8 < len(corpus.test) < 32
     assert not corpus.official and corpus.target_language == "en"
     assert corpus.origin == " and ".join(paths)
     if ending:  # a table has a name of its own
-        assert find(paths[0], "de_to_en").train == own.load("de_to_en", paths).train
+        assert (
+            find(paths[0], "de_to_en").train
+            == own.load("de_to_en", paths).train
+        )
 
 
 def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):
     few = dict([*PAIRS.items()][::2])
     twins = {f" {source.upper()}": target for source, target in PAIRS.items()}
-    both = own.load("de_to_en", write(tmp_path, ".csv", PAIRS | twins), held_out=0.1)
-    there = [{one.lower().strip() for one in both.dev.source}, {*both.train.source}]
+    both = own.load(
+        "de_to_en", write(tmp_path, ".csv", PAIRS | twins), held_out=0.1
+    )
+    there = [
+        {one.lower().strip() for one in both.dev.source},
+        {*both.train.source},
+    ]
     assert there[0].isdisjoint(there[1])  # case and spaces tell no pairs apart
     before = own.load("de_to_en", write(tmp_path, ".csv", few), held_out=0.1)
     after = own.load("de_to_en", write(tmp_path, ".csv"), held_out=0.1)
@@ -83,7 +97,11 @@ SENTENCES = {
     "breaks": ["ein\nHaus", "nur eins"],
     "tabs and commas": ["ein\tHaus", "eins, zwei; drei | vier"],
     "bare CR": ["ein\rHaus", "nur\teins"],
-    "bare CR and commas": ["ein\rHaus", "eins, zwei\nund drei", "er sagte \tso"],
+    "bare CR and commas": [
+        "ein\rHaus",
+        "eins, zwei\nund drei",
+        "er sagte \tso",
+    ],
     "quotes": ['er sagte "ja, ja"\tund\nging', '"ganz"', 'ein " allein'],
     "backslashes": [r"C:\neu", r"\alpha, x"],
     "spaces": [" vorn", "hinten "],
@@ -100,7 +118,11 @@ def test_what_csv_writers_wrote_is_read(
     read, sentences, ending, delimiter, quoting, line_end
 ):
     rows = [COLUMNS, *zip(sentences, sentences)]
-    how = {"delimiter": delimiter, "quoting": quoting, "lineterminator": line_end}
+    how = {
+        "delimiter": delimiter,
+        "quoting": quoting,
+        "lineterminator": line_end,
+    }
     by_hand, by_pandas = io.StringIO(newline=""), io.StringIO(newline="")
     csv.writer(by_hand, **how).writerows(rows)
     table = pd.DataFrame(rows[1:], columns=COLUMNS)
@@ -116,7 +138,11 @@ OTHERS = {
     # A text whose quotes are its own, as Tatoeba, OPUS and WMT have it.
     "plain .tsv": (".tsv", f"de\ten\n{QUOTES[0]}\t{QUOTES[1]}\n", [QUOTES]),
     "plain .tsv, CR LF": (".tsv", 'de\ten\r\n"a" b\tc\r\n', [('"a" b', "c")]),
-    "an open quote": (".tsv", 'de\ten\n"a\tb\nc\td\n', [('"a', "b"), ("c", "d")]),
+    "an open quote": (
+        ".tsv",
+        'de\ten\n"a\tb\nc\td\n',
+        [('"a', "b"), ("c", "d")],
+    ),
     "plain .tsv, bare CR": (".tsv", 'de\ten\n"a"\rb\tc\n', [('"a"\rb', "c")]),
     "Spark": (
         ".csv",
@@ -135,11 +161,23 @@ OTHERS = {
     "spaces": (".csv", 'de, en\n"a", "b, c"\n', [("a", "b, c")]),
     "another delimiter": (".tsv", "de;en\na;b\n", [("a", "b")]),
     "NUL": (".csv", 'de,en\n"a\0",b\n', [("a\0", "b")]),
-    "a long cell": (".csv", f'de,en\n"{"a" * 200_000}",b\n', [("a" * 200_000, "b")]),
+    "a long cell": (
+        ".csv",
+        f'de,en\n"{"a" * 200_000}",b\n',
+        [("a" * 200_000, "b")],
+    ),
     "blank lines": (".csv", "de,en\n\na,b\n \n,\n", [("a", "b")]),
     "a number": (".jsonl", '{"de": 1984, "en": "a"}\n', [("1984", "a")]),
-    "null": (".jsonl", '\ufeff{"de": "a", "en": null}\n{}\n', [("a", ""), ("", "")]),
-    "a pair": (".jsonl", '{"de": "\\ud83d\\ude00", "en": "a"}\n', [("😀", "a")]),
+    "null": (
+        ".jsonl",
+        '\ufeff{"de": "a", "en": null}\n{}\n',
+        [("a", ""), ("", "")],
+    ),
+    "a pair": (
+        ".jsonl",
+        '{"de": "\\ud83d\\ude00", "en": "a"}\n',
+        [("😀", "a")],
+    ),
 }
 
 
@@ -157,44 +195,120 @@ def parquet_of(*columns):
 
 AMBIGUOUS = "line 2, which may be .*text.quoting"
 MISTAKES = {
-    "too many cells": (".csv", "de,en\na,b\na,b,c\n", "head, 2. Received: 3 in line 3"),
-    "too few cells": (".tsv", "de\ten\na\tb\na\n", "head, 2. Received: 1 in line 3"),
-    "after breaks": (".csv", 'de,en\n"a\nb",c\nd\n', "head, 2. Received: 1 in line 4"),
-    "CR between rows": (".csv", "de,en\na,b\rc,d\n", "head, 2. Received: 3 in line 2"),
-    "open": (".csv", 'de,en\na,b\nc,"d\n', "begins in line 3. Say .*text.quoting"),
-    "after a quote": (".csv", 'de,en\n"a" b,c\n', "begins in line 2. Say .*quoting"),
+    "too many cells": (
+        ".csv",
+        "de,en\na,b\na,b,c\n",
+        "head, 2. Received: 3 in line 3",
+    ),
+    "too few cells": (
+        ".tsv",
+        "de\ten\na\tb\na\n",
+        "head, 2. Received: 1 in line 3",
+    ),
+    "after breaks": (
+        ".csv",
+        'de,en\n"a\nb",c\nd\n',
+        "head, 2. Received: 1 in line 4",
+    ),
+    "CR between rows": (
+        ".csv",
+        "de,en\na,b\rc,d\n",
+        "head, 2. Received: 3 in line 2",
+    ),
+    "open": (
+        ".csv",
+        'de,en\na,b\nc,"d\n',
+        "begins in line 3. Say .*text.quoting",
+    ),
+    "after a quote": (
+        ".csv",
+        'de,en\n"a" b,c\n',
+        "begins in line 2. Say .*quoting",
+    ),
     "quotes around": (".tsv", 'de\ten\n"a"\t"b"\n', AMBIGUOUS),
     "doubled": (".tsv", 'de\ten\n"a ""b"""\tc\n', AMBIGUOUS),
     "escaped": (".csv", 'de,en\na \\"b\\",c\n', AMBIGUOUS),
     "NULL": (".csv", "de,en\na,\\N\n", AMBIGUOUS),
     "PostgreSQL": (".tsv", "de\ten\na\\nb\tc\\td\n", AMBIGUOUS),
     "over lines": (".csv", 'de,en\n"a,b\nc",d\n', AMBIGUOUS),
-    "twice": (".csv", "de,en,de\na,b,c\n", "each once. .* in line 1, de 2 times"),
-    "twice, .tsv": (".tsv", "de\ten\ten\na\tb\tc\n", "in line 1, en 2 times. Name"),
-    "no head": (".tsv", "a\tb\n", "each once. Received: a, b in line 1, without de"),
+    "twice": (
+        ".csv",
+        "de,en,de\na,b,c\n",
+        "each once. .* in line 1, de 2 times",
+    ),
+    "twice, .tsv": (
+        ".tsv",
+        "de\ten\ten\na\tb\tc\n",
+        "in line 1, en 2 times. Name",
+    ),
+    "no head": (
+        ".tsv",
+        "a\tb\n",
+        "each once. Received: a, b in line 1, without de",
+    ),
     "nothing": (".csv", "", "in line 1, without de"),
     "UTF-16": (".csv", "de,en\na,b\n".encode("utf-16"), "byte 0xff in line 1"),
-    "Latin-1": (".csv", "de,en\nü,b\n".encode("latin-1"), "byte 0xfc in line 2"),
-    "no object": (".jsonl", '{"de": "a", "en": "b"}\n[1]\n', r"\[1\] in line 2"),
-    "a string": (".jsonl", '\n"de"\n', "an object in each line .*'de' in line 2"),
-    "half an object": (".jsonl", '\n{"de": "a", "en":\n', "as a table: line 2: "),
+    "Latin-1": (
+        ".csv",
+        "de,en\nü,b\n".encode("latin-1"),
+        "byte 0xfc in line 2",
+    ),
+    "no object": (
+        ".jsonl",
+        '{"de": "a", "en": "b"}\n[1]\n',
+        r"\[1\] in line 2",
+    ),
+    "a string": (
+        ".jsonl",
+        '\n"de"\n',
+        "an object in each line .*'de' in line 2",
+    ),
+    "half an object": (
+        ".jsonl",
+        '\n{"de": "a", "en":\n',
+        "as a table: line 2: ",
+    ),
     "deep": (".jsonl", "[" * 200_000, "as a table: line 1: "),
-    "half a pair": (".jsonl", '{"de": "\\ud83d", "en": "b"}\n', "ud83d' in line 1"),
-    "twice, .jsonl": (".jsonl", '{"de": "a", "en": "b", "de": 3}\n', "line 1: .*twice"),
+    "half a pair": (
+        ".jsonl",
+        '{"de": "\\ud83d", "en": "b"}\n',
+        "ud83d' in line 1",
+    ),
+    "twice, .jsonl": (
+        ".jsonl",
+        '{"de": "a", "en": "b", "de": 3}\n',
+        "line 1: .*twice",
+    ),
     "a list": (".jsonl", '{"de": ["a", "b"], "en": "c"}\n', "'b'. in line 1"),
-    "bytes": (".parquet", parquet_of([b"a"], ["b"]), "sentences .* b'a' in row 1"),
-    "twice, .parquet": (".parquet", parquet_of(["a"], ["b"], ["c"]), "de 2 times"),
+    "bytes": (
+        ".parquet",
+        parquet_of([b"a"], ["b"]),
+        "sentences .* b'a' in row 1",
+    ),
+    "twice, .parquet": (
+        ".parquet",
+        parquet_of(["a"], ["b"], ["c"]),
+        "de 2 times",
+    ),
     "no UTF-8, .parquet": (
         ".parquet",
         parquet_of(pyarrow.array([b"\xff"]).view("string"), ["b"]),
         "cannot be read as a table: .*0xff",
     ),
-    "half a file": (".parquet", parquet_of(["a"], ["b"])[:99], "read as a table: "),
+    "half a file": (
+        ".parquet",
+        parquet_of(["a"], ["b"])[:99],
+        "read as a table: ",
+    ),
 }
 
 
-@pytest.mark.parametrize("ending, content, message", MISTAKES.values(), ids=MISTAKES)
-def test_what_is_not_clear_is_one_line_with_its_place(read, ending, content, message):
+@pytest.mark.parametrize(
+    "ending, content, message", MISTAKES.values(), ids=MISTAKES
+)
+def test_what_is_not_clear_is_one_line_with_its_place(
+    read, ending, content, message
+):
     with pytest.raises(ValueError, match=message) as error:
         read(ending, content)
     assert f"table{ending}" in str(error.value) and "\n" not in str(error.value)
@@ -226,11 +340,18 @@ def test_a_table_is_read_as_it_was_meant_or_not_at_all(read, seed):
     signs = ["a", "b", '"', "\\", ",", "\t", "\n", "\r", " ", "'"]
     cells = ["".join(random.choice(signs, 6)) for _ in range(8)]
     # Spaces at the ends of a line are no part of a sentence to any reader.
-    rows = [(f"x{one}x", f"x{other}x") for one, other in zip(cells[::2], cells[1::2])]
+    rows = [
+        (f"x{one}x", f"x{other}x")
+        for one, other in zip(cells[::2], cells[1::2])
+    ]
     dialects = [
         {"quoting": csv.QUOTE_MINIMAL},
         {"quoting": csv.QUOTE_ALL},
-        {"quoting": csv.QUOTE_MINIMAL, "doublequote": False, "escapechar": "\\"},
+        {
+            "quoting": csv.QUOTE_MINIMAL,
+            "doublequote": False,
+            "escapechar": "\\",
+        },
         {"quoting": csv.QUOTE_ALL, "doublequote": False, "escapechar": "\\"},
     ]
     for dialect in dialects:
@@ -243,13 +364,18 @@ def test_a_table_is_read_as_it_was_meant_or_not_at_all(read, seed):
             except ValueError as error:
                 assert "text.quoting" in str(error)
                 continue
-            meant = [tuple(re.sub("\r+\n", "\n", side) for side in row) for row in rows]
+            meant = [
+                tuple(re.sub("\r+\n", "\n", side) for side in row)
+                for row in rows
+            ]
             assert found == meant
 
 
 def test_columns_are_two_and_tables_are_one(tmp_path):
     jsonl = str(tmp_path / "b.jsonl")
-    with pytest.raises(ValueError, match="table whose name .* Received: .*b.jsonl and"):
+    with pytest.raises(
+        ValueError, match="table whose name .* Received: .*b.jsonl and"
+    ):
         own.load("de_to_en", [jsonl] * 2)
     for columns in (["de"], ["de", "de"]):
         with pytest.raises(ValueError, match="two 'columns', .* Received: de"):
@@ -259,9 +385,24 @@ def test_columns_are_two_and_tables_are_one(tmp_path):
 @pytest.mark.parametrize(
     "ending, pair, count, message",
     [
-        (".csv", "fr_to_en", 9, "columns fr and en.* Received: en, de in .*without fr"),
-        (".jsonl", "de_to_en", 1, "1, none of which falls to .*by --dev and --test"),
-        (".zip", "de_to_en", 9, "two files, one sentence per line, or a table whose"),
+        (
+            ".csv",
+            "fr_to_en",
+            9,
+            "columns fr and en.* Received: en, de in .*without fr",
+        ),
+        (
+            ".jsonl",
+            "de_to_en",
+            1,
+            "1, none of which falls to .*by --dev and --test",
+        ),
+        (
+            ".zip",
+            "de_to_en",
+            9,
+            "two files, one sentence per line, or a table whose",
+        ),
     ],
 )
 def test_a_mistake_is_told(tmp_path, ending, pair, count, message):

@@ -38,7 +38,12 @@ def where(corpus):
 def home(tmp_path, monkeypatch):
     """Keeps the search away from the user's own data."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for variable in ("REPRT_TED", "REPRT_CACHE", "TFDS_DATA_DIR", "XDG_CACHE_HOME"):
+    for variable in (
+        "REPRT_TED",
+        "REPRT_CACHE",
+        "TFDS_DATA_DIR",
+        "XDG_CACHE_HOME",
+    ):
         monkeypatch.delenv(variable, raising=False)
     return tmp_path / "home"
 
@@ -54,11 +59,15 @@ def built_in(monkeypatch):
 @pytest.fixture(autouse=True)
 def official(tmp_path, monkeypatch):
     """The archive that the search takes for the official one."""
-    archive = pack(write(tmp_path / "official", "archive"), tmp_path / "ted.tar.gz")
+    archive = pack(
+        write(tmp_path / "official", "archive"), tmp_path / "ted.tar.gz"
+    )
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
     monkeypatch.setattr(ted, "NAME", "ted.tar.gz")
     monkeypatch.setattr(ted, "SHA256", sha256)
-    monkeypatch.setattr(ted, "ADDRESSES", ("http://original/ted", "http://copy/ted"))
+    monkeypatch.setattr(
+        ted, "ADDRESSES", ("http://original/ted", "http://copy/ted")
+    )
     return archive
 
 
@@ -88,7 +97,13 @@ def cached(home, official):
 @pytest.fixture
 def prepared(home, monkeypatch):
     """What TFDS has prepared, as far as the search looks before it asks TFDS."""
-    folder = home / "tensorflow_datasets" / "ted_hrlr_translate" / "gl_to_en" / "1.0.0"
+    folder = (
+        home
+        / "tensorflow_datasets"
+        / "ted_hrlr_translate"
+        / "gl_to_en"
+        / "1.0.0"
+    )
     folder.mkdir(parents=True)
     split = Split(["prepared"], ["prepared"])
     corpus = Corpus("prepared", "gl_to_en", False, "TFDS", split, split, split)
@@ -99,7 +114,9 @@ def prepared(home, monkeypatch):
 def test_each_source_wins_over_the_later_ones(
     tmp_path, monkeypatch, official, network, cached, prepared
 ):
-    monkeypatch.setenv("REPRT_TED", str(write(tmp_path / "mine", "environment")))
+    monkeypatch.setenv(
+        "REPRT_TED", str(write(tmp_path / "mine", "environment"))
+    )
     path = write(tmp_path / "other", "path")
 
     assert where(find(str(path), "gl_to_en")) == "path"
@@ -122,13 +139,17 @@ def test_each_source_wins_over_the_later_ones(
 
 def test_a_wrong_file_in_the_cache_is_not_used(cached, official, network):
     cached.write_bytes(b"<!DOCTYPE html>")
-    with pytest.raises(TextUnavailable, match="in the cache: .*be a whole tar archive"):
+    with pytest.raises(
+        TextUnavailable, match="in the cache: .*be a whole tar archive"
+    ):
         find("ted", "gl_to_en")
     network["http://original/ted"] = official
     assert where(find("ted", "gl_to_en")) == "archive"
 
 
-def test_an_archive_by_its_path_is_read_as_its_folder_is(tmp_path, home, monkeypatch):
+def test_an_archive_by_its_path_is_read_as_its_folder_is(
+    tmp_path, home, monkeypatch
+):
     pair = dataclasses.replace(ted.PAIRS["gl_to_en"], train=1, dev=1)
     monkeypatch.setitem(ted.PAIRS, "gl_to_en", pair)
     folder = write(tmp_path / "mine", "mine")
@@ -149,7 +170,11 @@ def test_an_archive_by_its_path_is_read_as_its_folder_is(tmp_path, home, monkeyp
         ("nowhere", "gl_to_en", "there is no such folder, archive or table"),
         ("mine", "be_to_en", "datasets/be_to_en in .*are there: gl_to_en"),
         ("mine.tgz", "be_to_en", "datasets/be_to_en in .*are there: gl_to_en"),
-        ("mine.txt", "gl_to_en", "tar archive laid .* by --train SOURCE TARGET"),
+        (
+            "mine.txt",
+            "gl_to_en",
+            "tar archive laid .* by --train SOURCE TARGET",
+        ),
     ],
 )
 def test_a_wrong_explicit_path_is_an_error(
@@ -159,7 +184,9 @@ def test_a_wrong_explicit_path_is_an_error(
     (tmp_path / "mine.txt").write_text("no archive")
     path = str(tmp_path / name)
     monkeypatch.setenv("REPRT_TED", path if setting == "REPRT_TED" else "")
-    with pytest.raises(TextUnavailable, match=f"{name}, given as {setting}.*{message}"):
+    with pytest.raises(
+        TextUnavailable, match=f"{name}, given as {setting}.*{message}"
+    ):
         find("auto" if setting == "REPRT_TED" else path, pair)
 
 
@@ -181,7 +208,9 @@ def test_another_way_to_write_a_pair_is_told_the_right_one(text, name, near):
     with pytest.raises(ValueError, match=message):
         find(text, name)
     if text in ("auto", "ted"):
-        with pytest.raises(ValueError, match="Did you mean 'aztr_to_en'.* --text FOL"):
+        with pytest.raises(
+            ValueError, match="Did you mean 'aztr_to_en'.* --text FOL"
+        ):
             find(text, "az_tr_to_en")
 
 
@@ -209,14 +238,22 @@ def test_the_built_in_text_refuses_another_pair(capsys, built_in):
 
 @pytest.mark.parametrize("text", ["", " "])
 def test_a_text_without_a_name_is_not_searched_for(text):
-    with pytest.raises(ValueError, match="one of auto, .* or a path. Received: ' *'."):
+    with pytest.raises(
+        ValueError, match="one of auto, .* or a path. Received: ' *'."
+    ):
         find(text, "gl_to_en")
 
 
-def test_what_tfds_has_prepared_and_cannot_be_read_is_told(prepared, monkeypatch):
+def test_what_tfds_has_prepared_and_cannot_be_read_is_told(
+    prepared, monkeypatch
+):
     corrupted = mock.Mock(side_effect=RuntimeError("corrupted record"))
     monkeypatch.setattr(ted, "read_prepared", corrupted)
     with pytest.raises(NothingFound) as error:
         find("ted", "gl_to_en")
-    for part in ("WAS NOT FOUND", "1.0.0 cannot be read: corrupted", "3. Run this"):
+    for part in (
+        "WAS NOT FOUND",
+        "1.0.0 cannot be read: corrupted",
+        "3. Run this",
+    ):
         assert part in str(error.value)

@@ -77,11 +77,36 @@ def samples():
     sentences = embedded.load(train=200, dev=1, test=1).train
     written = [*sentences.source, *sentences.target]
     letters = sorted(set("".join(written).lower()) - {" "})
-    tokenizer = WordPiece([*RESERVED, *letters, *(f"##{one}" for one in letters)])
+    tokenizer = WordPiece(
+        [*RESERVED, *letters, *(f"##{one}" for one in letters)]
+    )
     texts = tokenizer.decode(tokenizer.encode(written))
     chance = random.Random(0)
-    pieces = [*" '\"-.,;:!?%()[]{}…¿¡$#", "s", "t", "re", "9", "30", "a", "não", "שלום"]
-    pieces += ["’", "“", "”", "l", "d", "un", "qu", "aujourd", "hui", "well", "ç", "ß"]
+    pieces = [
+        *" '\"-.,;:!?%()[]{}…¿¡$#",
+        "s",
+        "t",
+        "re",
+        "9",
+        "30",
+        "a",
+        "não",
+        "שלום",
+    ]
+    pieces += [
+        "’",
+        "“",
+        "”",
+        "l",
+        "d",
+        "un",
+        "qu",
+        "aujourd",
+        "hui",
+        "well",
+        "ç",
+        "ß",
+    ]
     pieces += [
         "世",
         "界",

@@ -42,18 +42,24 @@ def ours(tmp_path):
 
 
 @pytest.mark.parametrize("pair", ["pt_to_en", "aztr_to_en"])
-def test_agrees_with_what_tfds_builds_which_is_found_too(tmp_path, monkeypatch, pair):
+def test_agrees_with_what_tfds_builds_which_is_found_too(
+    tmp_path, monkeypatch, pair
+):
     tfds = pytest.importorskip("tensorflow_datasets")
     configs = tfds.builder_cls("ted_hrlr_translate").BUILDER_CONFIGS
     assert list(ted.PAIRS) == [config.name for config in configs]
     write(tmp_path / "datasets" / ted.PAIRS[pair].folder, pair)
     monkeypatch.setattr(
-        tfds.download.DownloadManager, "download_and_extract", lambda *_: tmp_path
+        tfds.download.DownloadManager,
+        "download_and_extract",
+        lambda *_: tmp_path,
     )
     monkeypatch.setattr(tfds.core.utils.gcs_utils, "_is_gcs_disabled", True)
     # To build, not to read, TFDS needs the backport of this without requiring it.
     monkeypatch.setitem(sys.modules, "importlib_resources", importlib.resources)
-    builder = tfds.builder(f"ted_hrlr_translate/{pair}", data_dir=tmp_path / "tfds")
+    builder = tfds.builder(
+        f"ted_hrlr_translate/{pair}", data_dir=tmp_path / "tfds"
+    )
     builder.download_and_prepare()
     monkeypatch.delenv("REPRT_TED", raising=False)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
@@ -65,7 +71,9 @@ def test_agrees_with_what_tfds_builds_which_is_found_too(tmp_path, monkeypatch, 
         assert there == [(f"o {split}", f"the {split}"), *PAIRS_OF_SPLIT]
         assert Counter(there) == Counter(pairs(getattr(prepared, split)))
     assert prepared.origin == str(builder.data_dir)
-    assert prepared.name == f"{pair} from TFDS (not the official TED-HRLR split)"
+    assert (
+        prepared.name == f"{pair} from TFDS (not the official TED-HRLR split)"
+    )
     assert not prepared.official
 
 
@@ -87,7 +95,9 @@ def test_a_text_of_any_languages(tmp_path, source, target):
         (place / f"{target}.{split}").write_text("one\ntwo\n")
     corpus = find(str(tmp_path / "mine"), name)
     assert pairs(corpus.test) == [("eins", "one"), ("zwei", "two")]
-    assert corpus.pair == name and corpus.name.startswith(f"{name} from mine (not ")
+    assert corpus.pair == name and corpus.name.startswith(
+        f"{name} from mine (not "
+    )
     assert corpus.target_language == target
 
 
@@ -97,7 +107,10 @@ def test_folders_that_are_accepted(tmp_path, at, folder):
     place = write(tmp_path / "my text" / "datasets" / folder, "aztr_to_en")
     corpus = ted.read(tmp_path / "my text" / at, "aztr_to_en")
     assert corpus.pair == "aztr_to_en" and corpus.origin == str(place)
-    assert corpus.name == "aztr_to_en from my text (not the official TED-HRLR split)"
+    assert (
+        corpus.name
+        == "aztr_to_en from my text (not the official TED-HRLR split)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,27 +127,48 @@ def test_folders_that_are_accepted(tmp_path, at, folder):
 )
 def test_what_is_called_official(ours, monkeypatch, counts, known, form, name):
     train, dev = counts
-    pair = ted.Pair(("gl",), "en", train, dev, tuple(map(ted._fingerprint, known)))
+    pair = ted.Pair(
+        ("gl",), "en", train, dev, tuple(map(ted._fingerprint, known))
+    )
     monkeypatch.setitem(ted.PAIRS, "gl_to_en", pair)
     if form:
         (ours.parents[1] / "FORM.txt").write_text(form)
     corpus = ted.read(ours.parent, "gl_to_en")
-    assert name in corpus.name and corpus.official == (name != "not the official")
+    assert name in corpus.name and corpus.official == (
+        name != "not the official"
+    )
     assert "not the" in corpus.name or corpus.name == name
 
 
 # Spaces, of no width as well, accents without letters, and fillers.
-UNSEEN = [" ", "\xa0\u3000\u2028\t", "\u200b\ufeff\xad", "\u0301", "\u0301\u0327"]
-UNSEEN += ["\xb4 \u309b", "\u3164", "\ufe0f\u200d", "\0", "\u200e\u202e", "\uffa0"]
+UNSEEN = [
+    " ",
+    "\xa0\u3000\u2028\t",
+    "\u200b\ufeff\xad",
+    "\u0301",
+    "\u0301\u0327",
+]
+UNSEEN += [
+    "\xb4 \u309b",
+    "\u3164",
+    "\ufe0f\u200d",
+    "\0",
+    "\u200e\u202e",
+    "\uffa0",
+]
 
 
 @pytest.mark.parametrize("name", ["gl.test", "en.test"])
 def test_a_side_without_a_word_is_empty(ours, name):
     words = [".", "é", "¡", "의", "ा", "👍", "5"]
     for each in ("gl.test", "en.test"):
-        (ours / each).write_text("\n".join([*"a" * len(UNSEEN), *words]), "utf-8")
+        (ours / each).write_text(
+            "\n".join([*"a" * len(UNSEEN), *words]), "utf-8"
+        )
     (ours / name).write_bytes("\n".join([*UNSEEN, *words]).encode())
-    assert pairs(ted.read(ours.parent, "gl_to_en").test) == list(zip(words, words))
+    assert pairs(ted.read(ours.parent, "gl_to_en").test) == list(
+        zip(words, words)
+    )
     # The tokenizer finds no word there either.
     of_spaces = [unseen.replace("\u2028", "") for unseen in UNSEEN]
     found = WordPiece([*RESERVED, "a"]).encode(of_spaces)

@@ -19,7 +19,12 @@ from reprt.data.search import TextUnavailable, find
 from reprt.data.tokenizers.bpe import BPESettings
 
 PAIRS = 200  # of each archive
-DIRTY = [("only here", ""), ("word " * 251, "word"), ("a", "b " * 10), ("\u0301", "b")]
+DIRTY = [
+    ("only here", ""),
+    ("word " * 251, "word"),
+    ("a", "b " * 10),
+    ("\u0301", "b"),
+]
 NEWSTEST = DATASETS["wmt14/full"]
 NEWS = 'doc" sysid="src">\n<hl>\n<seg id="1"> {} &amp;\ttwo</seg>\n</hl><p>\n'
 
@@ -60,9 +65,13 @@ def archives(pairs):
     for part in wmt14.TRAIN:
         files = {}
         for other in part.languages:
-            for member, side in zip(part.members(other), zip(*pairs[part.name])):
+            for member, side in zip(
+                part.members(other), zip(*pairs[part.name])
+            ):
                 text = "".join(f"{sentence}\r\n" for sentence in side).encode()
-                files[member] = gzip.compress(text) if member.endswith(".gz") else text
+                files[member] = (
+                    gzip.compress(text) if member.endswith(".gz") else text
+                )
         found[part.name] = packed(part.url, files)
     both = wmt14.DEV.members("fr") + wmt14.DEV.members("de")
     dev = {member: f"{member}\nlast\n".encode() for member in both}
@@ -90,7 +99,9 @@ def wmt(server, archives, monkeypatch, tmp_path):
     def moved(part):
         content = archives[part.name]
         sha256 = hashlib.sha256(content).hexdigest()
-        return dataclasses.replace(part, url=here(part.url, content), sha256=sha256)
+        return dataclasses.replace(
+            part, url=here(part.url, content), sha256=sha256
+        )
 
     monkeypatch.setattr(wmt14, "TRAIN", tuple(map(moved, wmt14.TRAIN)))
     monkeypatch.setattr(wmt14, "DEV", moved(wmt14.DEV))
@@ -108,7 +119,9 @@ def aligned(corpus):
 
 
 def test_the_whole_text(server, pairs, tmp_path):
-    with pytest.raises(TextUnavailable, match="fr_to_en, .* Received: 'de_to_fr'"):
+    with pytest.raises(
+        TextUnavailable, match="fr_to_en, .* Received: 'de_to_fr'"
+    ):
         find("wmt14", "de_to_fr")
     corpus = find("wmt14", "en_to_fr")
 
@@ -127,8 +140,12 @@ def test_the_whole_text(server, pairs, tmp_path):
         (part.name, PAIRS + len(DIRTY), PAIRS) for part in wmt14.TRAIN
     ]
     text = encode(corpus, BPESettings(size=300, shared=True), 999, tmp_path)
-    assert text.source_tokenizer.decode(text.train.source) == list(corpus.train.source)
-    assert text.target_tokenizer.decode(text.train.target) == list(corpus.train.target)
+    assert text.source_tokenizer.decode(text.train.source) == list(
+        corpus.train.source
+    )
+    assert text.target_tokenizer.decode(text.train.target) == list(
+        corpus.train.target
+    )
 
     server.files.clear()
     other = find("wmt14", "fr_to_en")
@@ -173,7 +190,9 @@ def test_what_was_killed_is_not_downloaded_again(server, pairs, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(wmt14, "cleaned", kills)
         find("wmt14", "en_to_fr")
-    with concurrent.futures.ThreadPoolExecutor() as pool:  # two processes make one text
+    with (
+        concurrent.futures.ThreadPoolExecutor() as pool
+    ):  # two processes make one text
         found = list(pool.map(lambda _: find("wmt14", "en_to_fr"), range(2)))
     assert [aligned(corpus) for corpus in found] == [expected(pairs)] * 2
     assert len(server.asked) == 7  # each archive once
@@ -202,5 +221,7 @@ def test_sentences_of_sgml_are_sacrebleus(tmp_path):
     (tmp_path / "in.sgm").write_text(sgml, "utf-8")
     dataset = FakeSGMLDataset("any", langpairs={})
     dataset._convert_format(str(tmp_path / "in.sgm"), str(tmp_path / "out"))
-    theirs = (tmp_path / "out").read_text("utf-8").removesuffix("\n").split("\n")
+    theirs = (
+        (tmp_path / "out").read_text("utf-8").removesuffix("\n").split("\n")
+    )
     assert wmt14._segments(sgml) == theirs

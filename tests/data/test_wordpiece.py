@@ -61,7 +61,9 @@ COMPOSED = {
 def words(sentence):
     """The words as WordPiece sees them: no accents, no case, some signs apart."""
     letters = unicodedata.normalize("NFKD", sentence.casefold())
-    plain = "".join(char for char in letters if unicodedata.category(char) != "Mn")
+    plain = "".join(
+        char for char in letters if unicodedata.category(char) != "Mn"
+    )
     apart = (
         f" {char} "
         if char in "$+<=>^`|~"
@@ -97,11 +99,16 @@ def run_together(signs, count, length):
 # Of each kind a text that has more signs, or longer words, than TensorFlow's learner
 # and tokenizer take.
 UNBOUNDED = {
-    "Chinese": ["".join(map(chr, range(n, n + 30))) for n in range(0x4E00, 0x5800, 30)],
-    "Korean": ["".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)],
+    "Chinese": [
+        "".join(map(chr, range(n, n + 30))) for n in range(0x4E00, 0x5800, 30)
+    ],
+    "Korean": [
+        "".join(map(chr, range(n, n + 25))) for n in range(0xAC00, 0xD7A0, 400)
+    ],
     "Thai": run_together("กขคงจชดตถทนบปผพมยรลวสหอา", 40, 25),
     "links": [
-        f"see {part} and a{part}" for part in run_together("abcdef0123456789", 20, 40)
+        f"see {part} and a{part}"
+        for part in run_together("abcdef0123456789", 20, 40)
     ],
     "an identifier": ["one word", "x" * 300 + "ß€語" * 40, "another word"] * 9,
 }
@@ -120,7 +127,9 @@ def test_nothing_of_a_training_text_is_unknown(kind):
         assert [tokenizer.as_written(text) for text in decoded] == texts
     # Words that recur are learnt, however long the runs are that they stand in.
     if kind == "Thai":
-        assert sum(map(len, rows)) < 0.7 * sum(len(words(text)) for text in texts)
+        assert sum(map(len, rows)) < 0.7 * sum(
+            len(words(text)) for text in texts
+        )
 
 
 def test_signs_that_hardly_occur_do_not_crowd_a_vocabulary(monkeypatch):
@@ -133,7 +142,9 @@ def test_signs_that_hardly_occur_do_not_crowd_a_vocabulary(monkeypatch):
 
 
 def test_within_its_limits_the_learner_is_that_of_the_tutorial(sentences):
-    from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset as theirs
+    from tensorflow_text.tools.wordpiece_vocab import (
+        bert_vocab_from_dataset as theirs,
+    )
 
     dataset = tf.data.Dataset.from_tensor_slices(list(sentences)).batch(16)
     for size in (60, 300):
@@ -150,7 +161,9 @@ def test_pieces_are_those_that_tensorflow_text_publishes():
         pieces = [published.vocabulary[index] for index in ids]
         assert pieces == ["[START]", *expected.split(), "[END]"]
     ids = tf.ragged.constant([row[1:-1].tolist() for row in rows], tf.int64)
-    joined = tf.strings.reduce_join(published.graph.detokenize(ids), -1, separator=" ")
+    joined = tf.strings.reduce_join(
+        published.graph.detokenize(ids), -1, separator=" "
+    )
     assert published.decode(rows) == [text.decode() for text in joined.numpy()]
 
 
@@ -158,16 +171,22 @@ def test_ids_go_from_start_to_end_and_text_writes_no_reserved_token(sentences):
     portuguese = WordPiece(learn_vocabulary(sentences, 200))
     assert portuguese.words(sentences) == list(map(words, sentences))
     for ids in portuguese.encode([*sentences, "[START] [END] [PAD]"]):
-        assert ids.dtype == np.int32 and ids[0] == START_ID and ids[-1] == END_ID
+        assert (
+            ids.dtype == np.int32 and ids[0] == START_ID and ids[-1] == END_ID
+        )
         assert not set(ids[1:-1].tolist()) & {0, START_ID, END_ID}
         assert ids.max() < len(portuguese)
     assert portuguese.words(["漢"]) == ["[UNK]"]
 
 
-def test_a_vocabulary_is_learnt_once_for_each_text_and_size(tmp_path, monkeypatch):
+def test_a_vocabulary_is_learnt_once_for_each_text_and_size(
+    tmp_path, monkeypatch
+):
     learnt = []
     monkeypatch.setattr(
-        wordpiece, "learn_vocabulary", lambda *asked: learnt.append(asked) or RESERVED
+        wordpiece,
+        "learn_vocabulary",
+        lambda *asked: learnt.append(asked) or RESERVED,
     )
     texts = (["a", "b"], 100), (["a", "b"], 101), (["ab"], 100), (["a\nb"], 100)
     for lines, size in texts * 2:
@@ -190,14 +209,24 @@ def test_a_vocabulary_survives_its_file(tmp_path):
 @pytest.mark.parametrize(
     "pieces, message",
     [
-        (["[UNK]", "[PAD]", "[START]", "[END]"], "begins with '\\[UNK\\] \\[PAD\\]"),
-        (["[PAD]", "[UNK]"], "begins with \\[PAD\\] \\[UNK\\] \\[START\\] \\[END\\]"),
+        (
+            ["[UNK]", "[PAD]", "[START]", "[END]"],
+            "begins with '\\[UNK\\] \\[PAD\\]",
+        ),
+        (
+            ["[PAD]", "[UNK]"],
+            "begins with \\[PAD\\] \\[UNK\\] \\[START\\] \\[END\\]",
+        ),
         ([], "begins with ''"),
     ],
 )
-def test_what_is_no_vocabulary_is_refused_and_its_file_named(tmp_path, pieces, message):
+def test_what_is_no_vocabulary_is_refused_and_its_file_named(
+    tmp_path, pieces, message
+):
     with pytest.raises(ValueError, match=message):
         WordPiece(pieces)
     (tmp_path / "damaged.vocab").write_text("\n".join(pieces))
-    with pytest.raises(ValueError, match=f"damaged.vocab cannot be used: .*{message}"):
+    with pytest.raises(
+        ValueError, match=f"damaged.vocab cannot be used: .*{message}"
+    ):
         WordPiece.read(tmp_path / "damaged.vocab")

@@ -21,7 +21,14 @@ from reprt.decoding.attention_maps import (
 SOURCE = "hoje o mercado ab ##re às nove .".split()
 TARGET = "[START] today the market open ##s at nine .".split()
 USUAL = ("encoder", "decoder", "cross")
-HOSTILE = ["</script><b>", "<!--<script>", "{{data}}", "&lt;", '"\\', "$\\nope$"]
+HOSTILE = [
+    "</script><b>",
+    "<!--<script>",
+    "{{data}}",
+    "&lt;",
+    '"\\',
+    "$\\nope$",
+]
 HOSTILE += ["a\nb", "\u2028", "\u202e", "\ud800"]
 FOREIGN = ["שלום", "##עולם", "مرحبا", "你好", "こんにちは", "नमस्ते", "🙂"]
 
@@ -34,7 +41,11 @@ def make(source=SOURCE, target=TARGET, layers=2, heads=4, **texts):
         scores = random.normal(size=(layers, heads, len(queries), len(keys)))
         return oracle.softmax(2 * scores)
 
-    usual = {"sentence": "ele abre.", "translation": "it opens.", "model": "repe"}
+    usual = {
+        "sentence": "ele abre.",
+        "translation": "it opens.",
+        "model": "repe",
+    }
     return AttentionMaps(
         source,
         target,
@@ -75,25 +86,33 @@ def test_the_page_holds_the_maps(tmp_path):
     maps = make()
     page = Page(write_page(maps, tmp_path / "page.html"))
     data = page.data
-    assert data.keys() == {field.name for field in dataclasses.fields(maps)} | {"steps"}
+    assert data.keys() == {field.name for field in dataclasses.fields(maps)} | {
+        "steps"
+    }
     assert "\n" not in repr(maps) and "(2, 4, 9, 8)" in repr(maps)
     for name in ("source", "target", "model", "translation", "sentence"):
         assert data[name] == getattr(maps, name)
     for kind in USUAL:
-        np.testing.assert_allclose(data[kind], getattr(maps, kind), atol=0.5001e-4)
+        np.testing.assert_allclose(
+            data[kind], getattr(maps, kind), atol=0.5001e-4
+        )
     numbers = re.findall(r"\d\.\d+", page.scripts[0])
     assert max(map(len, numbers)) == len("0.1234")
 
 
 def test_no_token_is_taken_for_markup(tmp_path):
     plain = Page(write_page(make(), tmp_path / "plain.html"))
-    maps = make(HOSTILE, ["[START]", *HOSTILE], translation="</script>", model="<b>")
+    maps = make(
+        HOSTILE, ["[START]", *HOSTILE], translation="</script>", model="<b>"
+    )
     page = Page(write_page(maps, tmp_path / "page.html"))
     assert page.tags == plain.tags
     assert "<" not in page.scripts[0]
     assert page.data["source"] == HOSTILE
     assert page.data["target"] == ["[START]", *HOSTILE]
-    assert page.data["translation"] == "</script>" and page.data["model"] == "<b>"
+    assert (
+        page.data["translation"] == "</script>" and page.data["model"] == "<b>"
+    )
     assert "innerHTML" not in page.text
 
 
@@ -102,10 +121,16 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
     names = {name for name, _ in page.attributes}
     assert not names & {"src", "href", "srcset", "action"}
     assert "link" not in page.tags and "img" not in page.tags
-    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|import ", page.text)
+    assert not re.search(
+        r"@import|url\(|fetch\(|XMLHttpRequest|import ", page.text
+    )
     addresses = set(re.findall(r"https?://[^\"]*", page.text))
-    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which is not looked up
-    assert any("default-src 'none'" in (value or "") for _, value in page.attributes)
+    assert addresses == {
+        "http://www.w3.org/2000/svg"
+    }  # a name, which is not looked up
+    assert any(
+        "default-src 'none'" in (value or "") for _, value in page.attributes
+    )
 
 
 @pytest.fixture
@@ -126,8 +151,12 @@ def test_the_picture_has_the_heads_of_one_layer(tmp_path, pictures, choice):
     maps = make()
     path = draw(maps, tmp_path / "maps.png", **choice)
     assert path.read_bytes().startswith(b"\x89PNG")
-    shown = [axes.images[0].get_array() for axes in pictures[0].axes if axes.images]
-    expected = getattr(maps, choice.get("kind", "cross"))[choice.get("layer", -1)]
+    shown = [
+        axes.images[0].get_array() for axes in pictures[0].axes if axes.images
+    ]
+    expected = getattr(maps, choice.get("kind", "cross"))[
+        choice.get("layer", -1)
+    ]
     np.testing.assert_array_equal(shown, expected)
 
 

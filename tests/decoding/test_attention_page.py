@@ -14,7 +14,8 @@ from reprt.decoding.attention_maps import AttentionMaps, write_page
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason=f"no browser: none of {', '.join(NAMES)} is installed"
+    BROWSER is None,
+    reason=f"no browser: none of {', '.join(NAMES)} is installed",
 )
 SOURCE = ["olá", "</script><b>", "שלום"]
 TARGET = ["[START]", "hello", "wor", "##ld"]
@@ -22,7 +23,10 @@ TARGET = ["[START]", "hello", "wor", "##ld"]
 
 @pytest.fixture(scope="module")
 def maps():
-    texts = {"sentence": "olá <i>mundo</i>", "translation": "hello <i>world</i>"}
+    texts = {
+        "sentence": "olá <i>mundo</i>",
+        "translation": "hello <i>world</i>",
+    }
     found = make(SOURCE, TARGET, layers=2, heads=3, **texts)
     return dataclasses.replace(found, decoder=np.tril(found.decoder))
 
@@ -35,7 +39,9 @@ def visit(maps, tmp_path_factory):
 
     def visit(address="", script="", page=page):
         seen = page.with_name("seen.html")
-        seen.write_text(page.read_text("utf-8") + f"<script>{script}</script>", "utf-8")
+        seen.write_text(
+            page.read_text("utf-8") + f"<script>{script}</script>", "utf-8"
+        )
         finished = subprocess.run(
             [
                 BROWSER,
@@ -61,7 +67,9 @@ def visit(maps, tmp_path_factory):
 
 
 def opacities(dom, mark):
-    return sorted(map(float, re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom)))
+    return sorted(
+        map(float, re.findall(rf'<{mark} [^>]*-opacity="([^"]*)"', dom))
+    )
 
 
 def captions(dom):
@@ -73,7 +81,9 @@ def above(weights, threshold):
     return np.sort(weights[(weights >= threshold) & (weights > 0)].round(4))
 
 
-def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(maps, visit):
+def test_all_heads_stand_side_by_side_and_lines_are_as_strong_as_weights(
+    maps, visit
+):
     dom = visit()
     assert captions(dom) == ["head 1", "head 2", "head 3"]
     assert opacities(dom, "rect") == []
@@ -113,15 +123,24 @@ def test_one_sequence_has_all_tokens_on_both_sides(visit, tmp_path):
     tokens = [*SOURCE, *TARGET]
     weights = np.tri(len(tokens)) / np.arange(1, 1 + len(tokens))[:, None]
     one = weights[None, None]
-    maps = AttentionMaps(SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=one)
+    maps = AttentionMaps(
+        SOURCE, TARGET, "olá", "hello", "decoder-only", sequence=one
+    )
     page = write_page(maps, tmp_path / "page.html")
     # A kind that the model does not have is no choice.
-    for address in ("threshold=0.2", "threshold=0.2&kind=cross", "kind=x&threshold=.2"):
+    for address in (
+        "threshold=0.2",
+        "threshold=0.2&kind=cross",
+        "kind=x&threshold=.2",
+    ):
         dom = visit(address, page=page)
         np.testing.assert_allclose(
             opacities(dom, "line"), above(weights, 0.2), atol=0.002
         )
         assert dom.count("<li ") == 2 * len(tokens)
-        assert re.findall('class="first"[^>]*>([^<]*)<', dom) == ["olá", "[START]"] * 2
+        assert (
+            re.findall('class="first"[^>]*>([^<]*)<', dom)
+            == ["olá", "[START]"] * 2
+        )
         assert len(re.findall("<label hidden", dom)) == 5
         assert re.search('class="border" d="M0 [^"]', dom)

@@ -29,7 +29,9 @@ LIMIT = 24
 
 def sentences(lengths, seed=0):
     """Ids of random sentences, with 0 after the shorter ones."""
-    ids = np.random.default_rng(seed).integers(4, 11, (len(lengths), max(lengths)))
+    ids = np.random.default_rng(seed).integers(
+        4, 11, (len(lengths), max(lengths))
+    )
     ids[np.arange(max(lengths)) >= np.array(lengths)[:, None]] = PAD
     return ids.astype("int32")
 
@@ -97,7 +99,10 @@ def assert_same(found, expected):
     ],
 )
 def test_a_batch_is_searched_as_by_hand(variant, size, length_penalty):
-    read, translations = reader_of(variant), found_by(variant, size, length_penalty)
+    read, translations = (
+        reader_of(variant),
+        found_by(variant, size, length_penalty),
+    )
     assert len(translations) == len(SOURCES)
     for source, found in zip(SOURCES, translations):
         words, ended, log_probabilities, scores = zip(
@@ -108,7 +113,9 @@ def test_a_batch_is_searched_as_by_hand(variant, size, length_penalty):
         np.testing.assert_allclose(
             [one.log_probability for one in found], log_probabilities, rtol=1e-4
         )
-        np.testing.assert_allclose([one.score for one in found], scores, rtol=1e-4)
+        np.testing.assert_allclose(
+            [one.score for one in found], scores, rtol=1e-4
+        )
 
 
 def test_xla_finds_what_graphs_find():
@@ -201,10 +208,19 @@ def test_where_padding_counts_sentences_of_one_length_are_searched_together():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"beam_size": 0}, "`beam_size` to lie between 1 and 1000. Received: beam_si"),
+        (
+            {"beam_size": 0},
+            "`beam_size` to lie between 1 and 1000. Received: beam_si",
+        ),
         ({"max_tokens": 0}, "Received: max_tokens=0"),
-        ({"length_penalty": float("nan")}, "between 0 and 10. Received: length_penalt"),
-        ({"end_id": 1000}, "`end_id` to lie between 1 and 9. Received: end_id=1000"),
+        (
+            {"length_penalty": float("nan")},
+            "between 0 and 10. Received: length_penalt",
+        ),
+        (
+            {"end_id": 1000},
+            "`end_id` to lie between 1 and 9. Received: end_id=1000",
+        ),
     ],
 )
 def test_bad_settings_are_named(options, message):
@@ -284,7 +300,9 @@ def check_masks_and_prompts():
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatch):
+def test_other_backends_find_what_tensorflow_finds(
+    backend, tmp_path, monkeypatch
+):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
     weights = {
@@ -301,5 +319,7 @@ def test_other_backends_find_what_tensorflow_finds(backend, tmp_path, monkeypatc
         for found, hypotheses in zip(results[name], translations, strict=True):
             assert [one[:2] for one in found] == [one[:2] for one in hypotheses]
             np.testing.assert_allclose(
-                [one[2] for one in found], [one[2] for one in hypotheses], rtol=1e-4
+                [one[2] for one in found],
+                [one[2] for one in hypotheses],
+                rtol=1e-4,
             )

@@ -28,7 +28,11 @@ def by_pickle(thing):
     return pickle.loads(pickle.dumps(thing))
 
 
-WAYS = {"deepcopy": copy.deepcopy, "pickle": by_pickle, "cloudpickle": by_cloudpickle}
+WAYS = {
+    "deepcopy": copy.deepcopy,
+    "pickle": by_pickle,
+    "cloudpickle": by_cloudpickle,
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,9 @@ def translator(tokenizer):
 
 @pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_copies_translate_alike_with_a_model_of_their_own(way, used, translator):
+def test_copies_translate_alike_with_a_model_of_their_own(
+    way, used, translator
+):
     before = translator(SENTENCE) if used else None
     other = WAYS[way](translator)
     assert other.search.model is other.model
@@ -83,7 +89,9 @@ def test_tokenizers_are_copied_before_and_after_their_use(kind, way, tokenizer):
     for _ in range(2):
         other = way(tokenizer)
         assert other.digest() == tokenizer.digest()
-        [ids], [expected] = (each.encode([SENTENCE]) for each in (other, tokenizer))
+        [ids], [expected] = (
+            each.encode([SENTENCE]) for each in (other, tokenizer)
+        )
         assert ids.tolist() == expected.tolist()
         assert other.start_id == tokenizer.start_id
         tokenizer.graph  # is made by the first use
@@ -95,9 +103,13 @@ def test_what_was_compiled_for_a_value_keeps_it(translator):
         for name in vars(thing):
             if name.startswith("_"):
                 continue
-            with pytest.raises(AttributeError, match=f"{name} cannot be changed.*Make"):
+            with pytest.raises(
+                AttributeError, match=f"{name} cannot be changed.*Make"
+            ):
                 setattr(thing, name, None)
-            with pytest.raises(AttributeError, match=f"{name} cannot be changed.*Make"):
+            with pytest.raises(
+                AttributeError, match=f"{name} cannot be changed.*Make"
+            ):
                 delattr(thing, name)
     with pytest.raises(AttributeError, match="end_id cannot be changed"):
         translator.source_tokenizer.end_id = 5

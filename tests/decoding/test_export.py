@@ -51,14 +51,18 @@ print(json.dumps(found))
 
 
 @pytest.mark.long
-def test_a_saved_model_needs_tensorflow_and_its_text_alone(tmp_path, tmp_path_factory):
+def test_a_saved_model_needs_tensorflow_and_its_text_alone(
+    tmp_path, tmp_path_factory
+):
     base, expected = tmp_path_factory.getbasetemp(), {}
     for name, search in SEARCHES.items():
         translator = Translator.load(tiny_run.lively(base, name), **search)
         paths = export(translator, place := tmp_path / name)
         assert paths == (place / "saved_model", place / "model.keras")
         assert {*place.iterdir()} == {*paths}  # and nothing unfinished
-        assert keras.saving.load_model(paths[1]).config == translator.model.config
+        assert (
+            keras.saving.load_model(paths[1]).config == translator.model.config
+        )
         found = translator(SENTENCES)
         expected[name] = [one.text for one in found]
         assert len(set(expected[name])) > 5  # else little would be shown
@@ -71,7 +75,9 @@ def test_nothing_is_exported_over_another_export(tmp_path):
     kept = tmp_path / "repe" / "saved_model" / "a file"
     kept.parent.mkdir(parents=True)
     kept.write_text("another export")
-    with pytest.raises(ValueError, match="without saved_model. .*repe, which has one"):
+    with pytest.raises(
+        ValueError, match="without saved_model. .*repe, which has one"
+    ):
         export(None, tmp_path / "repe")
     assert kept.read_text() == "another export"
     assert [*(tmp_path / "repe").rglob("*")] == [kept.parent, kept]
@@ -85,7 +91,9 @@ def test_what_no_graph_can_hold_is_refused(tmp_path, monkeypatch):
 
 
 def test_graphs_find_words_where_the_package_does():
-    signs = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    signs = [
+        chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000
+    ]
     found = tf.strings.regex_full_match(signs, word_pattern()).numpy().tolist()
     assert found == list(map(has_a_word, signs))
     assert 1000 < found.count(False) < 3000
@@ -94,5 +102,7 @@ def test_graphs_find_words_where_the_package_does():
 def test_bytes_that_are_not_utf8_are_unknown_and_not_empty(tmp_path_factory):
     run = tiny_run.lively(tmp_path_factory.getbasetemp(), "baseline")
     translator = Translator.load(run, max_tokens=4)
-    [found] = ExportedTranslator(translator)(tf.constant([b"a \xff casa"])).numpy()
+    [found] = ExportedTranslator(translator)(
+        tf.constant([b"a \xff casa"])
+    ).numpy()
     assert found.decode() == translator("a \ufffd casa").text != ""

@@ -15,7 +15,13 @@ from reprt.constants import UNKNOWN_ID
 from reprt.data.tokenizers.spacing import detokenised
 from reprt.decoding.translator import Translation, Translator
 
-SENTENCES = ["o homem sabe", "", "a casa", "ele não sabe que a casa é grande.", "e"]
+SENTENCES = [
+    "o homem sabe",
+    "",
+    "a casa",
+    "ele não sabe que a casa é grande.",
+    "e",
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +52,13 @@ def test_a_translation_is_what_a_naive_search_says(translator, translations):
         for one, (words, ended, log_probability, score) in zip(
             found.alternatives, expected, strict=True
         ):
-            pieces = [translator.target_tokenizer.vocabulary[word] for word in words]
+            pieces = [
+                translator.target_tokenizer.vocabulary[word] for word in words
+            ]
             assert list(one.tokens) == pieces and one.ended == ended
-            assert one.log_probability == pytest.approx(log_probability, rel=1e-3)
+            assert one.log_probability == pytest.approx(
+                log_probability, rel=1e-3
+            )
             assert one.score == pytest.approx(score, rel=1e-3)
             (text,) = translator.target_tokenizer.decode([words])
             assert one.text == detokenised(text)
@@ -60,9 +70,13 @@ def assert_same(found, expected):
     """Compares translations, whose scores another batch rounds otherwise."""
     for one, other in zip(found, expected, strict=True):
         assert (one.source, one.notes) == (other.source, other.notes)
-        for this, that in zip(one.alternatives, other.alternatives, strict=True):
+        for this, that in zip(
+            one.alternatives, other.alternatives, strict=True
+        ):
             assert this.score == pytest.approx(that.score, rel=1e-4)
-            assert this.log_probability == pytest.approx(that.log_probability, rel=1e-4)
+            assert this.log_probability == pytest.approx(
+                that.log_probability, rel=1e-4
+            )
             assert (this.text, this.tokens) == (that.text, that.tokens)
             assert this.ended == that.ended
 
@@ -71,7 +85,10 @@ def test_one_sentence_or_several(translator, translations):
     assert_same([translator(np.str_("a casa"))], [translations[2]])
     assert_same(translator(["a casa"]), [translations[2]])
     assert translator([]) == []
-    assert translator(["", " \t\n"]) == [Translation("", ()), Translation(" \t\n", ())]
+    assert translator(["", " \t\n"]) == [
+        Translation("", ()),
+        Translation(" \t\n", ()),
+    ]
 
 
 COLUMNS = {
@@ -86,7 +103,9 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
-def test_sentences_in_arrays_tensors_and_columns(translator, translations, make):
+def test_sentences_in_arrays_tensors_and_columns(
+    translator, translations, make
+):
     for found in (
         translator(make(SENTENCES)),
         list(translator.stream(make(SENTENCES), ahead=2)),
@@ -98,27 +117,36 @@ def test_sentences_in_arrays_tensors_and_columns(translator, translations, make)
 def test_pairs_have_two_sides_of_one_length(translator):
     with pytest.raises(ValueError, match="2 and 1 in sources and targets"):
         translator.encode(SENTENCES[:2], ["the house"])
-    with pytest.raises(ValueError, match="several sentences. Received one: 'a casa'"):
+    with pytest.raises(
+        ValueError, match="several sentences. Received one: 'a casa'"
+    ):
         translator.encode("a casa", "the house")
     # What Python makes of a Latin-1 terminal's argument.
     assert translator("a \udce9 casa").source.startswith("a \ufffd")
 
 
 NO_SENTENCES = {
-    "NaN": (pandas.Series([*SENTENCES, math.nan]), "nan of type float in row 5"),
+    "NaN": (
+        pandas.Series([*SENTENCES, math.nan]),
+        "nan of type float in row 5",
+    ),
     "None": (["a casa", None], "None of type NoneType in row 1"),
     "a number": ([3, "a casa"], "3 of type int in row 0"),
     "a list": ([["a casa"]], r"\['a casa'\] of type list in row 0"),
 }
 
 
-@pytest.mark.parametrize("values, told", NO_SENTENCES.values(), ids=NO_SENTENCES)
+@pytest.mark.parametrize(
+    "values, told", NO_SENTENCES.values(), ids=NO_SENTENCES
+)
 def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
     translator, monkeypatch, values, told
 ):
     monkeypatch.setattr(Translator, "search_all", None)  # it is not called
     for translate in (translator, lambda given: list(translator.stream(given))):
-        with pytest.raises(ValueError, match=f"Expected sentences.* Received: {told}"):
+        with pytest.raises(
+            ValueError, match=f"Expected sentences.* Received: {told}"
+        ):
             translate(values)
 
 
@@ -148,7 +176,9 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
         ("A CASA", ""),
     ],
 )
-def test_what_the_vocabulary_does_not_know_is_said(translator, sentence, unknown):
+def test_what_the_vocabulary_does_not_know_is_said(
+    translator, sentence, unknown
+):
     found = translator(sentence)
     assert found.source == sentence and found.alternatives
     notes = [note for note in found.notes if "lacks" in note]
@@ -163,7 +193,9 @@ def test_words_that_training_hardly_had_and_empty_answers_are_said(
 ):
     spelt = "spelt in many pieces, as words never seen: quinquilharia"
     assert spelt in translator("a quinquilharia a a a").notes
-    notes = translator("quinquilharia" * 9).notes  # as in a script without spaces
+    notes = translator(
+        "quinquilharia" * 9
+    ).notes  # as in a script without spaces
     assert not [note for note in notes if "spelt" in note]
     hypothesis = translator.search_all([np.array([2, 5, 3])])[0][0]
     empty = [[dataclasses.replace(hypothesis, ids=())]]
@@ -266,7 +298,11 @@ def half(content):
         ("config.toml", None, "{} to be a run folder"),
         ("config.toml", lambda _: b"[text", "{}/config.toml"),
         ("source.vocab", None, "{}/source.vocab"),
-        ("target.vocab", half, "{}/target.vocab to be the vocabulary of the run"),
+        (
+            "target.vocab",
+            half,
+            "{}/target.vocab to be the vocabulary of the run",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(repe, tmp_path, name, change, message):

@@ -13,7 +13,9 @@ def cgroups(tmp_path, monkeypatch):
     """A function that lays out memberships, and files of cgroups with their text."""
 
     def write(memberships, limits):
-        monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*range(64)})
+        monkeypatch.setattr(
+            os, "sched_getaffinity", lambda process: {*range(64)}
+        )
         monkeypatch.setattr(cores, "CGROUPS", tmp_path)
         monkeypatch.setattr(cores, "MEMBERSHIPS", tmp_path / "memberships")
         (tmp_path / "memberships").write_text(memberships)
@@ -33,7 +35,11 @@ V1 = "3:cpuset:/\n2:cpu,cpuacct:/batch/job\n0::/\n"
         ("0::/\n", {}, 64),
         ("0::/\n", {"cpu.max": "max 100000"}, 64),
         ("0::/\n", {"cpu.max": "150000 100000"}, 1.5),
-        ("0::/a/b\n", {"a/cpu.max": "200000 100000", "a/b/cpu.max": "max 1"}, 2),
+        (
+            "0::/a/b\n",
+            {"a/cpu.max": "200000 100000", "a/b/cpu.max": "max 1"},
+            2,
+        ),
         ("0::/not/mounted/here\n", {"cpu.max": "400000 100000"}, 4),
         (V1, {"cpu/batch/cpu.cfs_quota_us": "-1"}, 64),
         (
@@ -46,12 +52,17 @@ V1 = "3:cpuset:/\n2:cpu,cpuacct:/batch/job\n0::/\n"
         ),
         (
             V1,
-            {"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"},
+            {
+                "cpu/cpu.cfs_quota_us": "50000",
+                "cpu/cpu.cfs_period_us": "100000",
+            },
             0.5,
         ),
     ],
 )
-def test_limits_of_cgroups_count(cgroups, monkeypatch, memberships, limits, expected):
+def test_limits_of_cgroups_count(
+    cgroups, monkeypatch, memberships, limits, expected
+):
     cgroups(memberships, limits)
     assert cores.usable_cores() == expected
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
@@ -59,7 +70,9 @@ def test_limits_of_cgroups_count(cgroups, monkeypatch, memberships, limits, expe
     assert provenance._hardware().endswith(f", {told}")
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="no affinity here"
+)
 def test_the_cores_of_taskset_count():
     """The module alone, for the package takes its time."""
     path = tiny_run.REPOSITORY / "reprt" / "lab" / "cores.py"

@@ -83,26 +83,36 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     }
     assert planned(told) == to_do
     assert "Together 16 steps: about 0.0 minutes" in told
-    assert re.search("gl_to_en: not run, its text is missing. .*cannot be used", told)
+    assert re.search(
+        "gl_to_en: not run, its text is missing. .*cannot be used", told
+    )
     assert not (place / "out").exists()  # a plan leaves nothing behind
 
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0
-    assert "| de_to_en | 66 | 2 | ours*, on de_to_en from text (not" in page_of(place)
+    assert "| de_to_en | 66 | 2 | ours*, on de_to_en from text (not" in page_of(
+        place
+    )
     folder = next((place / "out").glob("de_to_en*"))
     assert main(["page", str(folder), "--name", "report"]) == 0
-    assert "the paper has none on de_to_en" in (folder / "report.md").read_text()
+    assert (
+        "the paper has none on de_to_en" in (folder / "report.md").read_text()
+    )
 
     # The rest; what is finished stays as it is.
     capsys.readouterr()
     before = (folder / "repe" / "metrics.json").stat().st_mtime_ns
     assert train() == 0
-    done = dict.fromkeys(("de_to_en baseline", "de_to_en repe"), ("finished", "0"))
+    done = dict.fromkeys(
+        ("de_to_en baseline", "de_to_en repe"), ("finished", "0")
+    )
     assert planned(capsys.readouterr().err) == {**to_do, **done}
     assert (folder / "repe" / "metrics.json").stat().st_mtime_ns == before
     assert train("--plan", "--set", "training.seed=8") == 0
     told = planned(capsys.readouterr().err)
-    assert {state for state, _ in told.values()} == {"a run with other settings"}
+    assert {state for state, _ in told.values()} == {
+        "a run with other settings"
+    }
     page = page_of(place)
     assert page.count("ours*, on pt_to_en from text") == 1
     assert page.count("not run") >= 13 * 2
@@ -127,7 +137,9 @@ def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
 
 
 @pytest.mark.parametrize("missing", [["az_to_en", "gl_to_en"], ["az_to_en"]])
-def test_the_fallback_is_run_where_no_pair_was_found(tmp_path, monkeypatch, missing):
+def test_the_fallback_is_run_where_no_pair_was_found(
+    tmp_path, monkeypatch, missing
+):
     (work,) = found(monkeypatch, tmp_path, NothingFound, missing)
     fallback = len(missing) == 2
     name = "pt_to_en_embedded" if fallback else "pt_to_en"
@@ -140,7 +152,9 @@ def test_the_fallback_is_run_where_no_pair_was_found(tmp_path, monkeypatch, miss
 
 def test_the_fallback_does_not_take_a_pair_that_was_set(tmp_path, monkeypatch):
     asked = ["text.pair=az_to_en"]
-    (work,) = found(monkeypatch, tmp_path, NothingFound, ["az_to_en"], asked, pairs=())
+    (work,) = found(
+        monkeypatch, tmp_path, NothingFound, ["az_to_en"], asked, pairs=()
+    )
     assert {run.text.pair for run in work.runs} == {"pt_to_en"}
 
 
@@ -157,7 +171,11 @@ def test_the_embedded_text_has_one_set_of_runs(monkeypatch, recipe, source):
     (auto,) = find_runs(load_recipe(Path("pt_to_en")), [], None, Progress())
     asked = load_recipe(Path(recipe), pairs=["pt_to_en"], source=source)
     (work,) = find_runs(asked, [], None, Progress())
-    assert work.folder == auto.folder == Path("runs/pt_to_en_embedded/embedded-corpus")
+    assert (
+        work.folder
+        == auto.folder
+        == Path("runs/pt_to_en_embedded/embedded-corpus")
+    )
     assert work.runs == auto.runs
 
 
@@ -188,7 +206,9 @@ def test_a_text_that_is_named_or_shared_stays(tmp_path, monkeypatch):
     pairs = ["az_to_en", "gl_to_en"]
     with pytest.raises(TextUnavailable, match="az_to_en is missing"):
         found(monkeypatch, tmp_path, TextUnavailable, pairs)
-    with pytest.raises(ValueError, match="Expected one pair.*: az_to_en, gl_to_en"):
+    with pytest.raises(
+        ValueError, match="Expected one pair.*: az_to_en, gl_to_en"
+    ):
         found(monkeypatch, tmp_path, NothingFound, [])
     # The fallback's schedule has no `dim`, which matters only where it is run.
     own = {"more": ["schedule.dim=64"]}

@@ -45,7 +45,9 @@ def test_what_a_call_returns_or_raises_comes_back_and_nothing_else():
         in_own_process(called.complain, "sense")
     with pytest.raises(termination.Terminated):
         in_own_process(called.be_asked_to_end)
-    with pytest.raises(ChildProcessError, match="was lost, .* The same command"):
+    with pytest.raises(
+        ChildProcessError, match="was lost, .* The same command"
+    ):
         in_own_process(called.be_killed)
 
 
@@ -62,7 +64,11 @@ def call(tmp_path):
 
     def call(work):
         note, script = tmp_path / "process", tmp_path / "reprt"
-        places = {"path": sys.path, "place": [*reprt.__path__], "note": str(note)}
+        places = {
+            "path": sys.path,
+            "place": [*reprt.__path__],
+            "note": str(note),
+        }
         script.write_text(CALLER.format(work=work, **places))
         command = [sys.executable, script]
         caller = subprocess.Popen(
@@ -117,7 +123,9 @@ def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
             raise ArithmeticError
 
 
-def test_a_training_saves_before_it_ends(trainer, eagerly, listening, monkeypatch):
+def test_a_training_saves_before_it_ends(
+    trainer, eagerly, listening, monkeypatch
+):
     from reprt.training.trainer import train_side_by_side
 
     ours = trainer("run")
@@ -134,6 +142,8 @@ def test_a_training_saves_before_it_ends(trainer, eagerly, listening, monkeypatc
         train_side_by_side([ours])
     (file,) = ours.folder.checkpoints.iterdir()
     assert file.name == "step-00000002.npz"
-    assert "asked to end in epoch 1; saved a checkpoint" in ours._progress.said[-1]
+    assert (
+        "asked to end in epoch 1; saved a checkpoint" in ours._progress.said[-1]
+    )
     again = trainer("run")
     assert (again.state.epoch, again.state.step_in_epoch) == (0, 2)

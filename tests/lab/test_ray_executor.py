@@ -29,20 +29,38 @@ def workers(driver):
     ours = psutil.Process(driver.pid).children(recursive=True)
     # Which passes over processes that have ended since.
     named = [p for p in psutil.process_iter(["cmdline"]) if p in ours]
-    return [p for p in named if "ray::_train_one" in " ".join(p.info["cmdline"] or ())]
+    return [
+        p
+        for p in named
+        if "ray::_train_one" in " ".join(p.info["cmdline"] or ())
+    ]
 
 
 @pytest.mark.long
 def test_a_killed_worker_goes_on(tmp_path, tmp_path_factory, monkeypatch):
     base = tmp_path_factory.getbasetemp()
     text = tiny_run.trained(base) / "text"
-    recipe, out, log = tmp_path / "tiny.toml", tmp_path / "out", tmp_path / "log"
+    recipe, out, log = (
+        tmp_path / "tiny.toml",
+        tmp_path / "out",
+        tmp_path / "log",
+    )
     recipe.write_text(RECIPE)
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # else other tests come first
+    monkeypatch.setenv(
+        "RAY_worker_niceness", "0"
+    )  # else other tests come first
     path = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
-    command = [sys.executable, "-m", "reprt", "train", str(recipe), "--ray", "local"]
+    command = [
+        sys.executable,
+        "-m",
+        "reprt",
+        "train",
+        str(recipe),
+        "--ray",
+        "local",
+    ]
     command += ["--text", str(text), "--out", str(out), "--only", "repe"]
     command += ["--set", f"training.epochs={EPOCHS}"]
     with open(log, "w") as file:

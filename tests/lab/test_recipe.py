@@ -42,7 +42,9 @@ high.dim = 32
 [models]
 one = { preset = "repe", training.epochs = 3 }
 """
-SHIPPED = sorted((pathlib.Path(__file__).parents[2] / "experiments").glob("*.toml"))
+SHIPPED = sorted(
+    (pathlib.Path(__file__).parents[2] / "experiments").glob("*.toml")
+)
 
 
 @pytest.fixture
@@ -62,21 +64,32 @@ def test_every_shipped_recipe_is_short_commented_and_resolves(path):
     recipe = load_recipe(path)
     assert recipe.runs()
     if recipe.fallback:
-        assert load_recipe(pathlib.Path(recipe.fallback)).text.source == "embedded"
+        assert (
+            load_recipe(pathlib.Path(recipe.fallback)).text.source == "embedded"
+        )
 
 
 def test_the_shipped_comparison_is_the_papers():
-    runs = {run.name: run for run in load_recipe(pathlib.Path("pt_to_en")).runs()}
+    runs = {
+        run.name: run for run in load_recipe(pathlib.Path("pt_to_en")).runs()
+    }
     for name in ("baseline", "repe"):
         usual = RunSettings(name=name, preset=name, model=preset(name))
         assert runs[name] == usual and not runs[name].departures
     assert runs["baseline"].schedule_dim == 128
     assert runs["repe"].schedule_dim == 64
     assert runs["repe-equal-schedule"].departures == ["schedule.dim = 128"]
-    table1, figure3 = (load_recipe(pathlib.Path(n)) for n in ("table1", "figure3"))
-    assert set(table1.pairs) == set(paper.TABLE_1) and figure3.pairs == ["pt_to_en"]
+    table1, figure3 = (
+        load_recipe(pathlib.Path(n)) for n in ("table1", "figure3")
+    )
+    assert set(table1.pairs) == set(paper.TABLE_1) and figure3.pairs == [
+        "pt_to_en"
+    ]
     for recipe, trials in ((table1, 1), (figure3, 10)):
-        assert [run.preset for run in recipe.runs()] == ["baseline", "repe"] * trials
+        assert [run.preset for run in recipe.runs()] == [
+            "baseline",
+            "repe",
+        ] * trials
         for run in recipe.runs():
             assert (run.training.epochs, run.training.hours) == (10, 12)
 
@@ -100,7 +113,11 @@ def test_a_recipe_resolves_into_settings(write):
 def test_a_run_comes_back_from_its_tables(name):
     shared = getattr(PRESETS[name], "shared_embedding", False)
     vocabulary = {"name": "bpe", "shared": True} if shared else {}
-    tables = {"model": {}, "text": {"max_tokens": 100}, "vocabulary": vocabulary}
+    tables = {
+        "model": {},
+        "text": {"max_tokens": 100},
+        "vocabulary": vocabulary,
+    }
     run = RunSettings.read({"name": "mine", "preset": name, **tables}, "mine")
     assert run.model == PRESETS[name]
     assert RunSettings.read(run.as_table(), "config.toml") == run
@@ -111,11 +128,19 @@ def test_the_last_of_several_values_counts(write):
     third = '[models.third]\npreset = "repe"\ndropout = 0.2\n'
     text = f"{RECIPE}[model]\ndropout = 0.3\n{third}"
     baseline, variant, third = load_recipe(write(text)).runs()
-    assert [run.model.dropout for run in (baseline, variant, third)] == [0.3, 0.3, 0.2]
+    assert [run.model.dropout for run in (baseline, variant, third)] == [
+        0.3,
+        0.3,
+        0.2,
+    ]
     by_hand = ["model.dropout=0.0", "schedule.dim=9", "training.epochs=1"]
     text = text.replace("epochs = 3", "steps = 3")
     for run in load_recipe(write(text), by_hand).runs():
-        assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (0, 9, 1)
+        assert (run.model.dropout, run.schedule.dim, run.training.epochs) == (
+            0,
+            9,
+            1,
+        )
         assert run.training.steps is None
     own = ["models.third.training.epochs=5", "models.third.dropout=0.4"]
     for asked in ([], ["training.steps=3", "model.dropout=0.3"]):
@@ -138,9 +163,14 @@ def test_files_have_names(write):
         load_recipe(write(RECIPE), files={"train": ("", "")})
 
 
-def test_a_folder_does_not_stand_for_the_name_of_a_text(write, tmp_path, monkeypatch):
+def test_a_folder_does_not_stand_for_the_name_of_a_text(
+    write, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    for name, found in (("embedded", "embedded"), ("other", str(tmp_path / "other"))):
+    for name, found in (
+        ("embedded", "embedded"),
+        ("other", str(tmp_path / "other")),
+    ):
         (tmp_path / name).mkdir()
         assert load_recipe(write(RECIPE), source=name).text.source == found
 
@@ -167,7 +197,10 @@ def test_overrides_are_toml_values_or_bare_words(write):
     )
     baseline, variant = load_recipe(write(RECIPE), overrides).runs()
     assert baseline.training == TrainingSettings(epochs=5, hours=0.5, seed=7)
-    assert baseline.text.source == "some folder" and baseline.text.pair == "az_to_en"
+    assert (
+        baseline.text.source == "some folder"
+        and baseline.text.pair == "az_to_en"
+    )
     assert baseline.model.dropout == 0.2 and variant.model.dropout == 0.1
     assert variant.training.seed == 1
 
@@ -187,31 +220,61 @@ def test_overrides_are_toml_values_or_bare_words(write):
             "[trials]\nseeds = [0]\nschedules.a = {peek = 1}",
             "'schedule' in .trials. of mine: .*'peek'",
         ),
-        ("[training]\nprecision = 'mixed_float16'", "'loss_scaling' .*'dynamic' where"),
-        ("[optimizer]\nname = 'lions'", "`name` to be one of .*'lion'.*'lions'"),
+        (
+            "[training]\nprecision = 'mixed_float16'",
+            "'loss_scaling' .*'dynamic' where",
+        ),
+        (
+            "[optimizer]\nname = 'lions'",
+            "`name` to be one of .*'lion'.*'lions'",
+        ),
         ("[optimizer]\nname = 'lion'\nbeta1 = 0.9", "'beta1'; .* is 'beta_1'"),
         ("[optimizer]\nname = 'lion'\nepsilon = 0.9", "Unknown key 'epsilon'"),
-        ("[optimizer]\nname = 'sgd'\nmomentum = 1.5", "momentum' .*less than 1.*1.5"),
+        (
+            "[optimizer]\nname = 'sgd'\nmomentum = 1.5",
+            "momentum' .*less than 1.*1.5",
+        ),
         ("[optimizer]\nclipnorm = 0.0", "clipnorm' .*greater than 0"),
-        ("[optimizer]\nclipnorm = 1.0\nclipvalue = 1.0", "one of clipnorm, global_"),
-        ("[optimizer]\nuse_ema = true", "'use_ema' together with 'ema_overwrite"),
+        (
+            "[optimizer]\nclipnorm = 1.0\nclipvalue = 1.0",
+            "one of clipnorm, global_",
+        ),
+        (
+            "[optimizer]\nuse_ema = true",
+            "'use_ema' together with 'ema_overwrite",
+        ),
         ("[schedule]\nname = 'cosin'", "`name` to be one of .*'cosin'"),
         ("[schedule]\npeak = 1e-3\ndim = 8", "'schedule' .*'dim' or 'peak'"),
         (
             "[schedule]\nname = 'cosine'\nsteps = 9",
             "more steps than a cosine.*: steps=9",
         ),
-        ("[objective]\nname = 'translation_and_source'", "decoder-only.*'repe'"),
-        ("[text]\nmax_tokens = 3000", "at most the model's 'max_length', 2048.*3000"),
-        ("[batching]\nname = 'tokens'\nsize = 9", "'max_tokens' in \\[text\\], 128"),
+        (
+            "[objective]\nname = 'translation_and_source'",
+            "decoder-only.*'repe'",
+        ),
+        (
+            "[text]\nmax_tokens = 3000",
+            "at most the model's 'max_length', 2048.*3000",
+        ),
+        (
+            "[batching]\nname = 'tokens'\nsize = 9",
+            "'max_tokens' in \\[text\\], 128",
+        ),
         ("[trials]\nschedules.a = {}", "'seeds' where there are 'schedules'"),
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
         ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
         ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
-        ("[models.'a-0.1']\npreset = 'repe'", "without dots, .* Received: a-0.1"),
+        (
+            "[models.'a-0.1']\npreset = 'repe'",
+            "without dots, .* Received: a-0.1",
+        ),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
-        ("[page.models.repe]\ncolour = 'red'", "repe.colour' .* to match .*'red'"),
+        (
+            "[page.models.repe]\ncolour = 'red'",
+            "repe.colour' .* to match .*'red'",
+        ),
         ("[training", "mine.toml is not valid TOML"),
     ],
 )
@@ -229,7 +292,10 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
         ("training.epochs=many", "'training.epochs' in --set of "),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
-        ("models.one.training.seed=1", "Expected trials.seeds instead of training"),
+        (
+            "models.one.training.seed=1",
+            "Expected trials.seeds instead of training",
+        ),
         ("text.pair=az_to_en", "Expected --pair instead of text.pair"),
     ],
 )
@@ -246,18 +312,28 @@ def test_what_is_no_recipe_is_refused(write):
 
 def test_the_schema_knows_every_key_and_what_it_means():
     schema = json.loads(schema_text())
-    tables = {n: each.get("properties") for n, each in schema["properties"].items()}
+    tables = {
+        n: each.get("properties") for n, each in schema["properties"].items()
+    }
     assert set(tables["training"]) == set(TrainingSettings.model_fields)
     assert tables["training"]["epochs"]["description"].startswith("Passes over")
     assert {"name", "warmup_steps", "dim", "floor"} <= set(tables["schedule"])
     of_model = schema["$defs"]["ModelTable"]["properties"]
-    assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(of_model)
+    assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(
+        of_model
+    )
     assert "by_hand" not in tables
     assert {"adam", "lion"} < set(tables["optimizer"]["name"]["enum"])
     assert tables["optimizer"]["beta_2"]["default"] == 0.98
-    assert tables["optimizer"]["clipnorm"]["description"].startswith("The greatest")
-    assert "projected" in str(of_model["output_tying"])  # which not every family takes
+    assert tables["optimizer"]["clipnorm"]["description"].startswith(
+        "The greatest"
+    )
+    assert "projected" in str(
+        of_model["output_tying"]
+    )  # which not every family takes
     assert set(of_model["position"]["enum"]) == set(POSITIONS)
     assert set(of_model["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)
     assert {"relu", "silu", "swiglu"} <= set(of_model["activation"]["enum"])
-    assert set(of_model["dropout_places"]["items"]["enum"]) == set(DROPOUT_PLACES)
+    assert set(of_model["dropout_places"]["items"]["enum"]) == set(
+        DROPOUT_PLACES
+    )

@@ -58,7 +58,9 @@ def test_a_start_names_versions_devices_and_command(files, text, monkeypatch):
 
 def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
     def git(*arguments):
-        settings = "user.name=x user.email=x@example.org commit.gpgsign=false".split()
+        settings = (
+            "user.name=x user.email=x@example.org commit.gpgsign=false".split()
+        )
         own = [part for each in settings for part in ("-c", each)]
         subprocess.run(["git", "-C", tmp_path, *own, *arguments], check=True)
 
@@ -75,7 +77,9 @@ def test_the_commit_is_that_of_the_package_or_none(tmp_path, monkeypatch):
     assert provenance._commit().endswith("+")
 
 
-def test_what_changes_no_numbers_may_change_until_a_run_has_finished(files, text):
+def test_what_changes_no_numbers_may_change_until_a_run_has_finished(
+    files, text
+):
     files.open(settings(), text)
     files.add_start([], [], False)
     elsewhere = settings().text.changed(source="/elsewhere")
@@ -89,17 +93,25 @@ def test_what_changes_no_numbers_may_change_until_a_run_has_finished(files, text
 
 
 def test_other_settings_and_texts_are_refused_and_named(files, text):
-    files.open(settings(hours=1.0, seed=1), text)  # it never begins, and is replaced
+    files.open(
+        settings(hours=1.0, seed=1), text
+    )  # it never begins, and is replaced
     files.open(settings(), text)
     files.add_start([], [], False)
     before = contents(files.path.parent)
     run = settings(model={"dropout": 0.2}, seed=1)
-    named = "model.dropout: 0.1 there, 0.2 .*; training.seed: 0 there, 1 asked for"
-    with pytest.raises(ValueError, match=f"with other settings: {named}. Choose"):
+    named = (
+        "model.dropout: 0.1 there, 0.2 .*; training.seed: 0 there, 1 asked for"
+    )
+    with pytest.raises(
+        ValueError, match=f"with other settings: {named}. Choose"
+    ):
         files.open(run, text)
     corpus = dataclasses.replace(text.corpus, dev=text.corpus.test)
     other = dataclasses.replace(text, corpus=corpus)
-    with pytest.raises(ValueError, match="text or vocabularies: embedded corpus"):
+    with pytest.raises(
+        ValueError, match="text or vocabularies: embedded corpus"
+    ):
         files.open(settings(), other)
     neighbour = RunFolder(files.path.with_name("baseline"))
     with pytest.raises(ValueError, match="repe holds a run on another text"):
@@ -125,7 +137,9 @@ def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
     for changed in (shuffled, flipped):
         path.write_text("\n".join(changed) + "\n")
         for read in readers:
-            with pytest.raises(ValueError, match=f"{path} to .*{expected}.*Received: "):
+            with pytest.raises(
+                ValueError, match=f"{path} to .*{expected}.*Received: "
+            ):
                 read()
     path.write_text("\n".join(lines) + "\n")
     assert [len(each) for each in vocabularies_of(files.path, kind)] == [
@@ -140,6 +154,8 @@ def test_a_folder_with_other_files_is_refused_and_kept(files, text):
     files.path.mkdir(parents=True)
     (files.path / "thesis.txt").write_text("years of work")
     before = contents(files.path.parent)
-    with pytest.raises(ValueError, match="with other files. Choose another --out"):
+    with pytest.raises(
+        ValueError, match="with other files. Choose another --out"
+    ):
         files.open(settings(), text)
     assert contents(files.path.parent) == before

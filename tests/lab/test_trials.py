@@ -67,14 +67,20 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     # The same batches, of which there are two, and so the same mean of them.
     metrics = json.loads((out / "repe.0" / "metrics.json").read_text())
     assert main(["evaluate", str(out / "repe.0"), "--split", "dev"]) == 0
-    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())["prefix"]
+    found = json.loads((out / "repe.0" / "evaluation-dev.json").read_text())[
+        "prefix"
+    ]
     assert found["mean_of_batches"] == pytest.approx(metrics["val_prefix_loss"])
-    assert found["per_token"] == pytest.approx(metrics["val_prefix_loss_per_token"])
+    assert found["per_token"] == pytest.approx(
+        metrics["val_prefix_loss_per_token"]
+    )
     assert main(["evaluate", str(out / "repe.0"), "--split", "test"]) == 0
     found = json.loads((out / "repe.0" / "evaluation-test.json").read_text())
     test, expected = found["prefix"], metrics["test_prefix_loss_per_token"]
     assert test["per_token"] == pytest.approx(expected)
-    assert metrics["peak_memory_bytes"] > 100 * 2**20  # TensorFlow alone has more
+    assert (
+        metrics["peak_memory_bytes"] > 100 * 2**20
+    )  # TensorFlow alone has more
     assert test["per_token"] != pytest.approx(test["mean_of_batches"])
     shown = [score for score in found["scores"] if score["metric"] != "TER"]
     assert len(shown) == 4 and shown == metrics["test_scores"]
@@ -85,7 +91,9 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
 )
 def test_a_vocabulary_that_came_out_smaller_than_asked_is_told(asked, fewer):
     progress = Lines()
-    text = types.SimpleNamespace(source_tokenizer=range(7), target_tokenizer=range(9))
+    text = types.SimpleNamespace(
+        source_tokenizer=range(7), target_tokenizer=range(9)
+    )
     train._say_sizes(progress, text, asked)
     assert progress.said == [f"Vocabularies: 7 and 9 pieces{fewer}"]
 
@@ -101,7 +109,10 @@ def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
     if vocabulary == "wordpiece":
         assert "3.00% of the target's words do not come back" in words[0]
         assert 'vocabulary.name = "bpe"' in words[0]
-    assert said == "Unknown: 0.00% of the source's pieces, 0.50% of the target's pieces"
+    assert (
+        said
+        == "Unknown: 0.00% of the source's pieces, 0.50% of the target's pieces"
+    )
     assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
     assert "25.0% of the pieces of the test source are [UNK]" in lost
     assert ("BPE" in lost) == (vocabulary == "wordpiece")
@@ -126,7 +137,9 @@ def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
     run = settings(text={"train_tokens": 8, "max_tokens": 24})
     losses, counts = np.arange(1.0, len(text.test) + 1), text.test.tokens[1]
     words = text.target_tokenizer.words(text.corpus.test.target)
-    words = [each.replace("[UNK]", "\ufffd") for each in words]  # as references have it
+    words = [
+        each.replace("[UNK]", "\ufffd") for each in words
+    ]  # as references have it
     found = list(train._by_length(run, text, losses, words))
     sizes = [each["sentences"] for each in found]
     assert len(found) > 1 and sum(sizes) == len(text.test)

@@ -40,7 +40,9 @@ def test_links_are_not_followed(tmp_path, outside):
     assert run.log() == [{"epoch": 1}] and run.model.read_text() == "a model"
 
 
-def test_only_leftovers_of_the_runs_own_training_go_when_it_goes_on(tmp_path, text):
+def test_only_leftovers_of_the_runs_own_training_go_when_it_goes_on(
+    tmp_path, text
+):
     """Others may be at work on all else, whatever the clock says."""
     folder = RunFolder(tmp_path / "repe")
     folder.open(settings(), text)
@@ -48,7 +50,12 @@ def test_only_leftovers_of_the_runs_own_training_go_when_it_goes_on(tmp_path, te
     (folder.path / "models").mkdir()
     folder.checkpoints.mkdir()
     left = [f"{OURS}.keras", f"checkpoints/{OURS}.npz", f"models/{OURS}.npz"]
-    at_work = [f"../{OURS}", f"../{OURS}.md", f"{OURS}.json", "checkpoints/a.npz"]
+    at_work = [
+        f"../{OURS}",
+        f"../{OURS}.md",
+        f"{OURS}.json",
+        "checkpoints/a.npz",
+    ]
     for name in (*left, *at_work):
         (folder.path / name).touch()
         os.utime(folder.path / name, (0, 0))
@@ -63,10 +70,15 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_disk_that_is_full_midway_is_told_with_the_file(tmp_path):
-    run, metrics = RunFolder(tmp_path), Metrics(parameters=1, epochs=0, finished="now")
+    run, metrics = (
+        RunFolder(tmp_path),
+        Metrics(parameters=1, epochs=0, finished="now"),
+    )
     run.write_metrics(metrics)
     path = run.path / "metrics.json"
-    with pytest.raises(OSError, match="No space left on device: '.*/metrics.json'"):
+    with pytest.raises(
+        OSError, match="No space left on device: '.*/metrics.json'"
+    ):
         with files.whole_file(path) as file:
             file.write(b"half")
             raise FULL
@@ -77,7 +89,10 @@ def test_a_disk_that_is_full_midway_is_told_with_the_file(tmp_path):
 @pytest.mark.parametrize(
     "place, error",
     [
-        ("tensorflow.saved_model.save", tf.errors.OpError(None, None, "full", 8)),
+        (
+            "tensorflow.saved_model.save",
+            tf.errors.OpError(None, None, "full", 8),
+        ),
         ("keras.saving.save_model", RuntimeError("full\nof HDF5")),
         ("os.fsync", FULL),
     ],
@@ -88,7 +103,9 @@ def test_an_export_to_a_full_disk_leaves_nothing(
     def save(model, path):
         pathlib.Path(path).joinpath("half").touch()
 
-    monkeypatch.setattr(exporting, "ExportedTranslator", lambda translator: None)
+    monkeypatch.setattr(
+        exporting, "ExportedTranslator", lambda translator: None
+    )
     monkeypatch.setattr("tensorflow.saved_model.save", save)
     monkeypatch.setattr("keras.saving.save_model", lambda model, path: None)
     monkeypatch.setattr(place, mock.Mock(side_effect=error))
@@ -99,7 +116,11 @@ def test_an_export_to_a_full_disk_leaves_nothing(
     assert sorted(tmp_path.iterdir()) == [folder.parent, outside]
 
 
-def test_a_cache_that_cannot_be_written_says_how_to_move_it(outside, monkeypatch):
+def test_a_cache_that_cannot_be_written_says_how_to_move_it(
+    outside, monkeypatch
+):
     monkeypatch.setenv("REPRT_CACHE", str(outside))
-    with pytest.raises(OSError, match="set REPRT_CACHE to a folder .*/thesis.txt"):
+    with pytest.raises(
+        OSError, match="set REPRT_CACHE to a folder .*/thesis.txt"
+    ):
         files.write_text(files.cache() / "ids" / "a", "text")

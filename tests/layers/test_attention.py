@@ -17,7 +17,10 @@ from reprt.layers import (
     padding_mask,
 )
 
-TARGETS, SOURCES = array_by_formula((2, 4, 8), 1), array_by_formula((2, 6, 8), 2)
+TARGETS, SOURCES = (
+    array_by_formula((2, 4, 8), 1),
+    array_by_formula((2, 6, 8), 2),
+)
 TOKENS = array_by_formula((2, 6, 5), 3)
 KEY_MASK = np.arange(6)[None, :] < np.array([[6], [3]])
 EVEN = (np.arange(6) % 2 == 0)[None, None, :]
@@ -36,8 +39,16 @@ CASES = {
     "both": (PMHA, ACROSS, {"attention_mask": HOLES, "key_mask": KEY_MASK}),
     "causal": (PMMHA, WITHIN, {}),
     "causal, padding": (PMMHA, WITHIN, {"key_mask": KEY_MASK}),
-    "causal, others": (PMMHA, WITHIN, {"attention_mask": EVEN | np.eye(6, dtype=bool)}),
-    "all masks": (PMMHA, WITHIN, {"attention_mask": EVEN, "key_mask": KEY_MASK}),
+    "causal, others": (
+        PMMHA,
+        WITHIN,
+        {"attention_mask": EVEN | np.eye(6, dtype=bool)},
+    ),
+    "all masks": (
+        PMMHA,
+        WITHIN,
+        {"attention_mask": EVEN, "key_mask": KEY_MASK},
+    ),
 }
 
 
@@ -68,11 +79,17 @@ def both(case, wanted, of_call, **options):
     every = np.ones((1, 1, 1), dtype=bool)
     allowed = masks.get("attention_mask", every)
     allowed = allowed & masks.get("key_mask", every[0])[:, None]
-    theirs_call = {"attention_mask": allowed, "use_causal_mask": kind is PMMHA, **call}
+    theirs_call = {
+        "attention_mask": allowed,
+        "use_causal_mask": kind is PMMHA,
+        **call,
+    }
     return found, theirs(query, value, key, **theirs_call)
 
 
-@pytest.mark.parametrize("dropout, training", [(0, True), (0.4, False), (0.4, True)])
+@pytest.mark.parametrize(
+    "dropout, training", [(0, True), (0.4, False), (0.4, True)]
+)
 @pytest.mark.parametrize("case", CASES)
 def test_outputs_and_scores_are_those_of_keras(case, dropout, training):
     call = {"training": training}
@@ -81,7 +98,9 @@ def test_outputs_and_scores_are_those_of_keras(case, dropout, training):
     for output in (alone, found[0], expected_alone):
         np.testing.assert_allclose(output, expected[0], atol=1e-6)
     scores = np.asarray(expected[1])
-    if dropout and training:  # Keras returns the weights from before the dropout.
+    if (
+        dropout and training
+    ):  # Keras returns the weights from before the dropout.
         scores = np.where(found[1], scores / (1 - dropout), 0)
     np.testing.assert_allclose(found[1], scores, atol=1e-6)
 
@@ -119,7 +138,8 @@ def test_masks_that_keras_attached_are_heeded_and_handed_on_as_by_keras(kind):
 def test_functional_models_have_scores_as_well(make, inputs):
     symbols = [keras.Input(array.shape[1:], len(array)) for array in inputs]
     found, expected = (
-        called(make(), each, return_attention_scores=True) for each in (symbols, inputs)
+        called(make(), each, return_attention_scores=True)
+        for each in (symbols, inputs)
     )
     keras.tree.assert_same_structure(found, expected)
     for symbol, tensor in zip(*map(keras.tree.flatten, (found, expected))):
@@ -159,7 +179,9 @@ def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
     layer = layer_of(kind)
     inputs = WITHIN if kind is PMMHA else ACROSS
     expected = attended(layer, inputs)
-    with pytest.raises(ValueError, match="by name.*other order. Received: 2 arguments"):
+    with pytest.raises(
+        ValueError, match="by name.*other order. Received: 2 arguments"
+    ):
         layer(*inputs)
     symbols = [keras.Input(array.shape[1:]) for array in inputs]
     config = keras.Model(symbols, attended(layer, symbols)).get_config()
@@ -179,7 +201,9 @@ def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
             r"'query': \(4, 8\)",
         ),
         (
-            lambda: attended(PMHA(2, 3), ACROSS, attention_mask=np.ones((2, 4, 6))),
+            lambda: attended(
+                PMHA(2, 3), ACROSS, attention_mask=np.ones((2, 4, 6))
+            ),
             "`attention_mask`.*boolean.*dtype=float",
         ),
         (
@@ -191,14 +215,28 @@ def test_keys_and_values_are_named_but_in_files_of_older_versions(kind):
             r"`key_mask`.*\(batch, sources\).*shape=\(2, 1, 6\)",
         ),
         (
-            lambda: attended(layer_of(PMHA), (TARGETS[..., :4], SOURCES, TOKENS)),
+            lambda: attended(
+                layer_of(PMHA), (TARGETS[..., :4], SOURCES, TOKENS)
+            ),
             r"query was built .*\(8,\). Received: \(2, 4, 4\)",
         ),
-        (lambda: PMHA(2, 3, position="rotary"), "Positional.*Received: 'rotary'"),
-        (lambda: PMHA(0, 3), "`num_heads` to be 1 or more. Received: num_heads=0"),
-        (lambda: PMMHA(2, 3)(SOURCES, SOURCES), "key and value by name.*Received: 1 "),
+        (
+            lambda: PMHA(2, 3, position="rotary"),
+            "Positional.*Received: 'rotary'",
+        ),
+        (
+            lambda: PMHA(0, 3),
+            "`num_heads` to be 1 or more. Received: num_heads=0",
+        ),
+        (
+            lambda: PMMHA(2, 3)(SOURCES, SOURCES),
+            "key and value by name.*Received: 1 ",
+        ),
         (lambda: padding_mask(np.ones((2, 3))), "integer.*dtype=float"),
-        (lambda: padding_mask(np.array([3, 0])), r"\(batch, length\).*shape=\(2,\)"),
+        (
+            lambda: padding_mask(np.array([3, 0])),
+            r"\(batch, length\).*shape=\(2,\)",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -24,7 +24,9 @@ def layer_of(variant):
 
 
 def test_every_registered_norm_is_a_setting():
-    assert {name.partition(",")[0] for name in variants.NORMS} == set(EMBEDDING_NORMS)
+    assert {name.partition(",")[0] for name in variants.NORMS} == set(
+        EMBEDDING_NORMS
+    )
 
 
 @pytest.mark.parametrize("variant", LAYERS)
@@ -82,10 +84,16 @@ def test_gradients_are_finite_whatever_padding_holds(statistics):
 
 @pytest.mark.parametrize("statistics", ["sequence", "prefix"])
 def test_long_sequences_with_a_large_mean_stay_exact(statistics):
-    x = np.random.default_rng(0).normal(1e4, 1.0, (1, 5000, 2)).astype("float32")
+    x = (
+        np.random.default_rng(0)
+        .normal(1e4, 1.0, (1, 5000, 2))
+        .astype("float32")
+    )
     expected = oracle.token_norm(x[0], statistics=statistics)
     # A float32 near 1e4 is itself known to 5e-4 only.
-    np.testing.assert_allclose(normed(x, statistics=statistics)[0], expected, atol=1e-3)
+    np.testing.assert_allclose(
+        normed(x, statistics=statistics)[0], expected, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
@@ -114,7 +122,10 @@ def test_an_attached_mask_is_used_and_stays_attached():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: TokenNorm("causal"), r"one of \('sequence', 'prefix'\).*'causal'"),
+        (
+            lambda: TokenNorm("causal"),
+            r"one of \('sequence', 'prefix'\).*'causal'",
+        ),
         (lambda: TokenNorm()(X[0]), r"\(batch, tokens, features\).*\(7, 5\)"),
         (
             lambda: TokenNorm()(X, mask=MASK.astype("float32")),

@@ -16,7 +16,9 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
 
     def run(*places):
         keras.utils.set_random_seed(1)
-        layer = kind(**SIZES, dropout=0.999999, norm_place=place, dropout_places=places)
+        layer = kind(
+            **SIZES, dropout=0.999999, norm_place=place, dropout_places=places
+        )
         layer.build(*(x.shape for x in inputs))
         for weight in layer.weights:
             if "dense" in weight.path or "output" in weight.path:
@@ -28,7 +30,10 @@ def test_with_no_output_left_a_block_is_its_norms(kind, place):
         expected = np.asarray(keras.layers.LayerNormalization()(expected))
     everywhere = run("attention_output", "feed_forward_output")
     np.testing.assert_allclose(everywhere, expected, atol=1e-5)
-    for places in (("attention_weights", "feed_forward_output"), ("attention_output",)):
+    for places in (
+        ("attention_weights", "feed_forward_output"),
+        ("attention_output",),
+    ):
         assert np.abs(run(*places) - expected).max() > 0.01
 
 
@@ -36,7 +41,9 @@ def test_a_memory_is_given_where_it_was_before():
     across, alone = DecoderBlock(**SIZES), DecoderBlock(**SIZES)
     across(STATES, MEMORY), alone(STATES)
     for call in (lambda: across(STATES), lambda: alone(STATES, MEMORY)):
-        with pytest.raises(ValueError, match="a `memory` where the block was built"):
+        with pytest.raises(
+            ValueError, match="a `memory` where the block was built"
+        ):
             call()
 
 

@@ -20,9 +20,13 @@ def output(activation):
 def test_every_activation_of_keras_is_taken(name):
     layer, y = output(name)
     function = keras.activations.get(GATED.get(name, name))
-    hidden = function(layer.hidden.kernel.numpy().T @ X[0, 0] + layer.hidden.bias)
+    hidden = function(
+        layer.hidden.kernel.numpy().T @ X[0, 0] + layer.hidden.bias
+    )
     if name in GATED:
-        hidden = hidden * (layer.linear.kernel.numpy().T @ X[0, 0] + layer.linear.bias)
+        hidden = hidden * (
+            layer.linear.kernel.numpy().T @ X[0, 0] + layer.linear.bias
+        )
     dense = layer.output_dense
     expected = dense.kernel.numpy().T @ np.asarray(hidden) + dense.bias
     np.testing.assert_allclose(y[0, 0], expected, atol=1e-5)

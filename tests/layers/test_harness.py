@@ -47,7 +47,9 @@ def positional(method, /, **options):
 
 def attention_with(method, /, **options):
     position = positional(method, dtype=options.get("dtype"))
-    return layers.PMHA(**{**ATTENTION, "key_dim": 4}, position=position, **options)
+    return layers.PMHA(
+        **{**ATTENTION, "key_dim": 4}, position=position, **options
+    )
 
 
 def norm_case(settings):
@@ -115,7 +117,10 @@ CASES = {
         attention_mask=np.ones((1, 5, 5), dtype=bool),
     ),
     "PMHCA": case(
-        partial(layers.PMHCA, **ATTENTION), *ACROSS, weights=8, key_mask=MEMORY_MASK
+        partial(layers.PMHCA, **ATTENTION),
+        *ACROSS,
+        weights=8,
+        key_mask=MEMORY_MASK,
     ),
     "FeedForward": case(
         partial(layers.FeedForward, 16, dropout=0.1), STATES, weights=4
@@ -124,7 +129,10 @@ CASES = {
         embedding, IDS, weights=1, shapes=[(2, 5, 4), (2, 5, 8)]
     ),
     "EncoderBlock": case(
-        partial(layers.EncoderBlock, **SIZES, dropout=0.1), STATES, TOKENS, weights=16
+        partial(layers.EncoderBlock, **SIZES, dropout=0.1),
+        STATES,
+        TOKENS,
+        weights=16,
     ),
     "Encoder": case(
         partial(layers.Encoder, 2, **SIZES, **BEFORE, final_norm=True),
@@ -147,7 +155,11 @@ CASES = {
     ),
     "Decoder, without a memory": case(
         partial(
-            layers.Decoder, 1, **SIZES, dropout=0.1, dropout_places=["attention_output"]
+            layers.Decoder,
+            1,
+            **SIZES,
+            dropout=0.1,
+            dropout_places=["attention_output"],
         ),
         STATES,
         weights=16,
@@ -169,7 +181,9 @@ def _check_by_keras(make, inputs, output_shapes, weights, call):
         input_dtype=dtypes,
         call_kwargs=call,
         expected_output_shape=(
-            output_shapes[0] if len(output_shapes) == 1 else tuple(output_shapes)
+            output_shapes[0]
+            if len(output_shapes) == 1
+            else tuple(output_shapes)
         ),
         expected_num_trainable_weights=weights,
         expected_num_non_trainable_weights=0,
@@ -264,7 +278,9 @@ def section(kind, title):
     assert found, f"{kind.__name__} has no {title}"
     lines = rest.split("\n\n")[0].splitlines()
     heads = [line for line in lines if re.match(r"    \S", line)]
-    return [name.strip() for line in heads for name in line.split(":")[0].split(",")]
+    return [
+        name.strip() for line in heads for name in line.split(":")[0].split(",")
+    ]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -16,7 +16,11 @@ POSITIONAL = {
     "learned": lambda: layers.AddPositional("learned", 16),
     "beside, learned": lambda: layers.ConcatPositional("learned", 16),
 }
-NORMS = {"none": lambda: None, "tokens": layers.TokenNorm, "rms": layers.RMSNorm}
+NORMS = {
+    "none": lambda: None,
+    "tokens": layers.TokenNorm,
+    "rms": layers.RMSNorm,
+}
 
 
 class Fading(layers.Positional):
@@ -52,7 +56,11 @@ class Wider(layers.Positional):
 
 def test_states_that_ones_own_positions_widen_are_known_to_be_so():
     embed = layers.TokenAndPositionEmbedding(9, 8, Wider())
-    assert embed(keras.Input((None,), dtype="int32"))[1].shape == (None, None, 12)
+    assert embed(keras.Input((None,), dtype="int32"))[1].shape == (
+        None,
+        None,
+        12,
+    )
 
 
 def test_a_bias_in_half_precision_joins_the_scores():
@@ -64,7 +72,9 @@ def test_a_bias_in_half_precision_joins_the_scores():
 
 def test_positions_on_entry_are_refused_within_attention():
     attention = layers.PMHA(2, 4, position=layers.ConcatPositional())
-    with pytest.raises(ValueError, match="ConcatPositional, which acts on tokens"):
+    with pytest.raises(
+        ValueError, match="ConcatPositional, which acts on tokens"
+    ):
         attention.build((1, 3, 8), (1, 3, 8))
 
 
@@ -75,7 +85,9 @@ def functional(positional, norm, shared):
     parts = [positional(), norm(), None]
     for _ in range(3):
         ids.append(keras.Input((None,), dtype="int32"))
-        layer = layers.TokenAndPositionEmbedding(9, 4, *parts[:2], embedding=parts[2])
+        layer = layers.TokenAndPositionEmbedding(
+            9, 4, *parts[:2], embedding=parts[2]
+        )
         outputs += layer(ids[-1])
         parts = [positional(), norm(), None]
         if shared:
@@ -92,7 +104,9 @@ def check_file(model, inputs, path, weights):
         model.save(path)
         expected, model = model(inputs), keras.saving.load_model(path)
         assert len(model.weights) == weights
-        pairs = zip(*map(keras.tree.flatten, (expected, model(inputs))), strict=True)
+        pairs = zip(
+            *map(keras.tree.flatten, (expected, model(inputs))), strict=True
+        )
         for this, that in pairs:
             np.testing.assert_array_equal(this, that)
 
@@ -106,12 +120,16 @@ def check_file(model, inputs, path, weights):
         ("beside, learned", "none"),
     ],
 )
-def test_embeddings_come_back_with_what_they_were_given(positional, norm, tmp_path):
+def test_embeddings_come_back_with_what_they_were_given(
+    positional, norm, tmp_path
+):
     path = tmp_path / "model.keras"
     learned, gains = "learned" in positional, norm == "rms"
     own = 1 + learned + gains
     check_file(functional(positional, norm, shared=True), [IDS] * 3, path, own)
-    check_file(functional(positional, norm, shared=False), [IDS] * 3, path, 3 * own)
+    check_file(
+        functional(positional, norm, shared=False), [IDS] * 3, path, 3 * own
+    )
 
 
 def test_a_table_that_makes_the_logits_as_well_comes_back(tmp_path):
@@ -120,13 +138,19 @@ def test_a_table_that_makes_the_logits_as_well_comes_back(tmp_path):
     ids = keras.Input((None,), dtype="int32")
     model = keras.Model(ids, table(embedding(ids)[1], reverse=True))
     check_file(model, IDS, tmp_path / "model.keras", 1)
-    with pytest.raises(ValueError, match=r"`embedding_dim`. Received: \(9, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"`embedding_dim`. Received: \(9, 4\)"
+    ):
         layers.TokenAndPositionEmbedding(9, 8, None, embedding=table)
 
 
 def test_an_embedding_normalises_by_the_real_tokens():
-    embed = layers.TokenAndPositionEmbedding(9, 4, None, token_norm=layers.TokenNorm())
-    padded, alone = (embed(np.array([ids]))[0] for ids in ([2, 5, 3, 0], [2, 5, 3]))
+    embed = layers.TokenAndPositionEmbedding(
+        9, 4, None, token_norm=layers.TokenNorm()
+    )
+    padded, alone = (
+        embed(np.array([ids]))[0] for ids in ([2, 5, 3, 0], [2, 5, 3])
+    )
     np.testing.assert_allclose(padded[:, :3], alone, rtol=1e-5)
 
 
@@ -136,7 +160,9 @@ class Masked(keras.Model):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.block = layers.EncoderBlock(num_heads=2, key_dim=3, feed_forward_dim=8)
+        self.block = layers.EncoderBlock(
+            num_heads=2, key_dim=3, feed_forward_dim=8
+        )
 
     def call(self, inputs):
         states, mask = inputs

@@ -42,7 +42,9 @@ def test_angles_and_biases_are_rounded_only_once(policy):
     half = RotaryPositional(dtype=policy)
     found = half.turn(ops.cast(heads, half.compute_dtype), places)
     step = 2**-10 if policy == "mixed_float16" else 2**-7
-    assert np.abs(np.asarray(ops.cast(found, "float32")) - exact).max() < 2 * step
+    assert (
+        np.abs(np.asarray(ops.cast(found, "float32")) - exact).max() < 2 * step
+    )
     bias = AlibiPositional(2, dtype=policy).bias(places, places)
     assert bias.dtype == "float32"
 
@@ -50,7 +52,9 @@ def test_angles_and_biases_are_rounded_only_once(policy):
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_positions_are_rounded_only_once(policy):
     layer = ConcatPositional(dtype=policy)
-    encoding = np.asarray(layer(np.zeros((1, 1000, 8))), dtype="float32")[0, :, 8:]
+    encoding = np.asarray(layer(np.zeros((1, 1000, 8))), dtype="float32")[
+        0, :, 8:
+    ]
     exact = sinusoidal_table(1000, 8)
     # Were the angles half precision, the largest error would be near 2.
     rounding = 2**-11 if policy == "mixed_float16" else 2**-8
@@ -68,11 +72,20 @@ def in_attention(position, key_dim=4):
         (lambda: sinusoidal_table(5, 8, "fairseq"), "'fairseq'"),
         (lambda: AddPositional("rotary"), "'rotary'"),
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
-        (lambda: AddPositional(max_length=8)(X, start=3), "at most 8.*sequence of 9"),
-        (lambda: in_attention(UntiedPositional(2, 4, max_length=5)), "at most 5.* 6"),
+        (
+            lambda: AddPositional(max_length=8)(X, start=3),
+            "at most 8.*sequence of 9",
+        ),
+        (
+            lambda: in_attention(UntiedPositional(2, 4, max_length=5)),
+            "at most 5.* 6",
+        ),
         (lambda: in_attention(AlibiPositional(3)), "2 heads.*num_heads=3"),
         (lambda: in_attention(RotaryPositional(), 5), "even.*key_dim=5"),
-        (lambda: AddPositional()(X[0]), r"\(batch, tokens, features\).*\(6, 8\)"),
+        (
+            lambda: AddPositional()(X[0]),
+            r"\(batch, tokens, features\).*\(6, 8\)",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):

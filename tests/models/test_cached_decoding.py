@@ -8,7 +8,9 @@ from variants import FAMILY, ONE_SEQUENCE, POSITIONED, PREFIX, REPE, sees_ahead
 from reprt.layers import FeedForward
 
 # Keras wonders at attention over a single token.
-pytestmark = pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(?s).*You are using a softmax over"
+)
 BLOCKS = 2
 CACHED = {
     "baseline": ("baseline", {}),
@@ -16,20 +18,39 @@ CACHED = {
     "baseline, concat": ("baseline", {"position": "concat"}),
     "prefix": ("repe", PREFIX),
     "prefix, add": ("repe", {**PREFIX, "position": "add"}),
-    "prefix, add, states": ("repe", {**PREFIX, "position": "add", "value": "states"}),
+    "prefix, add, states": (
+        "repe",
+        {**PREFIX, "position": "add", "value": "states"},
+    ),
     "prefix, states": ("repe", {**PREFIX, "value": "states"}),
-    "prefix on both sides": ("repe", {**PREFIX, "encoder_statistics": "prefix"}),
-    "prefix, padding counts": ("repe", {**PREFIX, "padding_in_statistics": True}),
-    **{variant: FAMILY[variant] for variant in FAMILY if not sees_ahead(variant)},
+    "prefix on both sides": (
+        "repe",
+        {**PREFIX, "encoder_statistics": "prefix"},
+    ),
+    "prefix, padding counts": (
+        "repe",
+        {**PREFIX, "padding_in_statistics": True},
+    ),
+    **{
+        variant: FAMILY[variant]
+        for variant in FAMILY
+        if not sees_ahead(variant)
+    },
     **POSITIONED,
     **ONE_SEQUENCE,
     "one sequence": ("decoder-only", {}),
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
-    "one sequence, queries and keys normed": ("decoder-only", {"query_key_norm": True}),
+    "one sequence, queries and keys normed": (
+        "decoder-only",
+        {"query_key_norm": True},
+    ),
 }
 FEWER = {*FAMILY, *POSITIONED, *ONE_SEQUENCE} - {"position=untied"}  # blocks
 RECURRENT = {
-    "recurrent": ("recurrent", {"output_tying": "tied", "shared_embedding": True}),
+    "recurrent": (
+        "recurrent",
+        {"output_tying": "tied", "shared_embedding": True},
+    ),
     "multiplicative": ("recurrent", {"attention": "multiplicative"}),
 }
 RECOMPUTED = {
@@ -62,7 +83,9 @@ class Walk:
     def __init__(self, model, beams, capacity):
         self.model, self.beams, self.room = model, beams, capacity
         self.random = np.random.default_rng(0)
-        self.kept = model.start(model.encode(SOURCE, training=False), beams, capacity)
+        self.kept = model.start(
+            model.encode(SOURCE, training=False), beams, capacity
+        )
         self.sentences = np.arange(len(SOURCE))
         self.words = np.zeros((len(SOURCE) * beams, 0), "int32")
 
@@ -75,12 +98,17 @@ class Walk:
         sources = np.repeat(SOURCE[self.sentences], self.beams, axis=0)
         expected = np.array(self.model((sources, self.words)))[:, -1]
         np.testing.assert_allclose(
-            np.array(logits), expected, rtol=0, atol=2e-6 * np.abs(expected).max()
+            np.array(logits),
+            expected,
+            rtol=0,
+            atol=2e-6 * np.abs(expected).max(),
         )
 
     def reorder(self):
         """Lets some hypotheses take the place of others of their sentence."""
-        chosen = self.random.integers(0, self.beams, (len(self.sentences), self.beams))
+        chosen = self.random.integers(
+            0, self.beams, (len(self.sentences), self.beams)
+        )
         chosen += self.beams * np.arange(len(self.sentences))[:, None]
         self.kept = self.kept.of_hypotheses(chosen.ravel())
         self.words = self.words[chosen.ravel()]
@@ -119,7 +147,9 @@ def test_each_step_is_its_prefix_decoded_alone(variant, build):
 
 
 @pytest.mark.parametrize("variant", ["baseline", "prefix", "published"])
-def test_a_step_costs_one_token_however_many_came_before(variant, monkeypatch, build):
+def test_a_step_costs_one_token_however_many_came_before(
+    variant, monkeypatch, build
+):
     """By what position-wise networks are given, which do most of a step's work."""
     lengths_seen, call = [], FeedForward.call
 

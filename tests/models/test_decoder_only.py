@@ -27,7 +27,9 @@ def by_hand(model, source, target):
     table = np.asarray(model.embedding.embedding.embeddings, "float64")
     places = np.arange(len(ids))
     if config.target_positions == "restart":
-        places = np.concatenate([np.arange(len(source)), np.arange(len(target))])
+        places = np.concatenate(
+            [np.arange(len(source)), np.arange(len(target))]
+        )
     m, epsilon = config.embedding_dim, config.layer_norm_epsilon
     x = m**0.5 * table[ids] + oracle.table(100, m)[places]
     for block in model.decoder.blocks:
@@ -40,7 +42,9 @@ def by_hand(model, source, target):
 
 
 def both_logits(model, *ids):
-    return [np.asarray(model.logits(states)) for states in model.both_states(ids)]
+    return [
+        np.asarray(model.logits(states)) for states in model.both_states(ids)
+    ]
 
 
 def numbers(model):
@@ -70,10 +74,14 @@ def test_equals_the_equations_of_each_pair_alone(build, positions):
 
 
 def test_attention_is_causal_over_both_sides(build):
-    weights = np.asarray(build(blocks=2).attention_weights(SOURCE, TARGET)["sequence"])
+    weights = np.asarray(
+        build(blocks=2).attention_weights(SOURCE, TARGET)["sequence"]
+    )
     assert weights.shape == (2, 2, 2, 11, 11)  # blocks, pairs, heads
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-6)
-    np.testing.assert_array_equal(weights[:, 0] > 0, np.tri(11) * np.ones((2, 2, 1, 1)))
+    np.testing.assert_array_equal(
+        weights[:, 0] > 0, np.tri(11) * np.ones((2, 2, 1, 1))
+    )
     assert weights[:, 1, :, 6:, 4:6].max() == 0  # the padding between the two
 
 
@@ -84,7 +92,9 @@ def test_inputs_that_are_no_pair_are_refused(build):
 
 def test_the_source_counts_less_and_less_and_is_not_smoothed(build):
     model = build(dropout=0.0)
-    settings = TranslationAndSourceSettings(label_smoothing=0.2, alpha=0.4, turn=0.5)
+    settings = TranslationAndSourceSettings(
+        label_smoothing=0.2, alpha=0.4, turn=0.5
+    )
     objective = TranslationAndSource(model, settings, steps=20)
     batch = (SOURCE, TARGET), LABELS
     # λ falls to 0.4 within 10 steps, then to 0.
@@ -102,7 +112,9 @@ def test_the_source_counts_less_and_less_and_is_not_smoothed(build):
     plain = -right[LABELS != 0]
     for step, weight in ((0, 1.0), (5, 0.7), (15, 0.2)):
         loss, sums = objective.loss(*batch, step)
-        assert float(loss) == pytest.approx(weight * autoencoding + smoothed, rel=1e-5)
+        assert float(loss) == pytest.approx(
+            weight * autoencoding + smoothed, rel=1e-5
+        )
         assert float(sums.loss) == pytest.approx(plain.sum(), rel=1e-5)
         assert float(sums.tokens) == 8
     (term,), _ = Objective(model, settings).terms(*batch, 0)

@@ -53,7 +53,9 @@ def test_fits_leave_no_graph_behind(kind, tiny):
 
 @pytest.mark.parametrize("place", ["within", "around"])
 def test_gradients_within_and_around_a_graph_are_those_without_one(place):
-    logits = tf.constant(np.random.default_rng(0).normal(size=(*TARGET.shape, 10)))
+    logits = tf.constant(
+        np.random.default_rng(0).normal(size=(*TARGET.shape, 10))
+    )
 
     def gradient(loss):
         with tf.GradientTape() as tape:

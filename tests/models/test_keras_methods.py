@@ -47,7 +47,10 @@ def test_dropout_acts_in_training_only(name, tiny, ids):
         places = {"dropout_places": [place]} if place else {}
         model = tiny(name, dropout=0.5, **places)
         for inputs in (ids, pack(ids, ids[1], layout=model.packed_layout)[0]):
-            usual, dropped = model.states(inputs), model.states(inputs, training=True)
+            usual, dropped = (
+                model.states(inputs),
+                model.states(inputs, training=True),
+            )
             np.testing.assert_array_equal(model.states(inputs), usual)
             assert np.abs(dropped - usual).max() > 1e-3
 
@@ -92,7 +95,10 @@ def test_exports_serve_any_batch_without_the_package(tiny, ids, tmp_path):
             model.fit(ids, ids[1], verbose=0)
         model.export(tmp_path / name, verbose=False)
         # Of other sizes than any batch before.
-        source, target = np.tile(ids[0], (2, 2))[:3], ids[1][:1].repeat(3, axis=0)
+        source, target = (
+            np.tile(ids[0], (2, 2))[:3],
+            ids[1][:1].repeat(3, axis=0),
+        )
         for each, array in enumerate((source, target, model((source, target)))):
             arrays[f"{name} {each}"] = array
     np.savez(tmp_path / "arrays.npz", **arrays)
@@ -106,14 +112,20 @@ class Capped(Transformer):
 
 def test_the_loss_is_of_the_logits_that_a_subclass_makes(tiny, ids):
     model = tiny("repe-causal", dropout=0.0)
-    model = Capped(model.source_vocab_size, model.target_vocab_size, model.config)
+    model = Capped(
+        model.source_vocab_size, model.target_vocab_size, model.config
+    )
     model.compile("sgd", MaskedCrossentropy())
     expected = MaskedCrossentropy()(ids[1], model(ids))
-    assert model.evaluate(ids, ids[1], verbose=0) == pytest.approx(float(expected))
+    assert model.evaluate(ids, ids[1], verbose=0) == pytest.approx(
+        float(expected)
+    )
 
 
 @pytest.mark.parametrize("weights", [None, "tokens", "sentences"])
-def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(weights, tiny, ids):
+def test_fit_and_evaluate_take_chunks_and_report_what_logits_give(
+    weights, tiny, ids
+):
     """In a graph the logits are never all made; step by step, Keras' way, they are."""
     of = {"tokens": LABELS / 4, "sentences": np.array([0.5, 2.0])}
     weight = None if weights is None else of[weights].astype("float32")
@@ -181,7 +193,9 @@ def test_fit_in_float16_makes_no_update_of_infinite_gradients(ids):
 
 def test_fit_leaves_xla_alone_on_a_gpu(tiny, monkeypatch):
     gpu = types.SimpleNamespace(device_type="GPU")
-    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda *_: [gpu])
+    monkeypatch.setattr(
+        "tensorflow.config.list_physical_devices", lambda *_: [gpu]
+    )
     model = tiny("repe")
     model.compile("adam", MaskedCrossentropy())
     assert not model.jit_compile
@@ -190,7 +204,9 @@ def test_fit_leaves_xla_alone_on_a_gpu(tiny, monkeypatch):
 def test_what_is_frozen_stays_and_the_rest_learns(tiny, ids):
     model = tiny("repe-causal")
     model.encoder.trainable = False
-    model.compile(keras.optimizers.AdamW(0.1), MaskedCrossentropy(), run_eagerly=True)
+    model.compile(
+        keras.optimizers.AdamW(0.1), MaskedCrossentropy(), run_eagerly=True
+    )
     frozen, free = model.encoder.get_weights(), model.decoder.get_weights()
     model.train_on_batch(ids, ids[1])
     for old, new in zip(frozen, model.encoder.get_weights(), strict=True):
@@ -209,13 +225,19 @@ class Adapted(Transformer):
 
 def test_fit_makes_the_layers_that_a_subclass_adds(tiny, ids):
     model = tiny("baseline")
-    model = Adapted(model.source_vocab_size, model.target_vocab_size, model.config)
+    model = Adapted(
+        model.source_vocab_size, model.target_vocab_size, model.config
+    )
     model.compile("adam", MaskedCrossentropy())
     model.fit(ids, ids[1], verbose=0)
-    assert model.adapter.kernel.path in {v.path for v in model.trainable_variables}
+    assert model.adapter.kernel.path in {
+        v.path for v in model.trainable_variables
+    }
 
 
-def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids):
+def test_labels_of_another_length_are_an_error_and_loss_weights_count(
+    tiny, ids
+):
     import tensorflow as tf
 
     (source, target), losses = ids, []
@@ -232,5 +254,7 @@ def test_labels_of_another_length_are_an_error_and_loss_weights_count(tiny, ids)
         TokenAccuracy().update_state(np.ones((2, 3)), np.ones((2, 4, 5)))
     pairs = tf.data.Dataset.from_tensors(((source, target[:, :-1]), target))
     shapes = ([None], [None]), [None]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Input to reshape is a"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="Input to reshape is a"
+    ):
         model.evaluate(pairs.unbatch().padded_batch(2, shapes), verbose=0)

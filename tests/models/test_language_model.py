@@ -28,7 +28,10 @@ def test_its_loss_is_that_of_the_targets_alone(ahead, tiny):
     model = shaken(tiny("decoder-only", **(REPE if ahead else {})))
     rows = [row[row != 0] for row in TARGET]
     split = EncodedSplit(rows, rows).of_target()
-    forced, prefix = teacher_forced_loss(model, split), prefix_loss(model, split)
+    forced, prefix = (
+        teacher_forced_loss(model, split),
+        prefix_loss(model, split),
+    )
     pairs = [(np.zeros((1, 0), "int32"), row[None, :-1]) for row in rows]
     losses = [
         MaskedCrossentropy().sum_and_count(row[None, 1:], model(pair))[0]
@@ -45,18 +48,29 @@ def test_drawn_sentences_begin_as_asked_and_repeat_with_their_seed(tiny):
     prompts = ["a b", "", "c"]
     drawn = [sample(model, LETTERS, prompts, seed=seed) for seed in (0, 0, 1)]
     assert drawn[0] == drawn[1] != drawn[2]
-    assert [each.startswith(p) for each, p in zip(drawn[0], prompts)] == [True] * 3
-    assert len(sample(model, LETTERS, ["a b c d e", ""], max_tokens=3)[1].split()) < 3
+    assert [each.startswith(p) for each, p in zip(drawn[0], prompts)] == [
+        True
+    ] * 3
+    assert (
+        len(sample(model, LETTERS, ["a b c d e", ""], max_tokens=3)[1].split())
+        < 3
+    )
     likeliest = [sample(model, LETTERS, top_k=1, seed=seed) for seed in (0, 1)]
-    assert likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
-    assert sample(model, LETTERS, "a b", seed=0) == sample(model, LETTERS, ["a b"])
+    assert (
+        likeliest[0] == likeliest[1] == sample(model, LETTERS, temperature=1e-4)
+    )
+    assert sample(model, LETTERS, "a b", seed=0) == sample(
+        model, LETTERS, ["a b"]
+    )
     assert sample(model, LETTERS, []) == []
     with pytest.raises(ValueError, match="temperature=0"):
         sample(model, LETTERS, temperature=0)
     longer = " ".join("a" * model.longest_target)
     with pytest.raises(ValueError, match="prompts of at most"):
         sample(model, LETTERS, [longer])
-    with pytest.raises(ValueError, match="the 11 pieces of the model. Received: 10"):
+    with pytest.raises(
+        ValueError, match="the 11 pieces of the model. Received: 10"
+    ):
         sample(model, WordPiece(LETTERS.vocabulary[:10]))
 
 
@@ -66,7 +80,9 @@ def test_tokens_are_drawn_as_often_as_they_are_likely(tiny):
     logits = np.array(model(inputs))[0, 0] / 2
     logits[:3] = -np.inf  # padding, what is unknown, the start
     logits[logits < np.sort(logits)[-4]] = -np.inf
-    drawn = sample(model, LETTERS, [""] * 4000, temperature=2, top_k=4, max_tokens=2)
+    drawn = sample(
+        model, LETTERS, [""] * 4000, temperature=2, top_k=4, max_tokens=2
+    )
     found = [drawn.count(piece) / 4000 for piece in ("", *"abcdefg")]
     np.testing.assert_allclose(found, softmax(logits)[3:], atol=0.03)
 
@@ -85,7 +101,9 @@ preset = "decoder-only"
 """
 
 
-def test_a_recipe_trains_and_reports_one(tmp_path, briefly, capsys, monkeypatch):
+def test_a_recipe_trains_and_reports_one(
+    tmp_path, briefly, capsys, monkeypatch
+):
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     write_corpus(tmp_path, train=400, dev=30, test=100)
     recipe, out = tmp_path / "tiny.toml", tmp_path / "out"
@@ -93,21 +111,29 @@ def test_a_recipe_trains_and_reports_one(tmp_path, briefly, capsys, monkeypatch)
     assert main(["train", *arguments(tmp_path)]) == 0
     said = "".join(capsys.readouterr())
     assert "Unknown: 0.00% of the target's pieces\n" in said
-    assert "rises at the end, step 3: [schedule] has 4 steps of warm-up\n" in said
-    loss = re.search(r"prefix loss (\S+) on the validation split, perplexity", said)[1]
+    assert (
+        "rises at the end, step 3: [schedule] has 4 steps of warm-up\n" in said
+    )
+    loss = re.search(
+        r"prefix loss (\S+) on the validation split, perplexity", said
+    )[1]
     assert f" {loss} |" in (out / "language_model.md").read_text("utf-8")
     assert main(["evaluate", str(out / "plain"), "--split", "dev"]) == 0
     measured = capsys.readouterr().out
     found = re.search(r"prefix loss, nats .*?\| +(\S+) \|", measured)[1]
     assert f"{float(found):.3f}" == loss
-    perplexity = re.search(r"prefix perplexity a token *\| +(\S+) \|", measured)[1]
+    perplexity = re.search(
+        r"prefix perplexity a token *\| +(\S+) \|", measured
+    )[1]
     assert float(perplexity) == pytest.approx(np.exp(float(found)), rel=1e-3)
     assert "BLEU" not in measured
     # The test has a loss for each length. Validation has no long sentences.
     metrics = RunFolder(out / "plain").metrics()
     assert [each.longest for each in metrics.test_by_length] == [10, 20, None]
     assert sum(each.sentences for each in metrics.test_by_length) == 100
-    found = json.loads((out / "plain" / "evaluation-dev.json").read_text())["prefix"]
+    found = json.loads((out / "plain" / "evaluation-dev.json").read_text())[
+        "prefix"
+    ]
     expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
     assert found["per_token"] == expected
     assert main(["page", str(out), "--name", "positions"]) == 0

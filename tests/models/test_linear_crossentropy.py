@@ -21,7 +21,9 @@ def weights(labels):
 
 def from_logits(states, kernel, bias, labels, smoothing=0.0):
     logits, weight = tf.matmul(states, kernel) + bias, weights(labels)
-    loss = tf.reduce_sum(MaskedCrossentropy().call(labels[None], logits[None]) * weight)
+    loss = tf.reduce_sum(
+        MaskedCrossentropy().call(labels[None], logits[None]) * weight
+    )
     smoothed = keras.losses.categorical_crossentropy(
         tf.one_hot(labels, VOCABULARY), logits, True, smoothing
     )
@@ -35,7 +37,9 @@ def in_chunks(states, kernel, bias, labels, smoothing=0.0):
 
 def example(tokens):
     states = array_by_formula((tokens, WIDTH), 3, scale=2)
-    labels = np.arange(tokens, dtype="int32") * 7 % VOCABULARY  # some are padding
+    labels = (
+        np.arange(tokens, dtype="int32") * 7 % VOCABULARY
+    )  # some are padding
     return states, KERNEL, BIAS, labels
 
 
@@ -72,7 +76,9 @@ def test_half_precision_counts_a_frequent_label(dtype):
     tensors = [tf.cast(array, dtype) for array in arrays]
     found = with_gradients(in_chunks, tensors, labels, 0.1, scale=1.0)
     for gradient, exact in zip(found[-2:], expected[-2:], strict=True):
-        np.testing.assert_allclose(tf.cast(gradient, "float32"), exact, rtol=0.01)
+        np.testing.assert_allclose(
+            tf.cast(gradient, "float32"), exact, rtol=0.01
+        )
 
 
 def test_very_unlikely_labels_have_a_finite_loss():

@@ -25,8 +25,15 @@ def by_hand(labels, logits):
 def test_loss_is_the_mean_over_real_tokens():
     losses, _ = by_hand(LABELS, LOGITS)
     loss = MaskedCrossentropy()
-    never = np.where(np.arange(6) == 0, -np.inf, LOGITS)  # a padding that is forbidden
-    for padding, logits in ((0, LOGITS), (-1, LOGITS), (-100, LOGITS), (0, never)):
+    never = np.where(
+        np.arange(6) == 0, -np.inf, LOGITS
+    )  # a padding that is forbidden
+    for padding, logits in (
+        (0, LOGITS),
+        (-1, LOGITS),
+        (-100, LOGITS),
+        (0, never),
+    ):
         found = float(loss(np.where(LABELS, LABELS, padding), logits))
         losses, _ = by_hand(LABELS, logits)
         assert found == pytest.approx(np.mean(losses), rel=1e-6)
@@ -101,7 +108,9 @@ def test_accuracy_counts_real_tokens_over_all_batches():
 
 @pytest.mark.parametrize("dim, given", [(64, ()), (128, ()), (64, (200,))])
 def test_schedule_is_equation_15(dim, given):
-    schedule = WarmupSchedule.from_config(WarmupSchedule(dim, *given).get_config())
+    schedule = WarmupSchedule.from_config(
+        WarmupSchedule(dim, *given).get_config()
+    )
     warmup = given[0] if given else 4000
     for step in (1, 100, warmup, warmup + 1, 50_000):
         expected = dim**-0.5 * min(step**-0.5, step * warmup**-1.5)

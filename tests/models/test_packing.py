@@ -18,7 +18,13 @@ from reprt.data.packing import GROUPS, fitting, plan_shapes, shares
 from reprt.losses import MaskedCrossentropy
 from reprt.metrics import TokenAccuracy
 
-NAMES = "baseline", "repe", "repe, prefix", "repe, padding counts", "repe, causal"
+NAMES = (
+    "baseline",
+    "repe",
+    "repe, prefix",
+    "repe, padding counts",
+    "repe, causal",
+)
 VARIANTS = {
     **{name: ALL[name] for name in (*NAMES, "norms before, tied")},
     "decoder-only": ("decoder-only", {}),
@@ -76,16 +82,24 @@ FEW = ("many", "a row of padding alone")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_logits_losses_and_gradients_are_those_of_the_padded_batch(variant, tiny):
+def test_logits_losses_and_gradients_are_those_of_the_padded_batch(
+    variant, tiny
+):
     name, overrides = VARIANTS[variant]
     blocks = 2 if variant in (*WHOLE, "position=untied") else 1
     model = tiny(name, blocks, dropout=0.0, **overrides)
     for batch in BATCHES if variant in WHOLE else FEW:
         padded = results(model, *BATCHES[batch])
-        packed = results(model, *pack(*BATCHES[batch], layout=model.packed_layout))
+        packed = results(
+            model, *pack(*BATCHES[batch], layout=model.packed_layout)
+        )
         np.testing.assert_array_equal(packed[0], padded[0], err_msg=batch)
-        np.testing.assert_allclose(packed[1], padded[1], atol=2e-5, err_msg=batch)
-        np.testing.assert_allclose(packed[2], padded[2], rtol=1e-5, err_msg=batch)
+        np.testing.assert_allclose(
+            packed[1], padded[1], atol=2e-5, err_msg=batch
+        )
+        np.testing.assert_allclose(
+            packed[2], padded[2], rtol=1e-5, err_msg=batch
+        )
         for one, other in zip(packed[3], padded[3], strict=True):
             near = 1e-4 * (1 + np.abs(other).max())
             np.testing.assert_allclose(one, other, atol=near, err_msg=batch)
@@ -94,7 +108,9 @@ def test_logits_losses_and_gradients_are_those_of_the_padded_batch(variant, tiny
 # As sentences are: half of them of 10 to 30 tokens, and both sides alike.
 DRAWN = np.random.default_rng(0)
 TOKENS = np.exp(DRAWN.normal(3.1, 0.75, 6000))
-SIDES = np.clip(TOKENS * DRAWN.uniform(0.75, 1.3, (2, 6000)), 3, 128).astype(int)
+SIDES = np.clip(TOKENS * DRAWN.uniform(0.75, 1.3, (2, 6000)), 3, 128).astype(
+    int
+)
 PLANS = {  # and at most how many positions there are to a real token
     "sentences": ({"size": 64}, 1.3),
     "by length": ({"size": 64, "by_length": True}, 1.55),
@@ -128,15 +144,25 @@ def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
 
 def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
     inputs, _ = pack((SOURCE, TARGET), LABELS)
-    with pytest.raises(ValueError, match="by layout='sequence'. Received: the other"):
+    with pytest.raises(
+        ValueError, match="by layout='sequence'. Received: the other"
+    ):
         tiny("decoder-only")(inputs)
-    with pytest.raises(ValueError, match="'sides', 'sequence'.*Received: layout='x'"):
+    with pytest.raises(
+        ValueError, match="'sides', 'sequence'.*Received: layout='x'"
+    ):
         pack((SOURCE, TARGET), LABELS, layout="x")
-    with pytest.raises(ValueError, match="Expected batches .* Received: the shapes"):
+    with pytest.raises(
+        ValueError, match="Expected batches .* Received: the shapes"
+    ):
         pack((SOURCE[0], TARGET[0]), LABELS[0])
-    with pytest.raises(ValueError, match="Expected batches .* Received: 4 inputs"):
+    with pytest.raises(
+        ValueError, match="Expected batches .* Received: 4 inputs"
+    ):
         pack(inputs, LABELS)
-    with pytest.raises(ValueError, match="Expected batches .* Received: 1 inputs"):
+    with pytest.raises(
+        ValueError, match="Expected batches .* Received: 1 inputs"
+    ):
         pack(TARGET, LABELS)
     with pytest.raises(ValueError, match="rows of unequal lengths. Pad"):
         pack(([[2, 3], [2]], TARGET), LABELS)
@@ -145,7 +171,10 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
 @pytest.mark.parametrize(
     "batches, message",
     [
-        (((SOURCE, TARGET), LABELS), "a tf.data.Dataset.* Received: a tuple. .*pack"),
+        (
+            ((SOURCE, TARGET), LABELS),
+            "a tf.data.Dataset.* Received: a tuple. .*pack",
+        ),
         ([((SOURCE, TARGET), LABELS)], "a tf.data.Dataset.* Received: a list"),
         (iter([((SOURCE, TARGET), LABELS)]), "Received: a list_iterator"),
         (keras.utils.PyDataset(), "a tf.data.Dataset.* Received: a PyDataset"),
@@ -153,7 +182,10 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         (DATASET(TARGET), "batches .* Received a dataset of: TensorSpec"),
         (DATASET(((SOURCE, TARGET),)), "batches .* Received a dataset of: "),
         (DATASET(({"ids": TARGET}, LABELS)), "Received a dataset of: .*'ids'"),
-        (DATASET(((TARGET, RAGGED), LABELS)), "Received a dataset of: .*Ragged"),
+        (
+            DATASET(((TARGET, RAGGED), LABELS)),
+            "Received a dataset of: .*Ragged",
+        ),
         (DATASET(((TARGET, TARGET * 1.0), LABELS)), "integers.* of: .*float"),
         (DATASET(((TARGET, [["a", "b"]]), LABELS)), "integers.* of: .*string"),
         (DATASET(((TARGET, TARGET[0]), LABELS)), "padded, .batch, length"),
@@ -163,15 +195,22 @@ def test_batches_that_cannot_be_packed_are_told_in_a_line(batches, message):
     with pytest.raises(ValueError, match=message) as told:
         packed(batches)
     assert "\n" not in str(told.value)
-    with pytest.raises(ValueError, match=r"by one. Received: \(2, 2\) and \(2, 5"):
+    with pytest.raises(
+        ValueError, match=r"by one. Received: \(2, 2\) and \(2, 5"
+    ):
         pack((SOURCE, TARGET), LABELS[:, :2])
 
 
 def test_groups_may_be_wider_than_a_table_of_positions(tiny):
-    model, ids = tiny("baseline", position="untied", max_length=8), np.full((2, 8), 5)
+    model, ids = (
+        tiny("baseline", position="untied", max_length=8),
+        np.full((2, 8), 5),
+    )
     inputs, _ = pack((ids, ids), ids)
     expected = np.asarray(model((ids, ids))).reshape(16, -1)
-    np.testing.assert_allclose(np.asarray(model(inputs))[0, :16], expected, atol=2e-5)
+    np.testing.assert_allclose(
+        np.asarray(model(inputs))[0, :16], expected, atol=2e-5
+    )
     ids = np.full((2, 9), 5)
     with pytest.raises(tf.errors.InvalidArgumentError, match="8 is not in"):
         model(pack((ids, ids), ids)[0])
@@ -187,13 +226,19 @@ def test_a_batch_without_a_token_on_one_side_can_be_packed(tiny):
 
 def test_pytorch_is_refused(monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
-    with pytest.raises(ValueError, match="give padded batches.*KERAS_BACKEND=torch"):
+    with pytest.raises(
+        ValueError, match="give padded batches.*KERAS_BACKEND=torch"
+    ):
         pack((SOURCE, TARGET), LABELS)
 
 
 WEIGHTS = np.array([1.0, 0.0, 0.5, 2.0, 0.0, 0.0, 0.25], dtype="float32")
 OF_TOKENS = np.arange(7 * 9, dtype="float32").reshape(7, 9) % 4
-SAMPLE_WEIGHTS = {"rows": WEIGHTS, "column": WEIGHTS[:, None], "tokens": OF_TOKENS}
+SAMPLE_WEIGHTS = {
+    "rows": WEIGHTS,
+    "column": WEIGHTS[:, None],
+    "tokens": OF_TOKENS,
+}
 
 
 def fitted(model, batch, packed, size=10, **options):
@@ -212,7 +257,8 @@ def fitted(model, batch, packed, size=10, **options):
 
 
 @pytest.mark.parametrize(
-    "name, weights", [("repe", "rows"), ("repe", "tokens"), ("decoder-only", "column")]
+    "name, weights",
+    [("repe", "rows"), ("repe", "tokens"), ("decoder-only", "column")],
 )
 def test_sample_weights_count_where_tokens_are_packed(name, weights, tiny):
     batch, weights = random_batch(7, 9), SAMPLE_WEIGHTS[weights]
@@ -220,13 +266,19 @@ def test_sample_weights_count_where_tokens_are_packed(name, weights, tiny):
     options = {"size": 4, "run_eagerly": True}
     found, expected, unweighted = (
         fitted(model(), (*batch, each), packed, **options)
-        for packed, each in ((True, weights), (False, weights), (True, 0 * weights + 1))
+        for packed, each in (
+            (True, weights),
+            (False, weights),
+            (True, 0 * weights + 1),
+        )
     )
     assert found == pytest.approx(expected, abs=1e-4)
     assert np.abs(np.subtract(found, unweighted)).max() > 1e-2
 
 
-@pytest.mark.parametrize("weights", [np.ones(2), np.ones((2, 1)), np.ones((2, 5))])
+@pytest.mark.parametrize(
+    "weights", [np.ones(2), np.ones((2, 1)), np.ones((2, 5))]
+)
 def test_weights_of_a_padded_batch_do_not_stretch_packed_labels(weights, tiny):
     inputs, labels = pack((SOURCE, TARGET), LABELS)
     logits = np.zeros((*labels.shape, 10), "float32")
@@ -247,7 +299,9 @@ def test_fit_gives_the_same_on_packed_batches_compiled_by_xla(tiny):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-ON_JAX_TOO = {name: ALL[name] for name in ("baseline", "repe, prefix", "repe, causal")}
+ON_JAX_TOO = {
+    name: ALL[name] for name in ("baseline", "repe, prefix", "repe, causal")
+}
 ON_JAX = """
 import json, sys
 sys.path[:0] = sys.argv[1:]

@@ -8,9 +8,17 @@ from variants import ALL, ONE_SEQUENCE, POSITIONED
 
 from reprt.data import pack
 
-NAMES = "baseline", "baseline, to the letter", "repe", "repe, prefix on both sides"
+NAMES = (
+    "baseline",
+    "baseline, to the letter",
+    "repe",
+    "repe, prefix on both sides",
+)
 VARIANTS = {
-    **{name: ALL[name] for name in (*NAMES, "repe, causal", "norms before, tied")},
+    **{
+        name: ALL[name]
+        for name in (*NAMES, "repe, causal", "norms before, tied")
+    },
     "repe, learned": ("repe", {"table": "learned"}),
     "one sequence": ("decoder-only", {}),
     "one sequence, restart": ("decoder-only", {"target_positions": "restart"}),
@@ -21,7 +29,11 @@ VARIANTS = {
     "multiplicative": ("recurrent", {"attention": "multiplicative"}),
 }
 # Where the columns of a row go, in a row of 9.
-PLACES = {"right": slice(6), "left": slice(-6, None), "middle": [0, 1, 4, 5, 7, 8]}
+PLACES = {
+    "right": slice(6),
+    "left": slice(-6, None),
+    "middle": [0, 1, 4, 5, 7, 8],
+}
 
 
 def moved(ids, *places):
@@ -57,7 +69,10 @@ def test_logits_are_those_of_padding_on_the_right(variant, build):
     of_target = "left", "right", "middle"
     labels = moved(LABELS, *of_target)
     inputs = moved(SOURCE, "left", "middle", "right"), moved(TARGET, *of_target)
-    for each in ((inputs, labels), pack(inputs, labels, layout=model.packed_layout)):
+    for each in (
+        (inputs, labels),
+        pack(inputs, labels, layout=model.packed_layout),
+    ):
         found = real_logits(model, *each)
         np.testing.assert_allclose(found, np.tile(expected, (3, 1)), **near)
 

@@ -30,7 +30,9 @@ def sigmoid(x):
 
 def gru(cell, inputs, state):
     """The states after each input; gates are the columns' thirds: z, r, candidate."""
-    kernel, recurrent_kernel, bias = (np.array(w, "float64") for w in cell.weights)
+    kernel, recurrent_kernel, bias = (
+        np.array(w, "float64") for w in cell.weights
+    )
     states = []
     for x in inputs:
         x_z, x_r, x_h = np.split(x @ kernel + bias[0], 3)
@@ -73,7 +75,9 @@ def recurrent(model, source, target):
         outputs.append(np.tanh(product(model.combined_dense, both)))
     if model.config.output_tying == "none":
         return dense(model.output_dense, np.array(outputs)), np.array(weights)
-    return np.array(outputs) @ table(model.target_embedding).T, np.array(weights)
+    return np.array(outputs) @ table(model.target_embedding).T, np.array(
+        weights
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -14,7 +14,10 @@ from reprt.metrics import TokenAccuracy
 from reprt.schedules import WarmupSchedule
 
 OTHERS = [
-    ("decoder-only", {"table": "learned", "norm_place": "after", "max_length": 6}),
+    (
+        "decoder-only",
+        {"table": "learned", "norm_place": "after", "max_length": 6},
+    ),
     ("recurrent", {"attention": "multiplicative"}),
 ]
 # Nothing but the import, and no custom_objects.
@@ -68,11 +71,19 @@ def test_every_variant_comes_back(name, overrides, tiny, ids, tmp_path):
 
 
 def test_a_model_is_not_quantised_in_place_nor_within_another(tiny, ids):
-    model, given = tiny("repe"), [keras.Input((None,), dtype="int32") for _ in range(2)]
+    model, given = (
+        tiny("repe"),
+        [keras.Input((None,), dtype="int32") for _ in range(2)],
+    )
     outer = keras.Model(given, model(tuple(given)))
-    with pytest.raises(ValueError, match="'repe' to keep .*Received: quantize.'int8'"):
+    with pytest.raises(
+        ValueError, match="'repe' to keep .*Received: quantize.'int8'"
+    ):
         model.quantize("int8")
-    with pytest.warns(UserWarning), pytest.raises(ValueError, match="'repe' to keep"):
+    with (
+        pytest.warns(UserWarning),
+        pytest.raises(ValueError, match="'repe' to keep"),
+    ):
         outer.quantize("int8")
         outer(list(ids))
 
@@ -82,9 +93,16 @@ def test_weights_are_saved_where_older_files_have_them(tiny, tmp_path):
     paths: list[str] = []
     with h5py.File(tmp_path / "model.weights.h5") as file:
         file.visit(paths.append)
-    found = {path.removesuffix("/vars/0") for path in paths if path.endswith("/vars/0")}
+    found = {
+        path.removesuffix("/vars/0")
+        for path in paths
+        if path.endswith("/vars/0")
+    }
     attention = ("query_dense", "key_dense", "value_dense", "output_dense")
-    norms = {"encoder": ("attention_norm",), "decoder": ("self_norm", "cross_norm")}
+    norms = {
+        "encoder": ("attention_norm",),
+        "decoder": ("self_norm", "cross_norm"),
+    }
     attentions = {"encoder": ("self_attention",)}
     attentions["decoder"] = ("self_attention", "cross_attention")
     in_blocks = {

@@ -49,7 +49,11 @@ def kind_of(weight):
     if weight.name in ("gamma", "beta"):
         return "gains and shifts"
     if weight.name == "bias" and "/feed_forward/" not in weight.path:
-        return "output's bias" if weight.shape == (7010,) else "projections' biases"
+        return (
+            "output's bias"
+            if weight.shape == (7010,)
+            else "projections' biases"
+        )
     return "in the equations"
 
 
@@ -60,7 +64,9 @@ def vocabularies_that_fit(*left_out):
         sizes = collections.Counter()
         for weight in models.build(name, 7765, 7010).weights:
             if kind_of(weight) not in left_out:
-                vocabulary = next((n for n in weight.shape if n in (7765, 7010)), 1)
+                vocabulary = next(
+                    (n for n in weight.shape if n in (7765, 7010)), 1
+                )
                 sizes[vocabulary] += math.prod(weight.shape) // vocabulary
         per_piece.append([sizes[7765], sizes[7010]])
         outside_tables.append(sizes[1])
@@ -71,7 +77,11 @@ def vocabularies_that_fit(*left_out):
 
 def test_the_papers_counts_need_biases_but_not_gains_and_shifts():
     """`docs/faithful.md` says so."""
-    norms, output, rest = "gains and shifts", "output's bias", "projections' biases"
+    norms, output, rest = (
+        "gains and shifts",
+        "output's bias",
+        "projections' biases",
+    )
     assert vocabularies_that_fit() == [7765, 7010]
     assert vocabularies_that_fit(norms) == [7805, 7010]
     for left_out in [output], [rest], [output, rest]:
@@ -86,14 +96,18 @@ def test_equals_the_equations(variant, tiny, ids):
     y = logits(model, *ids)
     near = 1e-5 * np.abs(y).max()
     kernel, bias = model.projection()
-    by_hand = np.asarray(model.states(ids)) @ kernel + (0 if bias is None else bias)
+    by_hand = np.asarray(model.states(ids)) @ kernel + (
+        0 if bias is None else bias
+    )
     np.testing.assert_allclose(by_hand, y, rtol=0, atol=near)
     weights = model.attention_weights(*ids)
     for row, (source, target) in enumerate(zip(*ids)):
         seen = []
         expected = oracle.transformer(model, source, target, seen)
         kept = target != 0
-        np.testing.assert_allclose(y[row][kept], expected[kept], rtol=0, atol=near)
+        np.testing.assert_allclose(
+            y[row][kept], expected[kept], rtol=0, atol=near
+        )
         maps = {"encoder": seen[:2], "decoder": seen[2::2], "cross": seen[3::2]}
         for kind, each in maps.items():
             queries = source != 0 if kind == "encoder" else kept
@@ -127,13 +141,19 @@ def test_values_are_dropped_out_once_for_all_blocks(tiny, ids):
     before = np.array(seed)
     mask = padding_mask(source)
     usual, states = map(np.asarray, model.source_embedding(source, mask))
-    tokens, found = map(np.asarray, model.source_embedding(source, mask, training=True))
+    tokens, found = map(
+        np.asarray, model.source_embedding(source, mask, training=True)
+    )
     np.testing.assert_array_equal(found, states)
     assert 0.3 < np.mean(tokens == 0) < 0.7
-    np.testing.assert_allclose(tokens, np.where(tokens == 0, 0, 2 * usual), atol=1e-6)
+    np.testing.assert_allclose(
+        tokens, np.where(tokens == 0, 0, 2 * usual), atol=1e-6
+    )
     seed.assign(before)
     memory = model.encode(source, training=True)
-    np.testing.assert_array_equal(memory.tokens, tokens)  # what the decoder weighs
+    np.testing.assert_array_equal(
+        memory.tokens, tokens
+    )  # what the decoder weighs
     expected = model.encoder(states, tokens, padding_mask=mask)
     np.testing.assert_allclose(memory.states, expected, atol=1e-6)
 
@@ -151,7 +171,9 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
     finally:
         keras.config.set_dtype_policy("float32")
     found = np.asarray(half(ids), dtype="float32")
-    np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        found, expected, atol=0.05 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,14 +183,38 @@ def test_half_precision_is_near_full_precision(variant, policy, tiny, ids):
         ("repe", {"heads": 2}, "'heads'.*nearest.*'num_heads'"),
         ("repe", {"num_blocks": 0}, "'num_blocks' .* equal to 1. Received: 0"),
         ("repe", {"position": "learned"}, "'learned'"),
-        ("repe", {"dropout_places": ["inputs"]}, "'values'. Received: 'inputs'"),
+        (
+            "repe",
+            {"dropout_places": ["inputs"]},
+            "'values'. Received: 'inputs'",
+        ),
         ("repe", {"position": "rotary", "key_dim": 5}, "pairs of .*key_dim=5"),
-        ("baseline", {"position_dim": 8}, "='add' has no position_dim.*'untied'"),
-        ("baseline", {"decoder_statistics": "prefix"}, "='none' has no decoder_"),
-        ("decoder-only", {"decoder_statistics": "prefix"}, "='none' has no decoder_"),
+        (
+            "baseline",
+            {"position_dim": 8},
+            "='add' has no position_dim.*'untied'",
+        ),
+        (
+            "baseline",
+            {"decoder_statistics": "prefix"},
+            "='none' has no decoder_",
+        ),
+        (
+            "decoder-only",
+            {"decoder_statistics": "prefix"},
+            "='none' has no decoder_",
+        ),
         ("repe", {"embedding_norm": "rms", **PREFIX}, "='rms' has no decoder_"),
-        ("repe", {"decoder_norm": "rms", **PREFIX}, "decoder_norm='rms' has no"),
-        ("repe", {"output_tying": "tied"}, "wider than embeddings.*'projected'"),
+        (
+            "repe",
+            {"decoder_norm": "rms", **PREFIX},
+            "decoder_norm='rms' has no",
+        ),
+        (
+            "repe",
+            {"output_tying": "tied"},
+            "wider than embeddings.*'projected'",
+        ),
         ("repe", {"shared_embedding": True}, "one vocabulary.* of 9 and 8"),
         ("repe", {"dropout_places": []}, "acts nowhere"),
         ("baseline", {"dropout_places": ["values"]}, "acts nowhere"),

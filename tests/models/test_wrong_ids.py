@@ -27,12 +27,18 @@ def model():
 
 WAYS = {
     "call": lambda model, source, target, labels: model((source, target)),
-    "predict": lambda model, source, target, labels: model.predict((source, target)),
-    "fit": lambda model, source, target, labels: model.fit((source, target), labels),
+    "predict": lambda model, source, target, labels: model.predict(
+        (source, target)
+    ),
+    "fit": lambda model, source, target, labels: model.fit(
+        (source, target), labels
+    ),
     "evaluate": lambda model, source, target, labels: model.evaluate(
         (source, target), labels
     ),
-    "search": lambda model, source, *_: BeamSearch(model, START_ID, END_ID)(source),
+    "search": lambda model, source, *_: BeamSearch(model, START_ID, END_ID)(
+        source
+    ),
     "embedding": lambda model, source, *_: model.source_embedding(
         source if hasattr(source, "shape") else padding_mask(source)
     ),
@@ -58,18 +64,26 @@ def test_nested_lists_of_equal_lengths_are_ids(model):
 
 
 @pytest.mark.parametrize("number", [10, -1])
-@pytest.mark.parametrize("way", ["call", "predict", "fit", "evaluate", "search"])
+@pytest.mark.parametrize(
+    "way", ["call", "predict", "fit", "evaluate", "search"]
+)
 def test_an_id_beyond_the_vocabulary_is_told_with_its_size(way, number, model):
     source = np.where(SOURCE == 9, number, SOURCE)
-    with pytest.raises(ValueError, match=f"vocabulary has 10. Received: {number}."):
+    with pytest.raises(
+        ValueError, match=f"vocabulary has 10. Received: {number}."
+    ):
         WAYS[way](model, source, TARGET, LABELS)
 
 
-def test_labels_beyond_the_vocabulary_are_told_and_those_below_0_are_padding(model):
+def test_labels_beyond_the_vocabulary_are_told_and_those_below_0_are_padding(
+    model,
+):
     with pytest.raises(ValueError, match="`labels` .*has 10. Received: 13."):
         model.evaluate((SOURCE, TARGET), LABELS + 5)
     padded = np.where(LABELS == 0, -100, LABELS)
-    losses = [model.evaluate((SOURCE, TARGET), y, verbose=0) for y in (LABELS, padded)]
+    losses = [
+        model.evaluate((SOURCE, TARGET), y, verbose=0) for y in (LABELS, padded)
+    ]
     assert losses[0] == pytest.approx(losses[1])
 
 

@@ -42,25 +42,33 @@ def weights(path):
 def test_models_of_an_epoch_that_does_not_count_are_left_out(kept):
     model = random_model(9)
     assert average_last(kept, model, step=5, most=2) == names(STEPS[:2])
-    assert_mean(model.get_weights(), [weights(kept / each) for each in names((2, 4))])
+    assert_mean(
+        model.get_weights(), [weights(kept / each) for each in names((2, 4))]
+    )
     before = model.get_weights()
     assert average_last(kept, model, step=1, most=2) == []
     assert_same(model.get_weights(), before)
 
 
-def test_models_of_later_steps_go_where_a_training_begins_again_before_them(kept):
+def test_models_of_later_steps_go_where_a_training_begins_again_before_them(
+    kept,
+):
     keep_model(kept, random_model(3), 3, most=2, of_epochs=0)
     assert sorted(path.name for path in kept.iterdir()) == names((2, 3))
 
 
-def test_an_epoch_that_may_not_count_drives_none_out_of_the_last_that_does(kept):
+def test_an_epoch_that_may_not_count_drives_none_out_of_the_last_that_does(
+    kept,
+):
     keep_model(kept, random_model(8), 8, most=2, of_epochs=4)
     assert average_last(kept, random_model(9), step=4, most=2) == names((2, 4))
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly")
-def test_the_mean_survives_interruptions(tmp_path, tmp_path_factory, monkeypatch):
+def test_the_mean_survives_interruptions(
+    tmp_path, tmp_path_factory, monkeypatch
+):
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
     asked = ["--only", "baseline", "--set", "training.average=2"]
@@ -83,14 +91,19 @@ def test_the_mean_survives_interruptions(tmp_path, tmp_path_factory, monkeypatch
     assert train("alone") == 0
     for place, replacement in (
         ("reprt.training.trainer.keep_model", killed_in_the_second_epoch),
-        ("reprt.lab.folder.RunFolder.write_metrics", killed_at_the_end),  # with a mean
+        (
+            "reprt.lab.folder.RunFolder.write_metrics",
+            killed_at_the_end,
+        ),  # with a mean
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, replacement)
             assert train("killed") == 130
     assert train("killed") == 0
 
-    alone, killed = (RunFolder(tmp_path / n / "baseline") for n in ("alone", "killed"))
+    alone, killed = (
+        RunFolder(tmp_path / n / "baseline") for n in ("alone", "killed")
+    )
     assert losses(killed) == losses(alone)
     assert_same(weights(killed.model), weights(alone.model))
     for each in (alone, killed):

@@ -9,9 +9,16 @@ from tiny import TINY
 
 from reprt.layers.positions import POSITIONS
 from reprt.models import build
-from reprt.training.checkpoint import by_path, restore_checkpoint, save_checkpoint
+from reprt.training.checkpoint import (
+    by_path,
+    restore_checkpoint,
+    save_checkpoint,
+)
 
-WEIGHTS = {"kernel": np.arange(6, dtype="float32").reshape(2, 3), "seed": np.int64(7)}
+WEIGHTS = {
+    "kernel": np.arange(6, dtype="float32").reshape(2, 3),
+    "seed": np.int64(7),
+}
 STATE = {"epoch": 1, "rows": [{"val_loss": 1.5}]}
 
 
@@ -67,8 +74,12 @@ def test_the_last_two_are_kept_and_the_newest_is_used(folder):
     assert contents(present) == contents(variables(3))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left")])
-def test_what_cannot_be_written_leaves_the_last_checkpoint(folder, monkeypatch, error):
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, OSError(28, "No space left")]
+)
+def test_what_cannot_be_written_leaves_the_last_checkpoint(
+    folder, monkeypatch, error
+):
     def stopped(file, **arrays):
         file.write(b"half of it")
         raise error
@@ -112,8 +123,14 @@ def archive(path, compression=zipfile.ZIP_STORED, **members):
         ({"state": None}, "damaged"),
         ({"kernel": None}, "Expected 'kernel' of shape (2, 3) of float32"),
         ({"more": npy(1.0)}, "Expected 'more' of shape none"),
-        ({"kernel": npy(np.zeros((3, 2), "float32"))}, "Received: (3, 2) of float32"),
-        ({"seed": npy(np.float32(1))}, "Expected 'seed' of shape () of integers"),
+        (
+            {"kernel": npy(np.zeros((3, 2), "float32"))},
+            "Received: (3, 2) of float32",
+        ),
+        (
+            {"seed": npy(np.float32(1))},
+            "Expected 'seed' of shape () of integers",
+        ),
     ],
 )
 def test_what_is_no_checkpoint_is_named(folder, newest, members, message):
@@ -135,7 +152,9 @@ def flipped(content):
 def test_a_damaged_checkpoint_is_named_and_stays(folder, newest, damage):
     newest.write_bytes(damage(newest.read_bytes()))
     damaged = newest.read_bytes()
-    with pytest.raises(ValueError, match="damaged.*step-00000001.npz would be u"):
+    with pytest.raises(
+        ValueError, match="damaged.*step-00000001.npz would be u"
+    ):
         restore_checkpoint(folder, variables())
     assert newest.read_bytes() == damaged
     newest.unlink()  # as the message advises

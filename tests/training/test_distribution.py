@@ -103,7 +103,10 @@ class SecondOverflows(Objective):
 def overflow(folder, text):
     """A step in float16, of which the second replica has no finite gradients."""
     size = {"size": BATCH}
-    half = {"precision": "mixed_float16", "optimizer": {"loss_scaling": "dynamic"}}
+    half = {
+        "precision": "mixed_float16",
+        "optimizer": {"loss_scaling": "dynamic"},
+    }
     run = settings("baseline", batching=size, **half)
     one = make_trainer(folder / "runs" / "half", run, text)
     one._backend.train(next(iter(one._training_batches())))
@@ -137,7 +140,10 @@ def fit(folder):
         adam = keras.optimizers.Adam(0.01, epsilon=1e-2)
         model.compile(adam, MaskedCrossentropy())
     history = model.fit(dataset, epochs=2, shuffle=False, verbose=0).history
-    results = {"fit": history["loss"], "evaluate": model.evaluate(dataset, verbose=0)}
+    results = {
+        "fit": history["loss"],
+        "evaluate": model.evaluate(dataset, verbose=0),
+    }
     shared = packed(dataset, strategy=mirrored_strategy())
     results["packed"] = model.evaluate(shared, verbose=0)
     # The same weights, without a strategy.
@@ -148,7 +154,9 @@ def fit(folder):
     model.fit(shared, epochs=2, shuffle=False, verbose=0)
     write(folder, "fit", model, results)
     with mirrored_strategy().scope():  # another loss takes other labels
-        model.compile("sgd", keras.losses.CategoricalCrossentropy(from_logits=True))
+        model.compile(
+            "sgd", keras.losses.CategoricalCrossentropy(from_logits=True)
+        )
         users = Users(20, 20, config)
         users.compile("sgd", MaskedCrossentropy())
     model.fit(data[0], keras.ops.one_hot(data[1], 20), verbose=0)
@@ -158,8 +166,12 @@ def fit(folder):
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, text):
     """What one and two replicas make of the same work."""
-    one, two = (tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2))
-    encode(text.corpus, VOCABULARY, 24, two / "cache")  # which the other process reads
+    one, two = (
+        tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2)
+    )
+    encode(
+        text.corpus, VOCABULARY, 24, two / "cache"
+    )  # which the other process reads
     here = pathlib.Path(__file__).parent
     arguments = [str(two), str(here), str(here.parent)]
     process = subprocess.Popen([sys.executable, "-c", TWO_REPLICAS, *arguments])
@@ -182,7 +194,9 @@ def assert_same(this, that, tolerance=0.0):
     with np.load(this) as one, np.load(that) as other:
         assert one.files == other.files and len(one.files) > 10
         for name in one.files:
-            np.testing.assert_allclose(one[name], other[name], rtol=0, atol=tolerance)
+            np.testing.assert_allclose(
+                one[name], other[name], rtol=0, atol=tolerance
+            )
 
 
 @pytest.mark.parametrize("name", COMPARED)

@@ -128,7 +128,9 @@ def expected(tmp_path_factory, text):
 def on_jax(request, expected, tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("jax")
     for name in NAMES[request.param]:
-        (folder / f"{name}.npz").write_bytes((expected[0] / f"{name}.npz").read_bytes())
+        (folder / f"{name}.npz").write_bytes(
+            (expected[0] / f"{name}.npz").read_bytes()
+        )
     # A cache that was filled where TensorFlow is serves where it is not.
     encode(text.corpus, VOCABULARY, 24, folder / "cache")
     devices = f"--xla_force_host_platform_device_count={request.param}"
@@ -142,7 +144,9 @@ def test_the_losses_are_those_of_tensorflow(on_jax, expected):
     devices, results = on_jax
     for name in NAMES[devices]:
         for column, value in expected[1][name].items():
-            assert results[name][column] == pytest.approx(value, rel=1e-4), column
+            assert results[name][column] == pytest.approx(value, rel=1e-4), (
+                column
+            )
     assert len(results["start"]["devices"]) == devices
     assert results["start"]["backend"] == "jax"
 
@@ -155,7 +159,9 @@ def test_an_epoch_compiles_a_few_shapes(on_jax):
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
 def test_float16_and_dropout_resume_exactly(on_jax):
     _, results = on_jax
-    assert results["scale"] == 2.0**119  # no update was made, and the scale was halved
+    assert (
+        results["scale"] == 2.0**119
+    )  # no update was made, and the scale was halved
     assert max(results["resumed"]) == 0.0
     assert results["losses"][1] < results["losses"][0]
 

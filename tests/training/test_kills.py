@@ -67,7 +67,9 @@ class Arithmetic(Backend):
 
 def small(*sizes, **keywords):
     dense, dropout = keras.layers.Dense(1), keras.layers.Dropout(0.1)
-    model = keras.Sequential([keras.layers.Input((2,)), dense, dropout], name="small")
+    model = keras.Sequential(
+        [keras.layers.Input((2,)), dense, dropout], name="small"
+    )
     model.looks_ahead, model.packed_layout = False, None
     return model
 
@@ -96,7 +98,9 @@ def timeless(folder):
     """What a training leaves, without times and how often it was started."""
 
     def plain(table):
-        return {name: each for name, each in table.items() if "seconds" not in name}
+        return {
+            name: each for name, each in table.items() if "seconds" not in name
+        }
 
     found = {
         path: content
@@ -106,14 +110,21 @@ def timeless(folder):
     for path, content in found.items():
         if path.suffix == ".npz":
             with np.load(io.BytesIO(content)) as saved:
-                found[path] = {name: saved[name].tolist() for name in saved.files}
+                found[path] = {
+                    name: saved[name].tolist() for name in saved.files
+                }
             state = plain(json.loads(found[path]["state"]))
-            found[path]["state"] = {**state, "rows": list(map(plain, state["rows"]))}
+            found[path]["state"] = {
+                **state,
+                "rows": list(map(plain, state["rows"])),
+            }
         elif path.suffix == ".keras":
             with zipfile.ZipFile(io.BytesIO(content)) as saved:
                 found[path] = saved.read("model.weights.h5")
         elif path.name == "log.csv":
-            found[path] = list(map(plain, RunFolder(folder / path.parent).log()))
+            found[path] = list(
+                map(plain, RunFolder(folder / path.parent).log())
+            )
         elif path.name == "manifest.json":
             found[path] = {**json.loads(content), "starts": None}
     return found
@@ -130,7 +141,9 @@ def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(trainer, "backend", Arithmetic)
     monkeypatch.setattr(trainer, "make", small)
-    asked = tiny.settings(checkpoint_minutes=0, batching={"size": 32})  # 2 steps
+    asked = tiny.settings(
+        checkpoint_minutes=0, batching={"size": 32}
+    )  # 2 steps
     alone, left = tmp_path / "alone", []
     alone.mkdir()
 

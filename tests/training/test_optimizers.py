@@ -66,8 +66,14 @@ def test_the_cosine_rises_falls_and_stays():
         (lambda: cosine(9, 2, peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: CosineSettings(peak=1e-5), "`floor` to be at most `peak`"),
         (lambda: WarmupSchedule(), "one of embedding_dim and peak"),
-        (lambda: WarmupSchedule(8, 0), "a step or more of warm-up.*warmup_steps=0"),
-        (lambda: make_optimizer(AdamSettings(), CosineSettings()), "steps=None"),
+        (
+            lambda: WarmupSchedule(8, 0),
+            "a step or more of warm-up.*warmup_steps=0",
+        ),
+        (
+            lambda: make_optimizer(AdamSettings(), CosineSettings()),
+            "steps=None",
+        ),
     ],
 )
 def test_what_is_no_schedule_is_refused(make, message):
@@ -81,7 +87,9 @@ def test_adamw_decays_only_matrices_and_tables():
     random, strategy = np.random.default_rng(0), mirrored_strategy()
     with strategy.scope():
         layers = [
-            keras.layers.Dense(3, name="bias_free"),  # a name that only looks like one
+            keras.layers.Dense(
+                3, name="bias_free"
+            ),  # a name that only looks like one
             keras.layers.LayerNormalization(),
             keras.layers.Embedding(5, 3),
             RMSNorm(),
@@ -91,7 +99,9 @@ def test_adamw_decays_only_matrices_and_tables():
             layer.build((None, 3))
         layers[3].build((None, None, 3))
         layers[4].build(*[(None, None, 3)] * 3)
-        weights = [weight for layer in layers for weight in layer.trainable_variables]
+        weights = [
+            weight for layer in layers for weight in layer.trainable_variables
+        ]
         for weight in weights:
             weight.assign(random.normal(size=weight.shape))
         adamw = make_optimizer(settings, schedule)
@@ -103,23 +113,33 @@ def test_adamw_decays_only_matrices_and_tables():
     expected = [np.array(weight, "float64") for weight in weights]
     first, second = ([np.zeros(w.shape) for w in expected] for _ in range(2))
     for step in range(6):
-        gradients = [random.normal(size=w.shape).astype("float32") for w in expected]
-        strategy.run(adamw.apply, args=(list(map(tf.constant, gradients)), weights))
+        gradients = [
+            random.normal(size=w.shape).astype("float32") for w in expected
+        ]
+        strategy.run(
+            adamw.apply, args=(list(map(tf.constant, gradients)), weights)
+        )
         rate = 0.1 * min(step / 4, max(step, 1) ** -0.5 * 2)
-        for m, v, w, g, decay in zip(first, second, expected, gradients, decays):
+        for m, v, w, g, decay in zip(
+            first, second, expected, gradients, decays
+        ):
             m[...] = 0.8 * m + 0.2 * g
             v[...] = 0.9 * v + 0.1 * g**2
             w *= 1 - 0.5 * rate * decay
             unbiased = m / (1 - 0.8 ** (step + 1)), v / (1 - 0.9 ** (step + 1))
             w -= rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-9)
     for found, wanted in zip(weights, expected):
-        np.testing.assert_allclose(ops.convert_to_numpy(found), wanted, rtol=1e-4)
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(found), wanted, rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("kind", OPTIMIZER_SETTINGS, ids=OPTIMIZERS)
 def test_every_optimizer_is_that_of_keras(kind):
     """By its name, with its arguments, a rate that stands and a clipped gradient."""
-    settings = kind(global_clipnorm=0.5, use_ema=True, ema_overwrite_frequency=2)
+    settings = kind(
+        global_clipnorm=0.5, use_ema=True, ema_overwrite_frequency=2
+    )
     gradient = tf.constant([[3.0, -4.0], [0.5, 0.0]])
     weights = []
     for ours in (True, False):
@@ -164,10 +184,13 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
         assert row["learning_rate"] == pytest.approx(expected, rel=1e-5)
 
     kept, others = (
-        sorted((each.folder.path / "models").iterdir()) for each in (whole, parts)
+        sorted((each.folder.path / "models").iterdir())
+        for each in (whole, parts)
     )
     names = ["step-00000004.keras", "step-00000006.keras"]
-    assert names == [path.name for path in kept] == [path.name for path in others]
+    assert (
+        names == [path.name for path in kept] == [path.name for path in others]
+    )
     for this, that in zip(kept, others):
         one, other = map(keras.saving.load_model, (this, that))
         assert_same(one.get_weights(), other.get_weights())
@@ -184,7 +207,9 @@ def test_kerass_own_adam_squares_the_gradient_of_each_occurrence_and_moves_all_r
     twice = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), shape)
     adam.apply([twice], [table])
     first = keras.ops.convert_to_numpy(table)
-    assert abs(first[1]).min() > 0.14  # 2 / sqrt(1 + 1) times the rate, and not once
+    assert (
+        abs(first[1]).min() > 0.14
+    )  # 2 / sqrt(1 + 1) times the rate, and not once
     elsewhere = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([3]), shape)
     adam.apply([elsewhere], [table])
     second = keras.ops.convert_to_numpy(table)
@@ -214,12 +239,16 @@ def test_a_run_shorter_than_its_warm_up_is_refused(trainer):
 def test_squares_of_an_id_are_summed_apart_if_asked():
     """An id in a batch twice has two gradients; Keras' second moment squares each."""
     gradients = np.array([[1.0, -2.0], [3.0, 1.0], [4.0, 0.5]], "float32")
-    sparse = tf.IndexedSlices(gradients, tf.constant([1, 1, 2]), tf.constant([4, 2]))
+    sparse = tf.IndexedSlices(
+        gradients, tf.constant([1, 1, 2]), tf.constant([4, 2])
+    )
     summed = np.array([[0, 0], [4, -1], [4, 0.5], [0, 0]])
     apart = np.array([[0, 0], [10, 5], [16, 0.25], [0, 0]])
     for name, squares in (("summed", summed**2), ("squared_apart", apart)):
         settings = AdamSettings(sparse_gradients=name, epsilon=1e-7)
-        adam = make_optimizer(settings, InverseSqrtSettings(peak=0.1, warmup_steps=1))
+        adam = make_optimizer(
+            settings, InverseSqrtSettings(peak=0.1, warmup_steps=1)
+        )
         table = keras.Variable(np.zeros((4, 2), "float32"))
         adam.build([table])
         take_dense_gradients(adam)

@@ -53,7 +53,9 @@ def start(arguments):
 def kill_after(process, checkpoints: pathlib.Path, step):
     """Kills the process once the checkpoint of a step, or a later one, is there."""
     wanted, end = f"step-{step:08d}.npz", time.monotonic() + DEADLINE
-    while not any(path.name >= wanted for path in checkpoints.glob("step-*.npz")):
+    while not any(
+        path.name >= wanted for path in checkpoints.glob("step-*.npz")
+    ):
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
@@ -62,7 +64,9 @@ def kill_after(process, checkpoints: pathlib.Path, step):
 
 
 @pytest.mark.long
-def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(arguments, tmp_path):
+def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(
+    arguments, tmp_path
+):
     alone = RunFolder(tmp_path / "alone" / "repe")
     killed = RunFolder(tmp_path / "killed" / "repe")
     assert main(arguments(alone.path.parent)) == 0

@@ -35,7 +35,9 @@ def test_losses_and_weights_are_those_of_fit(name, trainer, text, request):
     model.set_weights(ours.model.get_weights())
     schedule = WarmupSchedule(ours.settings.schedule_dim, warmup_steps=4)
     model.compile(
-        keras.optimizers.Adam(schedule, beta_1=0.9, beta_2=0.98, epsilon=EPSILON),
+        keras.optimizers.Adam(
+            schedule, beta_1=0.9, beta_2=0.98, epsilon=EPSILON
+        ),
         MaskedCrossentropy(),
         metrics=[TokenAccuracy()],
         run_eagerly=not compiled,
@@ -54,7 +56,9 @@ def test_losses_and_weights_are_those_of_fit(name, trainer, text, request):
             (loss,) = history[f"{theirs}loss"]
             (accuracy,) = history[f"{theirs}token_accuracy"]
             assert row[f"{prefix}_loss"] == pytest.approx(loss, abs=1e-5)
-            assert row[f"{prefix}_accuracy"] == pytest.approx(accuracy, abs=1e-6)
+            assert row[f"{prefix}_accuracy"] == pytest.approx(
+                accuracy, abs=1e-6
+            )
     assert_same(ours.model.get_weights(), model.get_weights(), 1e-5)
 
     # And the saved model is the one whose losses were logged.
@@ -70,14 +74,18 @@ def test_weights_order_and_dropout_follow_from_the_seed(trainer):
         ((_, total, *_),) = each._backend.read([each._backend.train(batch)])
         return float(total)
 
-    runs = [trainer(f"{number}", seed=seed) for number, seed in enumerate((0, 0, 1))]
+    runs = [
+        trainer(f"{number}", seed=seed) for number, seed in enumerate((0, 0, 1))
+    ]
     one, same, other = (run.model.get_weights()[0] for run in runs)
     assert np.array_equal(one, same) and not np.array_equal(one, other)
     batches = [next(iter(run._training_batches())) for run in runs]
     one, same, other = ([ids.numpy().tolist() for ids in b[0]] for b in batches)
     assert one == same and one != other
     # The first update has a rate of 0, so the second step differs only by its dropout.
-    first, again = ([loss(run, batches[0]) for _ in range(2)] for run in runs[:2])
+    first, again = (
+        [loss(run, batches[0]) for _ in range(2)] for run in runs[:2]
+    )
     assert first == again and first[0] != first[1]
 
 
@@ -127,14 +135,19 @@ def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(trainer):
     assert_same(variables(ours), variables(plain))
     rows = ours.folder.log("steps.csv")
     assert [row["step"] for row in rows] == [2, 4, 6]
-    assert rows[-1]["val_loss_per_token"] == ours.folder.log()[-1]["val_loss_per_token"]
+    assert (
+        rows[-1]["val_loss_per_token"]
+        == ours.folder.log()[-1]["val_loss_per_token"]
+    )
     sums = [ours.state.tally.loss, ours.state.lately.loss]
     assert sums == [0.0, 0.0] and not plain.folder.log("steps.csv")
 
 
 @pytest.mark.usefixtures("eagerly")
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
-    monkeypatch.setattr("reprt.training.trainer.READ_SECONDS", 0.0)  # at each step
+    monkeypatch.setattr(
+        "reprt.training.trainer.READ_SECONDS", 0.0
+    )  # at each step
     ours = trainer("run", tensorboard=True)
     ours.train_epoch()
     (row,) = ours.folder.log()
@@ -152,7 +165,9 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert "tokens/s, epoch ends in 0:" in progress.shown[1]
     assert ", training in 0:" in progress.shown[1]
     assert "tokens/s" not in progress.shown[0]  # a first step compiles, too
-    ours._recent.extend([(2.0, 50.0), (2.0, 50.0), (900.0, 0.1)])  # after a stall
+    ours._recent.extend(
+        [(2.0, 50.0), (2.0, 50.0), (900.0, 0.1)]
+    )  # after a stall
     assert ours._seconds_per_step == 2.0
     assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
 
@@ -165,7 +180,10 @@ def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
     ours = trainer("run", steps=4, epochs=1)  # of 3 an epoch
     assert (ours.steps_left, ours.steps_per_epoch) == (4, 3)
     ours.train_epoch()
-    assert not ours.finished and (ours.steps_left, ours.steps_per_epoch) == (1, 1)
+    assert not ours.finished and (ours.steps_left, ours.steps_per_epoch) == (
+        1,
+        1,
+    )
     ours.train_epoch()
     assert ours.finished and ours.state.step == 4 and ours.seconds_left == 0
     one, other = ours.folder.log()
@@ -199,13 +217,17 @@ def test_an_epoch_that_is_done_counts_whatever_time_is_left(trainer):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_sums_are_read_once_an_epoch_where_steps_take_no_time(trainer, monkeypatch):
+def test_sums_are_read_once_an_epoch_where_steps_take_no_time(
+    trainer, monkeypatch
+):
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
     ours, steps = trainer("run"), []
     ours.calibrate()
     read = ours._backend.read
     monkeypatch.setattr(
-        ours._backend, "read", lambda sums: steps.append(len(sums)) or read(sums)
+        ours._backend,
+        "read",
+        lambda sums: steps.append(len(sums)) or read(sums),
     )
     ours.train_epoch()
     assert steps == [3, 1]  # those of the epoch and the validation's
@@ -238,4 +260,6 @@ def test_a_loss_that_is_not_finite_is_noticed_before_a_checkpoint_is_written(
     monkeypatch.setattr(ours._backend, "train", diverging)
     with pytest.raises(ArithmeticError, match=message):
         ours.train_epoch()
-    assert not (ours.folder.checkpoints.exists() or ours.folder.log() or ours.finished)
+    assert not (
+        ours.folder.checkpoints.exists() or ours.folder.log() or ours.finished
+    )

@@ -20,7 +20,9 @@ EPOCHS = 10
 
 
 def free_ports(count):
-    with_sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    with_sockets = [
+        socket.create_server(("localhost", 0)) for _ in range(count)
+    ]
     ports = [each.getsockname()[1] for each in with_sockets]
     for each in with_sockets:
         each.close()
@@ -41,15 +43,32 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
         of_second = list(of_second)
         cluster = {"worker": [f"localhost:{port}" for port in free_ports(2)]}
         for index in range(2):
-            config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+            config = {
+                "cluster": cluster,
+                "task": {"type": "worker", "index": index},
+            }
             command = [sys.executable, "-m", "reprt", "train", str(recipe)]
-            command += ["--text", str(made / "text"), "--out", str(tmp_path / "out")]
+            command += [
+                "--text",
+                str(made / "text"),
+                "--out",
+                str(tmp_path / "out"),
+            ]
             environment = {**os.environ, "TF_CONFIG": json.dumps(config)}
             with open(tmp_path / f"{index}.log", "w") as log:
                 running.append(
                     subprocess.Popen(
-                        [*command, "--only", "repe", *more, *(of_second * index)],
-                        env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
+                        [
+                            *command,
+                            "--only",
+                            "repe",
+                            *more,
+                            *(of_second * index),
+                        ],
+                        env={
+                            **environment,
+                            "PYTHONPATH": os.pathsep.join(paths),
+                        },
                         stdout=log,
                         stderr=log,
                     )
@@ -63,8 +82,15 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
 
 
 @pytest.mark.long
-def test_two_workers_train_as_one_and_go_on_after_either_was_killed(start, tmp_path):
-    more = ["--set", f"training.epochs={EPOCHS}", "--set", "models.repe.dropout=0.0"]
+def test_two_workers_train_as_one_and_go_on_after_either_was_killed(
+    start, tmp_path
+):
+    more = [
+        "--set",
+        f"training.epochs={EPOCHS}",
+        "--set",
+        "models.repe.dropout=0.0",
+    ]
     # Slow enough that rounding does not grow.
     more += ["--set", "schedule.warmup_steps=4000"]
     run, log = RunFolder(tmp_path / "out" / "repe"), tmp_path / "0.log"
@@ -94,7 +120,9 @@ def test_two_workers_train_as_one_and_go_on_after_either_was_killed(start, tmp_p
     arguments = ["train", str(tmp_path / "tiny.toml"), "--out", str(alone)]
     text = run.settings().text.source
     assert main([*arguments, "--text", text, "--only", "repe", *more]) == 0
-    for row, expected in zip(found, RunFolder(alone / "repe").log(), strict=True):
+    for row, expected in zip(
+        found, RunFolder(alone / "repe").log(), strict=True
+    ):
         for column in ("train_loss", "val_loss_per_token"):
             assert row[column] == pytest.approx(expected[column], rel=1e-3)
 
@@ -114,7 +142,9 @@ WORKERS = '{"worker": ["a:1", "b:1"]}'
         (CHIEF_AND_WORKER, ("worker", 0), True, False),
     ],
 )
-def test_one_of_the_workers_is_the_chief(monkeypatch, cluster, task, several, chief):
+def test_one_of_the_workers_is_the_chief(
+    monkeypatch, cluster, task, several, chief
+):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if cluster:
         kind, index = task
@@ -131,8 +161,14 @@ def test_one_of_the_workers_is_the_chief(monkeypatch, cluster, task, several, ch
         ("3", "an object"),
         ('{"cluster": 3}', "'cluster' to be lists of addresses"),
         ('{"cluster": ["a:1", "b:1"]}', "'cluster' to be lists of addresses"),
-        ('{"cluster": {"worker": "a:1"}}', "'cluster' to be lists of addresses"),
-        ('{"cluster": {"worker": [1, 2]}}', "'cluster' to be lists of addresses"),
+        (
+            '{"cluster": {"worker": "a:1"}}',
+            "'cluster' to be lists of addresses",
+        ),
+        (
+            '{"cluster": {"worker": [1, 2]}}',
+            "'cluster' to be lists of addresses",
+        ),
         (f'{{"cluster": {WORKERS}}}', "'task' to have the type and index"),
         (f'{{"cluster": {WORKERS}, "task": []}}', "'task' to have the type"),
         (

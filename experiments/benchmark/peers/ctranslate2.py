@@ -47,11 +47,14 @@ class Peer:
             min_decoding_length=0,  # ours may find that nothing is likeliest
             max_decoding_length=max_tokens,
         )
-        return [[int(token) for token in found.hypotheses[0]] for found in results]
+        return [
+            [int(token) for token in found.hypotheses[0]] for found in results
+        ]
 
     def scores(self, source, target):
         # It adds start and end itself.
         results = self.translator.score_batch(
-            list(map(tokens_of, source)), [tokens_of(row[1:-1]) for row in target]
+            list(map(tokens_of, source)),
+            [tokens_of(row[1:-1]) for row in target],
         )
         return [np.array(found.log_probs) for found in results]

@@ -47,9 +47,16 @@ class Transformer(keras.Model):
         super().__init__()
         added = sizes, False, dropout
         self.embeddings = [PositionalEmbedding(n, *added) for n in vocab_sizes]
-        blocks, block = range(sizes.blocks), (sizes.hidden, sizes.heads, dropout)
-        self.encoder = [Encoder(*block, layer_norm_epsilon=1e-3) for _ in blocks]
-        self.decoder = [Decoder(*block, layer_norm_epsilon=1e-3) for _ in blocks]
+        blocks, block = (
+            range(sizes.blocks),
+            (sizes.hidden, sizes.heads, dropout),
+        )
+        self.encoder = [
+            Encoder(*block, layer_norm_epsilon=1e-3) for _ in blocks
+        ]
+        self.decoder = [
+            Decoder(*block, layer_norm_epsilon=1e-3) for _ in blocks
+        ]
         self.logits = keras.layers.Dense(vocab_sizes[1])
 
     def call(self, inputs):
@@ -60,7 +67,10 @@ class Transformer(keras.Model):
         for layer in self.encoder:
             memory = layer(memory, padding_mask=real[0])
         for layer in self.decoder:
-            masks = {"decoder_padding_mask": real[1], "encoder_padding_mask": real[0]}
+            masks = {
+                "decoder_padding_mask": real[1],
+                "encoder_padding_mask": real[0],
+            }
             states = layer(states, memory, **masks)
         return self.logits(states)
 
@@ -71,10 +81,16 @@ class Peer(KerasPeer):
     packages = ("keras-hub", *KerasPeer.packages)
 
     def build(self, settings):
-        return Transformer(settings.vocab_sizes, settings.sizes, settings.dropout)
+        return Transformer(
+            settings.vocab_sizes, settings.sizes, settings.dropout
+        )
 
     def variables(self):
         model, blocks = self.model, (*self.model.encoder, *self.model.decoder)
-        parts = [getattr(block, f"_{part}", None) for block in blocks for part in PARTS]
+        parts = [
+            getattr(block, f"_{part}", None)
+            for block in blocks
+            for part in PARTS
+        ]
         layers = [*model.embeddings, *filter(None, parts), model.logits]
         return [v for layer in layers for v in layer.trainable_variables]

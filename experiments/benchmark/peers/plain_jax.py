@@ -36,18 +36,24 @@ class Peer:
     def fit(self, batches):
         losses = []
         for batch in batches:
-            batch = [np.pad(x, ((0, 0), (0, LENGTH - x.shape[1]))) for x in batch]
+            batch = [
+                np.pad(x, ((0, 0), (0, LENGTH - x.shape[1]))) for x in batch
+            ]
             self.state, loss = self._step(self.state, batch)
             losses.append(loss)
         return [float(loss) for loss in losses]
 
     def batches(self, pairs):
         for first in range(0, len(pairs), BATCH_SIZE):
-            yield pairs.take(range(first, min(first + BATCH_SIZE, len(pairs)))).batch()
+            yield pairs.take(
+                range(first, min(first + BATCH_SIZE, len(pairs)))
+            ).batch()
 
     def _loss(self, weights, batch, key):
         source, inputs, labels = batch
-        found = jax.nn.log_softmax(logits(weights, source, inputs, self.settings, key))
+        found = jax.nn.log_softmax(
+            logits(weights, source, inputs, self.settings, key)
+        )
         losses = -jnp.take_along_axis(found, labels[..., None], axis=2)[..., 0]
         return jnp.sum(losses * (labels > 0)) / jnp.sum(labels > 0)
 
@@ -55,15 +61,21 @@ class Peer:
         weights, moments, step, key = state
         key, now = random.split(key)
         loss, slopes = jax.value_and_grad(self._loss)(weights, batch, now)
-        rise = jnp.minimum(jnp.maximum(step, 1) ** -0.5, step * WARMUP_STEPS**-1.5)
+        rise = jnp.minimum(
+            jnp.maximum(step, 1) ** -0.5, step * WARMUP_STEPS**-1.5
+        )
         rate = self.settings.sizes.embedding**-0.5 * rise
         moments = [
-            [keep * old + (1 - keep) * slope**n for old, slope in zip(olds, slopes)]
+            [
+                keep * old + (1 - keep) * slope**n
+                for old, slope in zip(olds, slopes)
+            ]
             for n, (keep, olds) in enumerate(zip(RATES, moments), 1)
         ]
         first, second = (1 - keep ** (step + 1) for keep in RATES)
         weights = [
-            weight - rate * second**0.5 / first * mean / (jnp.sqrt(square) + EPSILON)
+            weight
+            - rate * second**0.5 / first * mean / (jnp.sqrt(square) + EPSILON)
             for weight, mean, square in zip(weights, *moments)
         ]
         return (weights, moments, step + 1, key), loss

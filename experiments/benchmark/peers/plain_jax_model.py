@@ -11,7 +11,14 @@ def shapes(settings):
     blocks, width, heads, head, hidden, wide = settings.sizes
     # RePE's values are its tokens.
     inner = heads, head
-    attention = [(wide, *inner), inner, (wide, *inner), inner, (width, *inner), inner]
+    attention = [
+        (wide, *inner),
+        inner,
+        (wide, *inner),
+        inner,
+        (width, *inner),
+        inner,
+    ]
     attention += [(*inner, wide), (wide,)]
     forward = [(wide, hidden), (hidden,), (hidden, wide), (wide,)]
     found = [(size, width) for size in settings.vocab_sizes]
@@ -43,7 +50,9 @@ def logits(weights, source_ids, target_ids, settings, key):
         count = jnp.sum(real, 1, keepdims=True)
         x = (x - jnp.sum(x * real, 1, keepdims=True) / count) * real
         x /= jnp.sqrt(jnp.sum(x**2, 1, keepdims=True) / count + 1e-6)
-        return x, drop(jnp.concatenate([x, jnp.broadcast_to(places, x.shape)], 2))
+        return x, drop(
+            jnp.concatenate([x, jnp.broadcast_to(places, x.shape)], 2)
+        )
 
     def attended(layer, query, key, value, mask):
         inputs = query, key, key if value is None else value
@@ -51,7 +60,9 @@ def logits(weights, source_ids, target_ids, settings, key):
             jnp.einsum("btm,mhd->bthd", x, layer[2 * n]) + layer[2 * n + 1]
             for n, x in enumerate(inputs)
         )
-        scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) / query.shape[-1] ** 0.5
+        scores = (
+            jnp.einsum("bqhd,bkhd->bhqk", query, key) / query.shape[-1] ** 0.5
+        )
         shares = drop(jax.nn.softmax(jnp.where(mask[:, None], scores, -1e9)))
         mixed = jnp.einsum("bhqk,bkhd->bqhd", shares, value)
         return jnp.einsum("bqhd,hdm->bqm", mixed, layer[6]) + layer[7]

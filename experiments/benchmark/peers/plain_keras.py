@@ -19,7 +19,8 @@ class Transformer(keras.Model):
         super().__init__()
         self.repe = repe
         self.source_embedding, self.target_embedding = (
-            PositionalEmbedding(size, sizes, repe, dropout) for size in vocab_sizes
+            PositionalEmbedding(size, sizes, repe, dropout)
+            for size in vocab_sizes
         )
         blocks = range(sizes.blocks)
         self.encoder = [Block(1, sizes, dropout) for _ in blocks]
@@ -37,7 +38,9 @@ class Transformer(keras.Model):
         for block in self.encoder:
             memory = block(memory, source, source_mask)
         for block in self.decoder:
-            states = block(states, target, target_mask, memory, source, source_mask)
+            states = block(
+                states, target, target_mask, memory, source, source_mask
+            )
         return self.logits(states)
 
 
@@ -49,7 +52,9 @@ class Peer(KerasPeer):
 
     def build(self, settings):
         repe = settings.model == "repe"
-        return Transformer(settings.vocab_sizes, settings.sizes, repe, settings.dropout)
+        return Transformer(
+            settings.vocab_sizes, settings.sizes, repe, settings.dropout
+        )
 
     def translate(self, source, beam_size, max_tokens):
         return [self._sentence(ids, max_tokens) for ids in source]

@@ -30,12 +30,16 @@ class PositionalEmbedding(layers.Layer):
 
     def call(self, ids, real):
         tokens = self.embedding(ids) * self.width**0.5
-        positions = ops.convert_to_tensor(self.positions)[None, : ops.shape(ids)[1]]
+        positions = ops.convert_to_tensor(self.positions)[
+            None, : ops.shape(ids)[1]
+        ]
         if self.token_norm is None:
             return tokens, self.dropout(tokens + positions)
         tokens = self.token_norm(tokens, real)
         positions = ops.broadcast_to(positions, ops.shape(tokens))
-        return tokens, self.dropout(ops.concatenate([tokens, positions], axis=-1))
+        return tokens, self.dropout(
+            ops.concatenate([tokens, positions], axis=-1)
+        )
 
 
 class Block(layers.Layer):
@@ -58,9 +62,13 @@ class Block(layers.Layer):
             ]
         )
         self.add = layers.Add()
-        self.norms = [layers.LayerNormalization() for _ in range(attentions + 1)]
+        self.norms = [
+            layers.LayerNormalization() for _ in range(attentions + 1)
+        ]
 
-    def call(self, x, value, mask, memory=None, memory_value=None, memory_mask=None):
+    def call(
+        self, x, value, mask, memory=None, memory_value=None, memory_mask=None
+    ):
         x = self._attend(0, x, x, value, mask, causal=memory is not None)
         if memory is not None:
             x = self._attend(1, x, memory, memory_value, memory_mask)
@@ -69,6 +77,10 @@ class Block(layers.Layer):
     def _attend(self, number, x, key, value, mask, causal=False):
         value = key if value is None else value
         attended = self.attentions[number](
-            query=x, value=value, key=key, attention_mask=mask, use_causal_mask=causal
+            query=x,
+            value=value,
+            key=key,
+            attention_mask=mask,
+            use_causal_mask=causal,
         )
         return self.norms[number](self.add([x, attended]))

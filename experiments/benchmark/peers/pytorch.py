@@ -20,7 +20,9 @@ class Peer:
         self.model = Transformer(settings.vocab_sizes, sizes, settings.dropout)
         parameters = list(self.model.parameters())
         self.parameters = sum(parameter.numel() for parameter in parameters)
-        self.adam = torch.optim.Adam(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
+        self.adam = torch.optim.Adam(
+            parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9
+        )
 
         def rate(step):
             rising = step * WARMUP_STEPS**-1.5
@@ -40,7 +42,9 @@ class Peer:
                 parameter.copy_(array.reshape(parameter.shape))
 
     def step(self, batch):
-        return self._step(*(torch.tensor(ids, dtype=torch.long) for ids in batch))[0]
+        return self._step(
+            *(torch.tensor(ids, dtype=torch.long) for ids in batch)
+        )[0]
 
     def fit(self, batches):
         total = torch.zeros(2)
@@ -49,13 +53,17 @@ class Peer:
 
     def batches(self, pairs):
         sides = pairs.source, pairs.target
-        rows = [[torch.from_numpy(ids).long() for ids in side] for side in sides]
+        rows = [
+            [torch.from_numpy(ids).long() for ids in side] for side in sides
+        ]
         return DataLoader(list(zip(*rows)), BATCH_SIZE, collate_fn=_padded)
 
     def _step(self, source, inputs, labels):
         self.adam.zero_grad()
         logits, real = self.model(source, inputs), labels != 0
-        loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+        loss = cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=0
+        )
         accuracy = ((logits.argmax(-1) == labels) & real).sum() / real.sum()
         loss.backward()
         self.adam.step()

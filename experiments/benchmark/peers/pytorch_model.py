@@ -23,17 +23,23 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.rate = sizes.heads, dropout
         width, wide = sizes.embedding, sizes.heads * sizes.head
-        self.query, self.key, self.value = (nn.Linear(width, wide) for _ in range(3))
+        self.query, self.key, self.value = (
+            nn.Linear(width, wide) for _ in range(3)
+        )
         self.output = nn.Linear(wide, width)
 
-    def forward(self, *inputs, attn_mask=None, key_padding_mask=None, **options):
+    def forward(
+        self, *inputs, attn_mask=None, key_padding_mask=None, **options
+    ):
         query, key, value = (
             layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for layer, x in zip((self.query, self.key, self.value), inputs)
         )
         mask = key_padding_mask[:, None, None]
         mask = mask if attn_mask is None else attn_mask + mask
-        attended = scaled_dot_product_attention(query, key, value, mask, self.rate)
+        attended = scaled_dot_product_attention(
+            query, key, value, mask, self.rate
+        )
         return self.output(attended.transpose(1, 2).flatten(2)), None
 
 
@@ -43,7 +49,9 @@ class Transformer(nn.Module):
     def __init__(self, vocab_sizes, sizes, dropout):
         super().__init__()
         width, self.scale = sizes.embedding, sizes.embedding**0.5
-        self.embeddings = nn.ModuleList(nn.Embedding(n, width) for n in vocab_sizes)
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(n, width) for n in vocab_sizes
+        )
         self.register_buffer("positions", torch.tensor(sinusoids(width)))
         self.dropout = nn.Dropout(dropout)
         blocks = sizes.blocks, sizes.blocks, sizes.hidden, dropout
@@ -56,7 +64,10 @@ class Transformer(nn.Module):
             layer.self_attn = Attention(sizes, dropout)
             layer.dropout.p = layer.dropout1.p = 0.0
         for layer in decoder.layers:
-            layer.multihead_attn, layer.dropout2.p = Attention(sizes, dropout), 0.0
+            layer.multihead_attn, layer.dropout2.p = (
+                Attention(sizes, dropout),
+                0.0,
+            )
         self.logits = nn.Linear(width, vocab_sizes[1])
 
     def forward(self, source, target):
@@ -64,7 +75,9 @@ class Transformer(nn.Module):
         source_mask, target_mask = _added(source == 0), _added(target == 0)
         states = self.transformer(
             *map(self._embedded, self.embeddings, (source, target)),
-            tgt_mask=_added(torch.ones(length, length, dtype=torch.bool).triu(1)),
+            tgt_mask=_added(
+                torch.ones(length, length, dtype=torch.bool).triu(1)
+            ),
             src_key_padding_mask=source_mask,
             tgt_key_padding_mask=target_mask,
             memory_key_padding_mask=source_mask,

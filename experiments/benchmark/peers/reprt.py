@@ -32,7 +32,9 @@ def build(settings):
     else:
         config = preset(name)
     config = config.changed(dropout=settings.dropout)
-    precision = "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
+    precision = (
+        "mixed_bfloat16" if settings.variant == "bfloat16" else "float32"
+    )
     return make(config, *settings.vocab_sizes, dtype=precision)
 
 
@@ -54,7 +56,9 @@ class Peer(KerasModel):
             adam = make_optimizer(AdamSettings(), schedule)
             adam.build(self.model.trainable_variables)
         ids = [np.ones(2, "int32")]
-        self.backend.compile(Objective(self.model), adam, EncodedSplit(ids, ids))
+        self.backend.compile(
+            Objective(self.model), adam, EncodedSplit(ids, ids)
+        )
         self.backend.load()
 
     def weights(self):
@@ -67,9 +71,15 @@ class Peer(KerasModel):
 
     def step(self, batch):
         if keras.backend.backend() == "jax":  # which pads to lengths of its own
-            source, inputs, labels = ([row[row > 0] for row in side] for side in batch)
-            target = [np.append(ids[:1], rest) for ids, rest in zip(inputs, labels)]
-            [batch] = self.batches(EncodedSplit(source, target), size=len(source))
+            source, inputs, labels = (
+                [row[row > 0] for row in side] for side in batch
+            )
+            target = [
+                np.append(ids[:1], rest) for ids, rest in zip(inputs, labels)
+            ]
+            [batch] = self.batches(
+                EncodedSplit(source, target), size=len(source)
+            )
         else:
             source, inputs, labels = map(keras.ops.convert_to_tensor, batch)
             batch = (source, inputs), labels
@@ -77,11 +87,15 @@ class Peer(KerasModel):
         return loss / tokens
 
     def fit(self, batches):
-        return self.backend.read([self.backend.train(batch) for batch in batches])
+        return self.backend.read(
+            [self.backend.train(batch) for batch in batches]
+        )
 
     def batches(self, pairs, size=BATCH_SIZE):
         plan = BatchPlan(split(pairs).lengths, size, by_length=self.by_length)
-        return self.backend.batches(split(pairs), plan, 1 if self.by_length else None)
+        return self.backend.batches(
+            split(pairs), plan, 1 if self.by_length else None
+        )
 
     def operations(self, pairs):
         return 6 * int(self.model.multiply_adds(*split(pairs).tokens).sum())

@@ -18,13 +18,17 @@ class Peer(KerasPeer):
     """Keras' own loop."""
 
     packages = ("reprt", *KerasPeer.packages)
-    loss, metric = reprt.losses.MaskedCrossentropy(), reprt.metrics.TokenAccuracy()
+    loss, metric = (
+        reprt.losses.MaskedCrossentropy(),
+        reprt.metrics.TokenAccuracy(),
+    )
     schedule = reprt.schedules.WarmupSchedule
 
     def build(self, settings):
         self.given = queue.SimpleQueue()  # batches for single steps
         given = tf.data.Dataset.from_generator(
-            lambda: iter(self.given.get, None), output_signature=((IDS, IDS), IDS)
+            lambda: iter(self.given.get, None),
+            output_signature=((IDS, IDS), IDS),
         )
         self.taken = iter(given.map(pack))
         return build(settings)

@@ -45,7 +45,9 @@ class Peer(KerasModel):
                 jit_compile=self.jit_compile,
             )
         search = self.searches[key]
-        if self.batch_size == 1:  # one after the other, as its user waits for it
+        if (
+            self.batch_size == 1
+        ):  # one after the other, as its user waits for it
             return [search(ids[None])[0][0].ids for ids in source]
         found = [()] * len(source)
         for chosen, hypotheses in search.in_batches(source, self.batch_size):
@@ -56,4 +58,6 @@ class Peer(KerasModel):
     def scores(self, source, target):
         inputs = padded(source), padded([row[:-1] for row in target])
         logs = np.array(ops.log_softmax(self.model(inputs, training=False)))
-        return [of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)]
+        return [
+            of[range(len(row) - 1), row[1:]] for of, row in zip(logs, target)
+        ]

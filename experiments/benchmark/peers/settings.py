@@ -34,7 +34,9 @@ class Settings:
     variant: str = ""  # what follows the colon in a peer's name
     dropout: float = 0.1
     dense: bool = False  # Adam adds up an id's gradients before it squares them
-    batch_size: int = BATCH_SIZE  # sentences translated at once, where the peer can
+    batch_size: int = (
+        BATCH_SIZE  # sentences translated at once, where the peer can
+    )
 
     @property
     def sizes(self) -> Sizes:
@@ -45,4 +47,6 @@ def sinusoids(width: int, length: int = 2048) -> np.ndarray:
     """Returns the table of positions: sines in the left half, cosines in the right."""
     frequency = 10000 ** -(np.arange(width // 2) / (width // 2))
     angle = np.arange(length)[:, None] * frequency
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype("float32")
+    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype(
+        "float32"
+    )

@@ -11,7 +11,9 @@ from typing import IO, Any
 SMALL = 2**26  # bytes of a file that any archive may have
 # A header that claims more than there is memory is a `MemoryError`.
 DAMAGES = tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, MemoryError
-MOST_TIMES = 100  # a file's bytes to its archive's; texts are compressed to a fifth
+MOST_TIMES = (
+    100  # a file's bytes to its archive's; texts are compressed to a fifth
+)
 
 
 @contextlib.contextmanager
@@ -19,18 +21,24 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
     """Yields a tar archive's regular files, each with its content, as they come."""
     try:
         with tarfile.open(path) as tar:
-            yield ((each, tar.extractfile(each)) for each in tar if each.isreg())
+            yield (
+                (each, tar.extractfile(each)) for each in tar if each.isreg()
+            )
     except (*DAMAGES, OSError) as error:
         if getattr(error, "errno", None):  # the disk's, not the archive's
             raise
-        reason = str(error).partition("\n")[0].rstrip(":") or type(error).__name__
+        reason = (
+            str(error).partition("\n")[0].rstrip(":") or type(error).__name__
+        )
         raise ValueError(
             f"{path} should be a whole tar archive, compressed or not, but is damaged "
             f"or something else ({reason}). Get it again."
         ) from error
 
 
-def read_member(archive: Path, entry: tarfile.TarInfo, file: IO[bytes]) -> bytes:
+def read_member(
+    archive: Path, entry: tarfile.TarInfo, file: IO[bytes]
+) -> bytes:
     """Returns the content of an archive's file, unless it claims to be too large."""
     most = max(SMALL, MOST_TIMES * archive.stat().st_size)
     if entry.size > most:
@@ -49,4 +57,6 @@ def open_member(archive: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
             if entry.name.removeprefix("./") == name:
                 yield file, entry.size
                 return
-        raise ValueError(f"Expected the file {name} in {archive}. Received: none.")
+        raise ValueError(
+            f"Expected the file {name} in {archive}. Received: none."
+        )

@@ -36,7 +36,10 @@ class Split:
 
     def chosen(self, kept) -> "Split":
         """Returns the pairs that are kept."""
-        sides = (itertools.compress(side, kept) for side in (self.source, self.target))
+        sides = (
+            itertools.compress(side, kept)
+            for side in (self.source, self.target)
+        )
         return Split(*map(list, sides))
 
     def dealt(self, share: float, count: int = 1) -> "list[Split]":
@@ -124,6 +127,10 @@ def has_a_word(sentence: str) -> bool:
 @functools.cache
 def word_pattern() -> str:
     """Returns the regular expression, for RE2, of sentences that `has_a_word` takes."""
-    every = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
-    unseen = "".join(f"\\x{{{ord(one):x}}}" for one in every if not has_a_word(one))
+    every = (
+        chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000
+    )
+    unseen = "".join(
+        f"\\x{{{ord(one):x}}}" for one in every if not has_a_word(one)
+    )
     return f"(?s).*[^{unseen}].*"

@@ -25,9 +25,13 @@ def download(url: str, path: Path, known_hash: str) -> Path:
 
     with file_lock(Path(f"{path}.lock")):
         try:
-            pooch.retrieve(url, known_hash, path.name, path.parent, downloader=get)
+            pooch.retrieve(
+                url, known_hash, path.name, path.parent, downloader=get
+            )
         except (OSError, ValueError) as error:
-            raise OSError(f"{url} cannot be downloaded: {_root(error)}") from error
+            raise OSError(
+                f"{url} cannot be downloaded: {_root(error)}"
+            ) from error
     return path
 
 

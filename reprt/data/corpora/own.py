@@ -38,7 +38,9 @@ def load(
         )
     given = {"train": train, "dev": dev, "test": test}
     splits = {
-        name: _read(paths, columns, quoting) for name, paths in given.items() if paths
+        name: _read(paths, columns, quoting)
+        for name, paths in given.items()
+        if paths
     }
     missing = [name for name in given if name not in splits]
     if missing:

@@ -197,7 +197,9 @@ def _check_names(path: Path, names: Sequence[str], columns, where: str):
     for column in columns:
         count = list(names).count(column)
         if count != 1:
-            reason = f"without {column}" if not count else f"{column} {count} times"
+            reason = (
+                f"without {column}" if not count else f"{column} {count} times"
+            )
             raise ValueError(
                 f"Expected {path} to have the columns {' and '.join(columns)}, each "
                 f"once. Received: {', '.join(names)} in {where}, {reason}. "
@@ -247,7 +249,9 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Makes an object, none of whose names may be there twice."""
     cells = dict(pairs)
     if len(cells) < len(pairs):
-        raise ValueError(f"a name is there twice: {', '.join(n for n, _ in pairs)}")
+        raise ValueError(
+            f"a name is there twice: {', '.join(n for n, _ in pairs)}"
+        )
     return cells
 
 
@@ -260,9 +264,14 @@ def _read_parquet(path: Path, columns) -> list[Row]:
         _check_names(path, dataset.schema.names, columns, "its schema")
         table = dataset.read(list(columns))
         sides = [table.column(each).to_pylist() for each in columns]
-    except (pyarrow.ArrowException, UnicodeDecodeError) as error:  # name no file
+    except (
+        pyarrow.ArrowException,
+        UnicodeDecodeError,
+    ) as error:  # name no file
         reason = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{path} cannot be read as a table: {reason}") from error
+        raise ValueError(
+            f"{path} cannot be read as a table: {reason}"
+        ) from error
     rows = []
     for number, pair in enumerate(zip(*sides), 1):
         cells = (_sentence(cell, path, f"row {number}") for cell in pair)

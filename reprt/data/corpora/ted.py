@@ -27,7 +27,9 @@ ADDRESSES = (
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
 _TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
-_TWO_LANGUAGES = re.compile("([A-Za-z]{2,3})[-_. ]+(?:to[-_. ]+)?([A-Za-z]{2,3})")
+_TWO_LANGUAGES = re.compile(
+    "([A-Za-z]{2,3})[-_. ]+(?:to[-_. ]+)?([A-Za-z]{2,3})"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +62,18 @@ class Pair:
 
 
 # Of sentences of the official text; `_fingerprint` makes them.
-_AZ = ("6460d77b7a93ab36", "a635cdf5c6b9a69f", "e1ac5e3bc331c8e8", "a061d9028c8cc08b")
-_PT = ("77e78dd43cda4fc7", "554ba0f6ba5ba4a9", "9e0472e4dfb648c4", "6bcc4a6203926e55")
+_AZ = (
+    "6460d77b7a93ab36",
+    "a635cdf5c6b9a69f",
+    "e1ac5e3bc331c8e8",
+    "a061d9028c8cc08b",
+)
+_PT = (
+    "77e78dd43cda4fc7",
+    "554ba0f6ba5ba4a9",
+    "9e0472e4dfb648c4",
+    "6bcc4a6203926e55",
+)
 # The counts are those of the paper's Table 1.
 PAIRS = {
     pair.name: pair
@@ -95,7 +107,9 @@ def find_pair(name: str, of_ted: bool = False) -> Pair:
     found = re.fullmatch(f"({_TAG})_to_({_TAG})", name)
     if found and not of_ted:
         return Pair((found[1],), found[2])
-    expected = "a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en"
+    expected = (
+        "a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en"
+    )
     if found:
         expected = f"one of the pairs of TED-HRLR: {', '.join(PAIRS)}"
     near = difflib.get_close_matches(name, PAIRS, n=1)
@@ -104,7 +118,11 @@ def find_pair(name: str, of_ted: bool = False) -> Pair:
     raise ValueError(
         f"Expected {expected}. Received: {name!r}."
         + (f" Did you mean {near[0]!r}?" if near else "")
-        + (" Another pair needs a text of your own: --text FOLDER." if found else "")
+        + (
+            " Another pair needs a text of your own: --text FOLDER."
+            if found
+            else ""
+        )
     )
 
 
@@ -127,7 +145,10 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
                 if path.parent.name in (known.folder, known.name):
                     inside[path.name] = read_member(root, entry, file)
         content = found[_folder(known, found, root)]
-        lines = {n: decoded(io.BytesIO(data), root / n) for n, data in content.items()}
+        lines = {
+            n: decoded(io.BytesIO(data), root / n)
+            for n, data in content.items()
+        }
         splits = _splits(known, lambda name: list(lines[name]), root)
         return _label(known, splits, root, root.name)
     if (root / "datasets").is_dir():
@@ -181,7 +202,9 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     for name in ("train", "validation", "test"):
         sides: tuple[list[str], list[str]] = [], []
         # By the batch, since one by one takes a minute for the largest pairs.
-        for batch in builder.as_dataset(split=name).batch(1024).as_numpy_iterator():
+        for batch in (
+            builder.as_dataset(split=name).batch(1024).as_numpy_iterator()
+        ):
             for language, side in zip(languages, sides):
                 side.extend(sentence.decode() for sentence in batch[language])
         splits.append(Split.of(*sides, f"{folder}, {name}"))

@@ -60,7 +60,9 @@ def load(pair: str) -> Corpus:
     newstest2014 as sacrebleu reads it: what systems were given, and their reference.
     """
     if pair not in PAIRS:
-        raise ValueError(f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}.")
+        raise ValueError(
+            f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}."
+        )
     [other] = {*pair.split("_to_")} - {"en"}
     folder = place(other)
     if not _is_whole(folder):
@@ -70,7 +72,12 @@ def load(pair: str) -> Corpus:
                 _make(folder, other)
 
     splits = [
-        Split(*(read_lines(folder / f"{name}.{side}") for side in pair.split("_to_")))
+        Split(
+            *(
+                read_lines(folder / f"{name}.{side}")
+                for side in pair.split("_to_")
+            )
+        )
         for name in ("train", "dev", f"test.{pair}")
     ]
     return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
@@ -120,7 +127,9 @@ def _make(folder: Path, other: str):
         for pair in (pair for pair in PAIRS if other in pair):
             languages = pair.split("_to_")
             # What systems were given, and what translations are compared with.
-            for language, member in zip(languages, full.langpairs["-".join(languages)]):
+            for language, member in zip(
+                languages, full.langpairs["-".join(languages)]
+            ):
                 with open_member(test, member) as (sgml, _):
                     text = "\n".join([*_segments(sgml.read().decode()), ""])
                 (place / f"test.{pair}.{language}").write_text(text, "utf-8")
@@ -128,7 +137,9 @@ def _make(folder: Path, other: str):
             stack.enter_context(open(place / f"train.{language}", "wb"))
             for language in ("en", other)
         ]
-        records = [_clean(part, other, path, sides) for part, path in zip(parts, train)]
+        records = [
+            _clean(part, other, path, sides) for part, path in zip(parts, train)
+        ]
         for file in sides:
             file.flush()
         (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
@@ -157,13 +168,16 @@ def _segments(sgml: str) -> list[str]:
     return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
 
 
-def _clean(part: Part, other: str, archive: Path, files) -> dict[str, str | int]:
+def _clean(
+    part: Part, other: str, archive: Path, files
+) -> dict[str, str | int]:
     """Adds what is kept of both sides of a part to two files; returns a record."""
     pairs = kept = 0
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         (english, size), (foreign, _) = (
-            enter(open_member(archive, member)) for member in part.members(other)
+            enter(open_member(archive, member))
+            for member in part.members(other)
         )
         sides: list[Any] = [english, foreign]
         if part.member.endswith(".gz"):

@@ -28,7 +28,9 @@ class Tokenizer(Fixed, abc.ABC):
     """
 
     ending: ClassVar[str]  # of the names of its files
-    keeps_case: ClassVar[bool]  # whether capitals and accents come back from ids
+    keeps_case: ClassVar[
+        bool
+    ]  # whether capitals and accents come back from ids
     unit: ClassVar[str]  # what a decoded sentence is made of, for reports
     vocabulary: tuple[str, ...]  # the pieces, by their ids
     start_id: int
@@ -81,7 +83,9 @@ class Tokenizer(Fixed, abc.ABC):
         for row in ids:
             self._check(row := np.asarray(row).tolist())
             inner = itertools.takewhile(self.end_id.__ne__, row)
-            found.append(self._joined([token for token in inner if token not in edges]))
+            found.append(
+                self._joined([token for token in inner if token not in edges])
+            )
         return found
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
@@ -91,7 +95,9 @@ class Tokenizer(Fixed, abc.ABC):
 
     def _check(self, ids: list[int]):
         """Raises a `ValueError` if one of the ids has no piece."""
-        unknown = next((each for each in ids if not 0 <= each < len(self)), None)
+        unknown = next(
+            (each for each in ids if not 0 <= each < len(self)), None
+        )
         if unknown is not None:
             raise ValueError(
                 f"Expected ids from 0 to {len(self) - 1}, as the vocabulary has "
@@ -152,7 +158,9 @@ class VocabularySettings(Settings, abc.ABC):
 
             def write(path):
                 count = sum(map(len, texts))
-                progress(f"vocabulary of the {sides}: learnt from {count:,} sentences")
+                progress(
+                    f"vocabulary of the {sides}: learnt from {count:,} sentences"
+                )
                 learn().write(path)
 
             make_once(path, write, progress)
@@ -190,7 +198,9 @@ def check_reserved(vocabulary: Sequence[str]):
 
 def chunks(sentences: Sequence[str]) -> Iterator[Sequence[str]]:
     if isinstance(sentences, str):
-        raise ValueError(f"Expected several sentences. Received one: {sentences!r}.")
+        raise ValueError(
+            f"Expected several sentences. Received one: {sentences!r}."
+        )
     for start in range(0, len(sentences), CHUNK):
         yield sentences[start : start + CHUNK]
 

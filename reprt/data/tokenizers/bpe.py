@@ -14,7 +14,14 @@ from typing import Literal
 import numpy as np
 import pydantic
 
-from reprt.constants import END_ID, PAD_ID, RESERVED, START, START_ID, UNKNOWN_ID
+from reprt.constants import (
+    END_ID,
+    PAD_ID,
+    RESERVED,
+    START,
+    START_ID,
+    UNKNOWN_ID,
+)
 from reprt.data.rows import Rows
 from reprt.data.tokenizers import base
 from reprt.loading import load_extra
@@ -67,7 +74,9 @@ class BPE(base.Tokenizer):
 
     def encode_chunks(self, sentences, longest=None):
         for chunk in base.chunks(sentences):
-            rows = self._processor.encode(list(chunk), add_bos=True, add_eos=True)
+            rows = self._processor.encode(
+                list(chunk), add_bos=True, add_eos=True
+            )
             rows = [row[:longest] for row in rows]
             ids = np.fromiter(itertools.chain.from_iterable(rows), "int32")
             yield Rows(ids, [len(row) for row in rows])
@@ -125,7 +134,9 @@ class BPESettings(base.VocabularySettings):
         source, target = super().learn(corpus, folder, progress)
         if self.shared:
             model, starts = source.to_bytes(), self._starts(corpus.pair)
-            source, target = (BPE(_starting_with(model, start)) for start in starts)
+            source, target = (
+                BPE(_starting_with(model, start)) for start in starts
+            )
         return source, target
 
     def _plan(self, pair, texts):
@@ -145,7 +156,9 @@ class BPESettings(base.VocabularySettings):
         return f"<{source}>", f"<{target}>"
 
 
-def learn_model(sentences: Iterable[str], size: int, tags: Sequence[str] = ()) -> bytes:
+def learn_model(
+    sentences: Iterable[str], size: int, tags: Sequence[str] = ()
+) -> bytes:
     """Learns a BPE model; the same sentences always give the same one.
 
     All sentences are in memory while it learns. Those of more than 4,192 bytes are left

@@ -28,7 +28,9 @@ ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
 PAGES = get_args(Page)
 
 
-def write_page(folder: Path, name: str | None = None, out: Path | None = None) -> Path:
+def write_page(
+    folder: Path, name: str | None = None, out: Path | None = None
+) -> Path:
     """Writes a page on the runs in a folder and returns its path.
 
     A file `notes.md` in the folder becomes part of the page; a heading in its first
@@ -62,7 +64,9 @@ def write_page(folder: Path, name: str | None = None, out: Path | None = None) -
         "foreign": "" if runs[0].manifest.official_text else text,
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
-        "unfinished": left_out("Not finished", (r for r in runs if not r.finished)),
+        "unfinished": left_out(
+            "Not finished", (r for r in runs if not r.finished)
+        ),
         **module.page_values(runs if one else texts, settings, out or folder),
     }
     title, _, rest = said.partition("\n\n")

@@ -19,7 +19,11 @@ from reprt.lab.pages.frame import (
 )
 from reprt.lab.records import Run
 
-FORCED, PREFIX, BLEU = "val_loss_per_token", "val_prefix_loss_per_token", "test_bleu"
+FORCED, PREFIX, BLEU = (
+    "val_loss_per_token",
+    "val_prefix_loss_per_token",
+    "test_bleu",
+)
 PAIRED = "Differences from the baseline's are paired by seed."
 
 
@@ -51,7 +55,9 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
         "count": str(len(table)),
         "paired": PAIRED if _baseline(groups) else "",
         "picture": "comparison.png" if groups else "",
-        "sections": "\n\n".join(_section(*section) for section in _sections(groups)),
+        "sections": "\n\n".join(
+            _section(*section) for section in _sections(groups)
+        ),
         "cost": cost_section({_name(group): group.table for group in groups}),
     }
 
@@ -76,7 +82,9 @@ def _sections(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
         if all(_schedule(each) == _schedule(first) for each in others):
             title = f"All on one schedule, {first.rate}"
             # A model whose own schedule is the common one was trained only once.
-            section = [each for each in groups if _schedule(each) == _schedule(first)]
+            section = [
+                each for each in groups if _schedule(each) == _schedule(first)
+            ]
         elif all(s.schedule_dim == s.model.embedding_dim for s in settings):
             title += ", m = the width of its embedding"
         names = {group.run.name for group in section}
@@ -91,7 +99,9 @@ def _schedule(group: Group):
 
 
 def _baseline(groups: Sequence[Group]) -> Group | None:
-    return next((group for group in groups if group.run.model == "baseline"), None)
+    return next(
+        (group for group in groups if group.run.model == "baseline"), None
+    )
 
 
 def _section(title: str, groups: Sequence[Group]) -> str:
@@ -111,13 +121,20 @@ def _draw(groups: Sequence[Group], path: Path):
         names = [group.run.label for group in groups]
         title += f", {first.rate}"
     figure, (losses, bleu) = pictures.new_figure(
-        title, 1, 2, (8.5, 1.8 + 0.26 * len(groups)), width_ratios=(3, 2), sharey=True
+        title,
+        1,
+        2,
+        (8.5, 1.8 + 0.26 * len(groups)),
+        width_ratios=(3, 2),
+        sharey=True,
     )
     places = range(len(groups), 0, -1)
     for place, (run, table) in zip(places, groups):
         colour, rows = shown[run.label], [place] * len(table)
         ends = table[[FORCED, PREFIX]].mean().dropna()
-        losses.plot(ends, [place] * len(ends), color=colour, alpha=0.5, linewidth=3)
+        losses.plot(
+            ends, [place] * len(ends), color=colour, alpha=0.5, linewidth=3
+        )
         losses.plot(table[FORCED], rows, "o", color=colour, fillstyle="none")
         losses.plot(table[PREFIX], rows, "o", color=colour)
         bleu.barh(place, table[BLEU].mean(), color=colour, alpha=0.5)
@@ -131,6 +148,8 @@ def _draw(groups: Sequence[Group], path: Path):
         "● with only the words before, as in use",
         "nats per token, validation split; a dot a seed",
     )
-    pictures.finish_axis(bleu, "BLEU: higher is better", "test split, greedy search")
+    pictures.finish_axis(
+        bleu, "BLEU: higher is better", "test split, greedy search"
+    )
     bleu.set_visible(any(table[BLEU].notna().any() for _, table in groups))
     pictures.save_figure(figure, path)

@@ -35,12 +35,16 @@ class Comparison(NamedTuple):
         return p_value(self.losses)
 
 
-def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+def page_values(
+    texts: Sequence[Sequence[Run]], settings, out: Path
+) -> dict[str, str]:
     groups = {}
     for runs in texts:
         # Those that were trained on short sentences only are about lengths.
         whole = [run for run in runs if run.settings.text.train_tokens is None]
-        groups[plain(runs[0].text)] = choose(runs_table(filter(measured, whole)))
+        groups[plain(runs[0].text)] = choose(
+            runs_table(filter(measured, whole))
+        )
     rows: list[dict[str, str]] = []
     for names in settings.comparisons:
         comparisons = _on_each_text(groups, *names)

@@ -23,7 +23,10 @@ def cost_section(tables: Mapping[str, Any]) -> str:
             rows[-1] |= counts(Cost(**means[COUNTED]))
             rows[-1]["device hours"] = f"{hours:.3f}"
             rows[-1]["FLOP/s"] = scientific(speed)
-            alike = len({(start.hardware, len(start.devices)) for start in starts}) == 1
+            alike = (
+                len({(start.hardware, len(start.devices)) for start in starts})
+                == 1
+            )
             most = peak(starts[0].hardware, run.settings.training.precision)
             if alike and most:
                 rows[-1]["of the peak"] = f"{speed / devices[0] / most:.1%}"

@@ -55,7 +55,9 @@ COLUMNS = {
 }
 
 
-def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+def page_values(
+    texts: Sequence[Sequence[Run]], settings, out: Path
+) -> dict[str, str]:
     chosen, sections = compared(texts, settings.reference)
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "families.png")
@@ -95,7 +97,9 @@ def choose(table: pd.DataFrame) -> list[Group]:
                 f"is chosen. Received: {seeds}. Run another, or remove one."
             )
         best[model] = losses.dropna().mean().idxmin()
-    chosen = [group for group in groups if group.run.schedule == best[group.run.model]]
+    chosen = [
+        group for group in groups if group.run.schedule == best[group.run.model]
+    ]
     return sorted(chosen, key=lambda group: group.table[LOSS].mean())
 
 
@@ -105,8 +109,13 @@ def _section(
     chosen: Sequence[Group],
     reference: str | None,
 ) -> str:
-    manifest, others = runs[0].manifest, [run for run in runs if not measured(run)]
-    usual = next((group for group in chosen if group.run.model == reference), None)
+    manifest, others = (
+        runs[0].manifest,
+        [run for run in runs if not measured(run)],
+    )
+    usual = next(
+        (group for group in chosen if group.run.model == reference), None
+    )
     return fill(
         "families_text",
         text=plain(manifest.text),
@@ -116,8 +125,12 @@ def _section(
         results=groups_table(chosen, COLUMNS, usual),
         rates=_rates(table, chosen),
         out_of_time=out_of_time(table["run"]),
-        unfinished=left_out("Not finished", (r for r in others if not r.metrics)),
-        unmeasured=left_out("Without these numbers", (r for r in others if r.metrics)),
+        unfinished=left_out(
+            "Not finished", (r for r in others if not r.metrics)
+        ),
+        unmeasured=left_out(
+            "Without these numbers", (r for r in others if r.metrics)
+        ),
         cost=cost_section({group.run.label: group.table for group in chosen}),
         ways=ways(table["run"]),
     )
@@ -145,14 +158,19 @@ def _draw(texts: Sequence[Sequence[Group]], path: Path):
         "", len(texts), 3, (10.5, 3.6 * len(texts)), squeeze=False
     )
     for groups, (curves, translations, losses) in zip(texts, rows):
-        for run, table in (group for group in groups if group.run.label in shown):
+        for run, table in (
+            group for group in groups if group.run.label in shown
+        ):
             look = {"color": shown[run.label], "alpha": 0.7}
             style = "--" if run.looks_ahead else "-"
             for each in table["run"]:
                 # Teacher-forced losses: of a model that does not look ahead, the
                 # validation loss is its prefix loss.
                 log = pd.DataFrame(each.log)
-                losses_by_epoch = log["train_loss_per_token"], log["val_loss_per_token"]
+                losses_by_epoch = (
+                    log["train_loss_per_token"],
+                    log["val_loss_per_token"],
+                )
                 curves.plot(*losses_by_epoch, style, marker=".", **look)
             for axis, name in ((translations, BLEU), (losses, LOSS)):
                 axis.plot(table["train_flops"] / TERA, table[name], "o", **look)

@@ -15,7 +15,10 @@ from reprt.lab.records import Run
 
 MODELS = paper.LABELS
 COLOURS = {"baseline": "#000000", "repe": "#d55e00"}
-LOSSES = {"train_loss": ("training", "--", "o"), "val_loss": ("validation", "-", "s")}
+LOSSES = {
+    "train_loss": ("training", "--", "o"),
+    "val_loss": ("validation", "-", "s"),
+}
 COLUMNS = "source model loss epoch mean low high".split()
 PAPERS = "TED-HRLR pt_to_en"
 RESAMPLES = 10_000
@@ -31,12 +34,16 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, str]:
     none = runs_table([])
     trials = {m: found[m].table if m in found else none for m in MODELS}
     points = _points(trials)
-    title = manifest.text + ": not comparable with the paper" * (not like_the_papers)
+    title = manifest.text + ": not comparable with the paper" * (
+        not like_the_papers
+    )
     _draw(trials, points, title, out / "figure3.png")
     ours = "ours" if manifest.official_text else f"ours, {name}"
     return {
         "foreign": "" if like_the_papers else name,
-        "counts": ", ".join(_count(MODELS[m], table) for m, table in trials.items()),
+        "counts": ", ".join(
+            _count(MODELS[m], table) for m, table in trials.items()
+        ),
         "losses": _losses(points, ours),
         "seconds": _seconds(trials),
     }
@@ -59,7 +66,9 @@ def _points(trials: Trials) -> pd.DataFrame:
         for loss in LOSSES:
             for epoch, values in logs.groupby("epoch")[loss]:
                 band = bootstrap_interval(values) if len(values) > 1 else NONE
-                points.append(("ours", model, loss, int(epoch), values.mean(), *band))
+                points.append(
+                    ("ours", model, loss, int(epoch), values.mean(), *band)
+                )
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], start=1):
                 points.append(("paper", model, loss, epoch, mean, *NONE))
     return pd.DataFrame(points, columns=COLUMNS)
@@ -74,7 +83,8 @@ def _losses(points: pd.DataFrame, ours: str) -> str:
     for model, loss, source in itertools.product(MODELS, LOSSES, called):
         curve = _curve(points, source, model, loss)[["mean", "low", "high"]]
         cells = [
-            f"{mean:.2f}" + (f" ({low:.2f}–{high:.2f})" if pd.notna(low) else "")
+            f"{mean:.2f}"
+            + (f" ({low:.2f}–{high:.2f})" if pd.notna(low) else "")
             for mean, low, high in curve.values
         ]
         line = f"{MODELS[model]}, {LOSSES[loss][0]}, {called[source]}"
@@ -93,7 +103,9 @@ def _seconds(trials: Trials) -> str:
             "seconds an epoch": name,
             "ours": spread(_times(trials[model]), 1),
             "ours, medians": spread(trials[model]["seconds_an_epoch"], 1),
-            "paper, two A100 GPUs": "{:,.1f} ± {:,.1f}".format(*paper.FIGURE_3B[model]),
+            "paper, two A100 GPUs": "{:,.1f} ± {:,.1f}".format(
+                *paper.FIGURE_3B[model]
+            ),
         }
         for model, name in MODELS.items()
     ]
@@ -102,7 +114,9 @@ def _seconds(trials: Trials) -> str:
 
 def _count(label: str, trials: pd.DataFrame) -> str:
     """How many trials of a model there are, and how they depart from the paper's."""
-    departures = "".join(f" with {each}" for each in {*trials["departures"]} if each)
+    departures = "".join(
+        f" with {each}" for each in {*trials["departures"]} if each
+    )
     return f"{label}: {len(trials) or 'not run'}{departures}"
 
 
@@ -122,18 +136,28 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
                 said += ", not the paper's settings"
             mean = _curve(points, "ours", model, loss)
             band = mean.dropna()[["epoch", "low", "high"]]
-            curves.fill_between(*band.to_numpy(float).T, alpha=0.2, linewidth=0, **look)
+            curves.fill_between(
+                *band.to_numpy(float).T, alpha=0.2, linewidth=0, **look
+            )
             look["label"] = f"{name}, {label}, ours ({said})"
-            curves.plot(mean["epoch"], mean["mean"], style, linewidth=1.8, **look)
+            curves.plot(
+                mean["epoch"], mean["mean"], style, linewidth=1.8, **look
+            )
             mean = _curve(points, "paper", model, loss)
             look["label"] = f"{name}, {label}, paper ({PAPERS})"
-            curves.plot(mean["epoch"], mean["mean"], mark, fillstyle="none", **look)
+            curves.plot(
+                mean["epoch"], mean["mean"], mark, fillstyle="none", **look
+            )
     curves.set_ylabel("loss, nats per token")
     pictures.finish_axis(curves, "a  teacher-forced losses", "epoch")
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=4)
+    figure.legend(
+        loc="outside lower center", ncols=2, fontsize=8, handlelength=4
+    )
     runs = pd.concat([table["run"] for table in trials.values()])
     starts = [start.hardware for run in runs for start in run.manifest.starts]
-    medians = {model: table["seconds_an_epoch"] for model, table in trials.items()}
+    medians = {
+        model: table["seconds_an_epoch"] for model, table in trials.items()
+    }
     bars = {model: (each.mean(), each.std()) for model, each in medians.items()}
     _draw_bars(ours, bars, "\n".join(["b  ours", *starts[-1:]]))
     _draw_bars(theirs, paper.FIGURE_3B, "b  paper\ntwo A100 GPUs")
@@ -142,7 +166,11 @@ def _draw(trials: Trials, points: pd.DataFrame, title: str, path: Path):
 
 def _draw_bars(axis, bars: Mapping[str, tuple[float, float]], title: str):
     means, deviations = zip(*(bars[model] for model in MODELS))
-    whiskers = {"yerr": deviations, "capsize": 4, "ecolor": "grey"}  # seen on black
+    whiskers = {
+        "yerr": deviations,
+        "capsize": 4,
+        "ecolor": "grey",
+    }  # seen on black
     axis.bar([*MODELS.values()], means, color=[*COLOURS.values()], **whiskers)
     axis.set_ylabel("seconds an epoch, mean and sd of trials")
     axis.tick_params("x", labelsize=8)

@@ -12,9 +12,18 @@ from reprt.lab.paper import LABELS
 from reprt.lab.records import Run
 
 KEYS = "name text model label schedule seed rate looks_ahead".split()
-SETTINGS = ["preset", "departures"]  # which together tell all that decides a run
+SETTINGS = [
+    "preset",
+    "departures",
+]  # which together tell all that decides a run
 NUMBERS = (
-    *("epochs", "train_loss", "train_loss_per_token", "val_loss", "val_loss_per_token"),
+    *(
+        "epochs",
+        "train_loss",
+        "train_loss_per_token",
+        "val_loss",
+        "val_loss_per_token",
+    ),
     *("val_prefix_loss_per_token", "test_prefix_loss_per_token"),
     *(metric.key for metric in METRICS),
     *("peak_memory_bytes", *COUNTED),
@@ -37,7 +46,11 @@ class Group(NamedTuple):
         """The first cells of its line in tables of trials."""
         ahead = "**yes**" if self.run.looks_ahead else "no"
         seeds = str(len(self.table))
-        return {"model": plain(self.run.label), "looks ahead": ahead, "seeds": seeds}
+        return {
+            "model": plain(self.run.label),
+            "looks ahead": ahead,
+            "seeds": seeds,
+        }
 
     def cell(self, name: str, digits: int) -> str:
         values = self.table[name]
@@ -48,7 +61,9 @@ class Group(NamedTuple):
         """Returns the difference of a number for each seed that both groups have."""
         if other is None or other is self:
             return pd.Series(dtype=float)
-        ours, theirs = (each.table.set_index("seed")[name] for each in (self, other))
+        ours, theirs = (
+            each.table.set_index("seed")[name] for each in (self, other)
+        )
         return (ours - theirs).dropna()
 
 
@@ -126,7 +141,9 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     schedules = table.groupby(["model", "rate"])["schedule"].nunique()
     alike = {rate for (_, rate), count in schedules.items() if count > 1}
     longer = table["rate"] + ", " + table["schedule"]
-    return table.assign(rate=table["rate"].mask(table["rate"].isin(alike), longer))
+    return table.assign(
+        rate=table["rate"].mask(table["rate"].isin(alike), longer)
+    )
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -165,7 +182,10 @@ def by_schedule(table: pd.DataFrame) -> list[Group]:
     groups = grouped(table, "schedule")
     for one, rows in groups:
         for other in rows["run"]:
-            both = ({s.preset, *s.departures} for s in (one.settings, other.settings))
+            both = (
+                {s.preset, *s.departures}
+                for s in (one.settings, other.settings)
+            )
             if differing := set.symmetric_difference(*both):
                 raise ValueError(
                     f"Expected {one.name} and {other.name} to differ by their seeds "

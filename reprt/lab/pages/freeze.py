@@ -7,7 +7,14 @@ import tomli_w
 from reprt.data.corpora import embedded
 from reprt.files import write_text
 from reprt.lab.pages import write_page
-from reprt.lab.pages.runs import NOTES, RUNS, SETTINGS, notes, page_settings, read_texts
+from reprt.lab.pages.runs import (
+    NOTES,
+    RUNS,
+    SETTINGS,
+    notes,
+    page_settings,
+    read_texts,
+)
 from reprt.lab.records import Run, read_records
 
 
@@ -30,7 +37,9 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
         )
     before = read_records(out / RUNS) if (out / RUNS).exists() else []
     finished = [_identity(run) for run in runs if run.metrics]
-    lost = [run for run in before if run.metrics and _identity(run) not in finished]
+    lost = [
+        run for run in before if run.metrics and _identity(run) not in finished
+    ]
     if lost:
         raise ValueError(
             f"{out} holds finished runs that {folder} does not have, or not finished: "

@@ -41,9 +41,15 @@ def finish_axis(axis, title: str, below: str):
 
 def add_legend(figure, labels: Mapping[str, str]):
     """Says below all axes which label has which colour."""
-    lines = [Line2D([], [], color=colour, linewidth=3) for colour in labels.values()]
-    figure.set_figheight(figure.get_figheight() + 0.11 * max(0, len(labels) - 20))
-    figure.legend(lines, labels, loc="outside lower center", ncols=2, fontsize=9)
+    lines = [
+        Line2D([], [], color=colour, linewidth=3) for colour in labels.values()
+    ]
+    figure.set_figheight(
+        figure.get_figheight() + 0.11 * max(0, len(labels) - 20)
+    )
+    figure.legend(
+        lines, labels, loc="outside lower center", ncols=2, fontsize=9
+    )
 
 
 def save_figure(figure, path: Path):

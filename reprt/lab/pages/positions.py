@@ -14,14 +14,21 @@ from reprt.lab.pages.tables import markdown, plain
 from reprt.lab.records import OfLength, Run
 
 
-def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+def page_values(
+    texts: Sequence[Sequence[Run]], settings, out: Path
+) -> dict[str, str]:
     """Runs that were trained on short sentences only stand by themselves."""
     whole = [[run for run in runs if not _short(run)] for runs in texts]
-    chosen, sections = families.compared(filter(None, whole), settings.reference)
+    chosen, sections = families.compared(
+        filter(None, whole), settings.reference
+    )
     if any(chosen):
         _draw([groups for groups in chosen if groups], out / "positions.png")
     short = [
-        run for runs in texts for run in runs if _short(run) and families.measured(run)
+        run
+        for runs in texts
+        for run in runs
+        if _short(run) and families.measured(run)
     ]
     if len(kinds := {f"{run.text}, {_short(run)} tokens" for run in short}) > 1:
         raise ValueError(
@@ -50,7 +57,11 @@ def _lengths(run: Run) -> dict[str, OfLength]:
     """What came out on the test split's sentences of each range of tokens."""
     found, shortest = {}, 1
     for each in run.metrics.test_by_length if run.metrics else ():
-        tokens = f"{shortest} to {each.longest}" if each.longest else f"from {shortest}"
+        tokens = (
+            f"{shortest} to {each.longest}"
+            if each.longest
+            else f"from {shortest}"
+        )
         found[tokens], shortest = each, 1 + (each.longest or 0)
     return found
 
@@ -106,9 +117,14 @@ def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
         for tokens, each in _lengths(run).items()
     ]
     table = pd.DataFrame(found, columns=["tokens", "model", "loss"])
-    losses = table.pivot_table("loss", "tokens", "model", sort=False)  # means of seeds
+    losses = table.pivot_table(
+        "loss", "tokens", "model", sort=False
+    )  # means of seeds
     if usual := {run.model: run.label for run in runs}.get(reference or ""):
-        losses, title = losses.sub(losses[reference], axis=0), f"{title} − {usual}'s"
+        losses, title = (
+            losses.sub(losses[reference], axis=0),
+            f"{title} − {usual}'s",
+        )
     figure, axes = pictures.new_figure(title, 1, 2, (10, 6), sharey=True)
     for run in {run.model: run for run in runs if run.label in shown}.values():
         look = {"color": shown[run.label], "label": run.label}
@@ -119,6 +135,9 @@ def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
         )
         if axis.lines:
             axis.legend(
-                loc="upper center", bbox_to_anchor=(0.5, -0.15), fontsize=8, ncols=2
+                loc="upper center",
+                bbox_to_anchor=(0.5, -0.15),
+                fontsize=8,
+                ncols=2,
             )
     pictures.save_figure(figure, path)

@@ -27,10 +27,16 @@ OF_ONE_MODEL = {
     "repe": [PADDING, "model.dropout_places"],
 }
 # What a reading's m is called, by those of the baseline and of RePE.
-SCHEDULES = {("128", "128"): "128", ("64", "64"): "64", ("128", "64"): "eq. 15's"}
+SCHEDULES = {
+    ("128", "128"): "128",
+    ("64", "64"): "64",
+    ("128", "64"): "eq. 15's",
+}
 
 
-def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+def page_values(
+    texts: Sequence[Sequence[Run]], settings, out: Path
+) -> dict[str, str]:
     runs = [run for text in texts for run in text]
     pairs = sorted({run.pair for run in runs})
     if len(pairs) > 1 or pairs[0] not in paper.TABLE_1:
@@ -47,9 +53,12 @@ def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str
         model: [group for group in groups if group.run.settings.preset == model]
         for model in results
     }
-    foreign = {plain(run.text) for run in runs if not run.manifest.official_text}
+    foreign = {
+        plain(run.text) for run in runs if not run.manifest.official_text
+    }
     sections = [
-        _section(model, results[model], groups) for model, groups in of_models.items()
+        _section(model, results[model], groups)
+        for model, groups in of_models.items()
     ]
     return {
         "pair": pairs[0],
@@ -87,14 +96,18 @@ def _gaps(group: Group, result: Mapping[str, float]) -> dict[str, float]:
 def _readings(of_models, results) -> str:
     """The readings of which both models were run, the nearest first."""
     rows = []
-    for baseline, repe in itertools.product(of_models["baseline"], of_models["repe"]):
+    for baseline, repe in itertools.product(
+        of_models["baseline"], of_models["repe"]
+    ):
         chosen = _chosen(baseline), _chosen(repe)
         schedule = SCHEDULES.get((chosen[0][M], chosen[1][M]))
         same = _shared("baseline", baseline) == _shared("repe", repe)
         if schedule is None or not same:
             continue
         row = {
-            "what departs from this package's defaults": _said(chosen[0] | chosen[1]),
+            "what departs from this package's defaults": _said(
+                chosen[0] | chosen[1]
+            ),
             "text": chosen[0][TEXT],
             "m": schedule,
             "seeds": f"{len(baseline.table)} and {len(repe.table)}",
@@ -120,13 +133,17 @@ def _changes(of_models, usual_text: str) -> str:
     for model, label in LABELS.items():
         for base, group in itertools.permutations(of_models[model], 2):
             before, after = _chosen(base), _chosen(group)
-            names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
+            names = [
+                n for n in {**before, **after} if before.get(n) != after.get(n)
+            ]
             if len(names) != 1 or not _unchanged(model, before, usual_text):
                 continue
             if names == [M] and int(after[M]) > int(before[M]):
                 continue  # the way back of a change that has its row
             key = _change(names[0], before, after)
-            row = rows.setdefault(key, dict.fromkeys(["change", "m", *cells], "–"))
+            row = rows.setdefault(
+                key, dict.fromkeys(["change", "m", *cells], "–")
+            )
             row["change"], row["m"] = key
             for name, kind in LOSSES.items():
                 differences = group.differences(base, name)
@@ -152,7 +169,9 @@ def _change(name: str, before: Mapping[str, str], after: Mapping[str, str]):
     return f"{name} = {after[name]}", before[M]
 
 
-def _section(model: str, result: Mapping[str, float], groups: Sequence[Group]) -> str:
+def _section(
+    model: str, result: Mapping[str, float], groups: Sequence[Group]
+) -> str:
     """One model's readings, the nearest to the paper's two losses first."""
     rows = []
     for group in groups:

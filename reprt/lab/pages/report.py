@@ -26,11 +26,19 @@ PREFIX, SECONDS = "val_prefix_loss", "seconds_an_epoch"
 
 
 def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
-    if len({run.label for run in runs}) < len(runs):  # trials have names of their own
+    if len({run.label for run in runs}) < len(
+        runs
+    ):  # trials have names of their own
         labels = [f"{run.label}, {run.name}" for run in runs]
         if len({*labels}) < len(runs):  # and so have runs of several --out
-            labels = [", ".join([run.label, run.name, *run.departures]) for run in runs]
-        runs = [run.changed(look=Look(label=each)) for run, each in zip(runs, labels)]
+            labels = [
+                ", ".join([run.label, run.name, *run.departures])
+                for run in runs
+            ]
+        runs = [
+            run.changed(look=Look(label=each))
+            for run, each in zip(runs, labels)
+        ]
     manifest, pair, name = runs[0].manifest, runs[0].pair, plain(runs[0].text)
     official = manifest.official_text
     shown = pictures.colours(runs)
@@ -44,7 +52,9 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
         "unpublished": "" if pair in paper.TABLE_1 else pair,
         **manifest.sentence_pairs,
         "sha256": manifest.text_sha256[:16],
-        "beside": "Beside the paper" if official else f"The {name} beside the paper's",
+        "beside": "Beside the paper"
+        if official
+        else f"The {name} beside the paper's",
         "results": _results(runs),
         "steps": "steps.png" if stepped else "",
         "averaged": ", ".join(
@@ -52,7 +62,9 @@ def page_values(runs: Sequence[Run], settings, out: Path) -> dict[str, object]:
             for run in runs
             if run.metrics and run.metrics.averaged_models
         ),
-        "leaking": ", ".join(plain(run.label) for run in runs if run.looks_ahead),
+        "leaking": ", ".join(
+            plain(run.label) for run in runs if run.looks_ahead
+        ),
         "cost": cost_section({run.label: runs_table([run]) for run in runs}),
         "epochs": _epochs(runs),
         "tokens": "; ".join(
@@ -74,7 +86,9 @@ def _results(runs: Sequence[Run]) -> str:
     ours = "ours" if official else f"ours, {plain(runs[0].text)}"
     theirs = "paper" if official else f"paper, TED-HRLR {pair} (not comparable)"
     published = paper.TABLE_1.get(pair, {})
-    baseline = [r for r in runs if r.settings.preset == r.name == "baseline" and r.log]
+    baseline = [
+        r for r in runs if r.settings.preset == r.name == "baseline" and r.log
+    ]
     for run in runs:
         preset, label = run.settings.preset, plain(run.label)
         # On another text, also what is only named after one of the paper's models.
@@ -93,7 +107,9 @@ def _results(runs: Sequence[Run]) -> str:
             rows.append([label, theirs, *cells])
         rows.append([label, ours, *_cells(run, baseline)])
         if result and official and run.finished:
-            gaps = [f"{run.numbers[loss] - result[loss]:+.2f}" for loss in LOSSES]
+            gaps = [
+                f"{run.numbers[loss] - result[loss]:+.2f}" for loss in LOSSES
+            ]
             rows.append([label, "ours − paper", "", "", *gaps])
     return markdown([dict(zip(HEAD, row)) for row in rows], "ll")
 
@@ -124,16 +140,24 @@ def _epochs(runs: Sequence[Run]) -> str:
     for run in runs:
         for key, label in LOSSES.items():
             losses = [f"{row[key]:.2f}" for row in run.log]
-            rows.append(by_epoch(f"{plain(run.label)}, {ours}, {label}", losses))
-    for model, means in paper.FIGURE_3A.items() if runs[0].pair == "pt_to_en" else ():
+            rows.append(
+                by_epoch(f"{plain(run.label)}, {ours}, {label}", losses)
+            )
+    for model, means in (
+        paper.FIGURE_3A.items() if runs[0].pair == "pt_to_en" else ()
+    ):
         for key, label in LOSSES.items():
             losses = [f"{mean:.2f}" for mean in means[key]]
-            rows.append(by_epoch(f"{paper.LABELS[model]}, {theirs}, {label}", losses))
+            rows.append(
+                by_epoch(f"{paper.LABELS[model]}, {theirs}, {label}", losses)
+            )
     return markdown(rows)
 
 
 def _translations(runs: Sequence[Run]) -> str:
-    found = {r.label: r.metrics for r in runs if r.metrics and r.metrics.examples}
+    found = {
+        r.label: r.metrics for r in runs if r.metrics and r.metrics.examples
+    }
     if not found:
         return ""
     lines = [f"## Translations of the test split, {plain(runs[0].text)}", ""]
@@ -142,7 +166,9 @@ def _translations(runs: Sequence[Run]) -> str:
         lines.append(f"  - reference: {plain(examples[0]['reference'])}")
         for label, example in zip(found, examples):
             lines.append(f"  - {plain(label)}: {plain(example['translation'])}")
-    signatures = sorted({f"`{each.test_bleu_signature}`" for each in found.values()})
+    signatures = sorted(
+        {f"`{each.test_bleu_signature}`" for each in found.values()}
+    )
     units = {kind().name: kind.tokenizer.unit for kind in VOCABULARIES}
     unit = units.get(runs[0].settings.vocabulary.name, "corpus tokens")
     signed = f"sacrebleu signature {', '.join(signatures)}"
@@ -164,7 +190,9 @@ def _draw_steps(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
         table = pd.DataFrame(run.steps).set_index("step")
         for split, style in (("train", ".--"), ("val", ".-")):
             for axis, what in ((losses, "loss_per_token"), (bleu, "bleu")):
-                points = table.get(f"{split}_{what}", pd.Series(dtype=float)).dropna()
+                points = table.get(
+                    f"{split}_{what}", pd.Series(dtype=float)
+                ).dropna()
                 axis.plot(points.index, points, style, color=shown[run.label])
     title = "Loss, nats per token: validation, and training dashed"
     pictures.finish_axis(losses, title, "step")
@@ -202,9 +230,13 @@ def _draw(runs: Sequence[Run], shown: Mapping[str, str], path: Path):
     pictures.finish_axis(curves, title, "epoch")
     labels = {run.label: shown[run.label] for run in begun}
     seconds = [run.numbers[SECONDS] for run in begun]
-    bars.barh(range(len(begun), 0, -1), seconds, color=[*labels.values()], alpha=0.7)
+    bars.barh(
+        range(len(begun), 0, -1), seconds, color=[*labels.values()], alpha=0.7
+    )
     bars.set_yticks([])
     hardware = manifest.starts[-1].hardware if manifest.starts else ""
-    pictures.finish_axis(bars, f"Seconds an epoch, median\n{hardware}", "seconds")
+    pictures.finish_axis(
+        bars, f"Seconds an epoch, median\n{hardware}", "seconds"
+    )
     pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)

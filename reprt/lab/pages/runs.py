@@ -52,15 +52,20 @@ def read_texts(folder: Path) -> list[list[Run]]:
     places = {name: place for place, name in enumerate(PRESETS)}
     texts: dict[tuple, dict[tuple, Run]] = {}
     for run in runs:  # one that is frozen and selected, or linked to, is one
-        unofficial = not run.manifest.official_text  # the paper's own text is first
+        unofficial = (
+            not run.manifest.official_text
+        )  # the paper's own text is first
         text = unofficial, run.text.lower(), run.text, run.manifest.hashes
         preset = run.settings.preset
         identity = str(run.settings.identity)
         place = -places.get(preset, -1)
         order = place, run.name != preset, run.name, identity
-        texts.setdefault(text, {}).setdefault(order, run)  # the folder's own first
+        texts.setdefault(text, {}).setdefault(
+            order, run
+        )  # the folder's own first
     return [
-        [found[order] for order in sorted(found)] for _, found in sorted(texts.items())
+        [found[order] for order in sorted(found)]
+        for _, found in sorted(texts.items())
     ]
 
 
@@ -80,7 +85,9 @@ def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
 
 def _said(folder: Path) -> PageSettings:
     path = folder / SETTINGS
-    return PageSettings.read(read_toml(path) if path.exists() else {}, str(path))
+    return PageSettings.read(
+        read_toml(path) if path.exists() else {}, str(path)
+    )
 
 
 def notes(folder: Path) -> str:
@@ -103,7 +110,9 @@ def ways(runs: Iterable[Run]) -> str:
     lines = []
     for environment, called in sorted(counts.items()):
         lines.append(f"- {environment}")
-        lines += [f"  - {count} × {way}" for way, count in sorted(called.items())]
+        lines += [
+            f"  - {count} × {way}" for way, count in sorted(called.items())
+        ]
     return "\n".join(lines)
 
 

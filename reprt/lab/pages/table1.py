@@ -18,16 +18,23 @@ HEAD = ("epochs", "training loss", "validation loss", "seconds an epoch")
 BEYOND = {
     "val_loss_per_token": ("validation loss, teacher-forced", 3),
     "val_prefix_loss_per_token": ("validation loss, prefix", 3),
-    **{each.key: (each.name, each.pages["table1"]) for each in shown_on("table1")},
+    **{
+        each.key: (each.name, each.pages["table1"])
+        for each in shown_on("table1")
+    },
     "parameters": ("parameters", 0),
     "tokens_per_second": ("target tokens a second", 0),
     "seconds_an_epoch": ("seconds an epoch", 1),
 }
 
 
-def page_values(texts: Sequence[Sequence[Run]], settings, out: Path) -> dict[str, str]:
+def page_values(
+    texts: Sequence[Sequence[Run]], settings, out: Path
+) -> dict[str, str]:
     pairs = by_pair(texts)
-    groups = [group for found in pairs.values() for text in found for group in text]
+    groups = [
+        group for found in pairs.values() for text in found for group in text
+    ]
     lines = [line for pair in pairs for line in _lines(pair, pairs[pair])]
     departures = dict.fromkeys(
         f"- \\* {plain(run.label)} on {plain(run.text)}: {', '.join(run.departures)}"
@@ -52,7 +59,9 @@ def by_pair(texts: Sequence[Sequence[Run]]) -> Mapping[str, list[list[Group]]]:
         begun = [run for run in runs if run.log]
         groups = by_settings(run for run in begun if run.metrics)
         for run in (run for run in begun if not run.metrics):
-            groups += by_settings([run])  # which has other epochs than the others
+            groups += by_settings(
+                [run]
+            )  # which has other epochs than the others
         if groups:
             pairs.setdefault(groups[0].run.pair, []).append(groups)
     return pairs
@@ -71,9 +80,15 @@ def _lines(pair: str, texts: Sequence[Sequence[Group]]) -> list[list[str]]:
         lines.append([pair, *sizes, "paper", *theirs])
     for groups in texts or [[]]:
         ours, name = nearest(groups), "" if lines else pair
-        whose = "ours*" if any(run.departures for run, _ in ours.values()) else "ours"
+        whose = (
+            "ours*"
+            if any(run.departures for run, _ in ours.values())
+            else "ours"
+        )
         cells = [cell for model in MODELS for cell in _cells(ours.get(model))]
-        if groups and not groups[0].run.manifest.official_text:  # it is named then
+        if (
+            groups and not groups[0].run.manifest.official_text
+        ):  # it is named then
             pairs = groups[0].run.manifest.sentence_pairs
             whose += f", on {groups[0].run.text}: not comparable"
             sizes = [f"{pairs[split]:,}" for split in ("train", "dev")]
@@ -111,5 +126,8 @@ def _beyond(group: Group) -> dict[str, str]:
         "text": group.run.text,
         "model": group.run.label + ("*" if group.run.departures else ""),
         "seeds": str(len(group.table)),
-        **{head: group.cell(name, digits) for name, (head, digits) in BEYOND.items()},
+        **{
+            head: group.cell(name, digits)
+            for name, (head, digits) in BEYOND.items()
+        },
     }

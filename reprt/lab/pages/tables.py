@@ -13,12 +13,20 @@ from reprt.progress import printable
 
 def fill(template: str, **values: Any) -> str:
     """Returns a template's text, without paragraphs whose values are empty."""
-    text = resources.files(__package__).joinpath(f"{template}.md").read_text("utf-8")
+    text = (
+        resources.files(__package__)
+        .joinpath(f"{template}.md")
+        .read_text("utf-8")
+    )
     paragraphs = []
     for paragraph in text.strip().split("\n\n"):
-        places = [name for _, name, *_ in string.Formatter().parse(paragraph) if name]
+        places = [
+            name for _, name, *_ in string.Formatter().parse(paragraph) if name
+        ]
         if "" not in [values[place] for place in places]:
-            joined = paragraph if "|" in paragraph else paragraph.replace("\n", " ")
+            joined = (
+                paragraph if "|" in paragraph else paragraph.replace("\n", " ")
+            )
             paragraphs.append(joined.format(**values))
     return "\n\n".join(paragraphs)
 
@@ -26,10 +34,16 @@ def fill(template: str, **values: Any) -> str:
 def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
     """Returns a table of rows; `align` is that of the first columns, of words."""
     head = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [[row.get(name, "–").replace("|", r"\|") for name in head] for row in rows]
+    cells = [
+        [row.get(name, "–").replace("|", r"\|") for name in head]
+        for row in rows
+    ]
     if not rows:
         return ""
-    sides = [{"l": "left", "r": "right"}[each] for each in align.ljust(len(head), "r")]
+    sides = [
+        {"l": "left", "r": "right"}[each]
+        for each in align.ljust(len(head), "r")
+    ]
     return tabulate(cells, head, "pipe", colalign=sides, disable_numparse=True)
 
 

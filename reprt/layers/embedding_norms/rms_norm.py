@@ -57,7 +57,10 @@ class RMSNorm(EmbeddingNorm):
     def build(self, input_shape):
         super().build(input_shape)
         self.gain = self.add_weight(
-            shape=input_shape[-1:], initializer="ones", name="gain", autocast=False
+            shape=input_shape[-1:],
+            initializer="ones",
+            name="gain",
+            autocast=False,
         )
 
     def get_config(self):

@@ -125,8 +125,12 @@ class TokenNorm(EmbeddingNorm):
         count = before + 1.0
         growth = _growth(tokens, state.total, before, count)
         total, squares = state.total + tokens, state.squares + growth
-        normed = (tokens - total / count) * ops.rsqrt(squares / count + self.epsilon)
-        return ops.cast(normed, x.dtype), RunningStatistics(first, total, squares)
+        normed = (tokens - total / count) * ops.rsqrt(
+            squares / count + self.epsilon
+        )
+        return ops.cast(normed, x.dtype), RunningStatistics(
+            first, total, squares
+        )
 
 
 def _over_sequence(tokens, real):

@@ -55,7 +55,9 @@ class RelativePositional(Positional):
 
     def build(self, input_shape):
         shape = BUCKETS, self.num_heads
-        self.table = self.add_weight(shape, "zeros", name="distances", autocast=False)
+        self.table = self.add_weight(
+            shape, "zeros", name="distances", autocast=False
+        )
 
     def get_config(self):
         return {
@@ -67,12 +69,18 @@ class RelativePositional(Positional):
     def bias(self, queries, keys):
         distance = ops.expand_dims(keys, 1) - ops.expand_dims(queries, 2)
         buckets = self._buckets(distance)
-        return ops.transpose(ops.take(self.table, buckets, axis=0), (0, 3, 1, 2))
+        return ops.transpose(
+            ops.take(self.table, buckets, axis=0), (0, 3, 1, 2)
+        )
 
     def _buckets(self, distance):
         count = BUCKETS // 2 if self.both_directions else BUCKETS
         exact = count // 2
-        back = ops.abs(distance) if self.both_directions else ops.maximum(-distance, 0)
+        back = (
+            ops.abs(distance)
+            if self.both_directions
+            else ops.maximum(-distance, 0)
+        )
         far = ops.cast(ops.maximum(back, exact), "float32") / exact
         growth = ops.log(far) * ((count - exact) / math.log(FARTHEST / exact))
         # Rounding must not put a whole number below itself.

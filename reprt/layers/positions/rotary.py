@@ -47,10 +47,14 @@ class RotaryPositional(Positional):
                 "Rotary positions turn pairs of channels, so `key_dim` has to be even. "
                 f"Received: key_dim={width}."
             )
-        frequency = 10000.0 ** (-np.arange(0, width, 2, dtype="float32") / width)
+        frequency = 10000.0 ** (
+            -np.arange(0, width, 2, dtype="float32") / width
+        )
         places = ops.cast(places, "float32")[..., None, None]
         angle = places * ops.convert_to_tensor(frequency)
         left, right = ops.split(widened(heads), 2, axis=-1)
-        sine, cosine = (ops.cast(f(angle), left.dtype) for f in (ops.sin, ops.cos))
+        sine, cosine = (
+            ops.cast(f(angle), left.dtype) for f in (ops.sin, ops.cos)
+        )
         turned = [left * cosine - right * sine, left * sine + right * cosine]
         return ops.cast(ops.concatenate(turned, axis=-1), heads.dtype)

@@ -57,7 +57,9 @@ def sinusoidal_table(length, depth, table="tutorial"):
         exponent = 2 * np.arange(1, depth + 1) / depth
     angle = position[:, None] / 10000.0 ** exponent[None, :]
     half = depth // 2
-    encoding = np.concatenate([np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1)
+    encoding = np.concatenate(
+        [np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1
+    )
     return encoding.astype("float32")
 
 

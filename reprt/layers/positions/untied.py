@@ -48,7 +48,13 @@ class UntiedPositional(PositionTable):
     score_factor = 2**-0.5
 
     def __init__(
-        self, num_heads, key_dim, table="tutorial", max_length=2048, dim=None, **kwargs
+        self,
+        num_heads,
+        key_dim,
+        table="tutorial",
+        max_length=2048,
+        dim=None,
+        **kwargs,
     ):
         super().__init__(table, max_length, **kwargs)
         self.dim = dim
@@ -58,7 +64,9 @@ class UntiedPositional(PositionTable):
     def build(self, input_shape):
         super().build(input_shape)
         shape = self.encoding.shape[1], self.num_heads * self.key_dim
-        self.query_kernel = self.add_weight(shape, name="queries", autocast=False)
+        self.query_kernel = self.add_weight(
+            shape, name="queries", autocast=False
+        )
         self.key_kernel = self.add_weight(shape, name="keys", autocast=False)
 
     def get_config(self):
@@ -81,4 +89,6 @@ class UntiedPositional(PositionTable):
         table = ops.cast(ops.convert_to_tensor(self.encoding), "float32")
         rows = ops.take(table, places, axis=0)
         heads = ops.matmul(rows, kernel)
-        return ops.reshape(heads, (*ops.shape(places), self.num_heads, self.key_dim))
+        return ops.reshape(
+            heads, (*ops.shape(places), self.num_heads, self.key_dim)
+        )

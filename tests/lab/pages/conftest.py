@@ -41,7 +41,8 @@ def add(tmp_path):
         preset = name.partition(".")[0].partition("-")[0]
         tables.setdefault("model", {})
         settings = RunSettings.read(
-            {"name": name, "preset": preset, "text": {"pair": pair}, **tables}, name
+            {"name": name, "preset": preset, "text": {"pair": pair}, **tables},
+            name,
         )
         manifest = Manifest(
             text=text,
@@ -51,7 +52,8 @@ def add(tmp_path):
             official_text=text == f"TED-HRLR {pair}",
             sentence_pairs=SIZES,
             looks_ahead=(
-                preset == "repe" and settings.model.decoder_statistics == "sequence"
+                preset == "repe"
+                and settings.model.decoder_statistics == "sequence"
             ),
             starts=[START] * starts,
         )
@@ -60,7 +62,11 @@ def add(tmp_path):
         folder = RunFolder(path)
         folder.write_log(rows)
         if metrics is not None:
-            results = {"parameters": 1234567, "epochs": len(rows), "finished": "now"}
+            results = {
+                "parameters": 1234567,
+                "epochs": len(rows),
+                "finished": "now",
+            }
             folder.write_metrics(Metrics(**results | metrics))
         return tmp_path
 
@@ -71,5 +77,7 @@ def add(tmp_path):
 def drawn(monkeypatch):
     """The figures that were saved, which are not drawn, for that takes most time."""
     saved = []
-    monkeypatch.setattr(pictures, "save_figure", lambda *both: saved.append(both[0]))
+    monkeypatch.setattr(
+        pictures, "save_figure", lambda *both: saved.append(both[0])
+    )
     return saved

@@ -8,7 +8,9 @@ from reprt.lab.pages import PAGES, write_page
 from reprt.lab.records import read_records
 
 RESULTS = pathlib.Path(__file__).parents[3] / "experiments" / "results"
-COMMITTED = sorted(path for name in PAGES for path in RESULTS.glob(f"**/{name}.md"))
+COMMITTED = sorted(
+    path for name in PAGES for path in RESULTS.glob(f"**/{name}.md")
+)
 FROZEN = sorted(RESULTS.glob("**/runs.jsonl"))
 
 
@@ -20,7 +22,9 @@ def name(path):
 def test_a_committed_page_is_that_of_its_runs(page, tmp_path, drawn):
     assert write_page(page.parent, out=tmp_path).name == page.name
     for path in tmp_path.iterdir():
-        assert path.read_bytes() == (page.parent / path.name).read_bytes(), path.name
+        assert path.read_bytes() == (page.parent / path.name).read_bytes(), (
+            path.name
+        )
 
 
 def test_a_picture_is_drawn_again_and_the_same(tmp_path):
@@ -34,16 +38,28 @@ def test_a_picture_is_drawn_again_and_the_same(tmp_path):
 
 def test_every_run_is_still_there_without_sentences_of_texts_that_stay_here():
     runs = [run for path in FROZEN for run in read_records(path)]
-    found = {(run.name, run.manifest.hashes, str(run.manifest.starts)) for run in runs}
+    found = {
+        (run.name, run.manifest.hashes, str(run.manifest.starts))
+        for run in runs
+    }
     assert len(found) == 930
     assert not [path for path in RESULTS.glob("**/config.toml")]
-    assert not [run for run in runs if (run.manifest.origin or "").startswith("/")]
-    kept = {run.manifest.text for run in runs if run.metrics and run.metrics.examples}
+    assert not [
+        run for run in runs if (run.manifest.origin or "").startswith("/")
+    ]
+    kept = {
+        run.manifest.text
+        for run in runs
+        if run.metrics and run.metrics.examples
+    }
     assert kept == {embedded.NAME}
 
 
 def test_the_tables_of_a_page_are_tables():
     for path in COMMITTED:
         for table in re.findall(r"(?:^\|.*\n)+", path.read_text("utf-8"), re.M):
-            bars = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+            bars = {
+                len(re.findall(r"(?<!\\)\|", line))
+                for line in table.splitlines()
+            }
             assert len(bars) == 1, table

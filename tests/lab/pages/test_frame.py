@@ -57,8 +57,13 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
         )
     )[::-1]
     assert list(ours.differences(theirs, CHOSEN_BY)) == [0.5, 4.0]
-    assert list(ours.differences(theirs, BLEU)) == [20.0]  # one was not measured
-    assert ours.cell(CHOSEN_BY, 2) == "3.50 ± 2.12" and ours.cell(BLEU, 1) == "30.0"
+    assert list(ours.differences(theirs, BLEU)) == [
+        20.0
+    ]  # one was not measured
+    assert (
+        ours.cell(CHOSEN_BY, 2) == "3.50 ± 2.12"
+        and ours.cell(BLEU, 1) == "30.0"
+    )
     assert ours.cell("test_chrf", 1) == "not run"
     assert ours.cell("parameters", 0) == "1,234,567"
     assert spread([2.0, float("nan")], 1) == "2.0"
@@ -66,10 +71,14 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
 
 
 def test_what_cannot_be_compared_is_refused(table):
-    with pytest.raises(ValueError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"):
+    with pytest.raises(
+        ValueError, match=r"of repe .*'high': \{0\}, 'low': \{1\}"
+    ):
         choose(table(("repe.high.0", 2.0, 3.0), ("repe.low.1", 1.0, 3.0)))
     other = ("repe.high.3", 2.0, 3.0)
-    with pytest.raises(ValueError, match="high.0 and repe.high.3 .*forward_dim"):
+    with pytest.raises(
+        ValueError, match="high.0 and repe.high.3 .*forward_dim"
+    ):
         by_schedule(table(other, model={"feed_forward_dim": 7}))
 
 
@@ -84,7 +93,9 @@ def test_two_presets_under_one_name_are_told_apart(table):
 
 def test_two_schedules_with_one_peak_are_two_rates(table):
     found = table(
-        ("repe.low.0", 3.0, 1.0), ("repe.late.0", 2.0, 5.0), ("repe.high.0", 2.0, 5.0)
+        ("repe.low.0", 3.0, 1.0),
+        ("repe.late.0", 2.0, 5.0),
+        ("repe.high.0", 2.0, 5.0),
     )
     assert dict(zip(found["schedule"], found["rate"])) == {
         "low": "inverse_sqrt from 0.001, low",
@@ -119,7 +130,9 @@ def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
         assert [[*group.table["seed"]] for group in groups] == [[0, 1, 2]]
     assert "training.hours = 24.0" in runs[3].departures != runs[2].departures
     (start,) = runs[2].manifest.starts
-    starts = [start.changed(devices=[*"abcd"])]  # 60 seconds on four, and on one
+    starts = [
+        start.changed(devices=[*"abcd"])
+    ]  # 60 seconds on four, and on one
     runs[2] = runs[2].changed(manifest=runs[2].manifest.changed(starts=starts))
     assert " 0.042 " in cost_section({"ours": runs_table(runs[1:3])})
 
@@ -128,9 +141,19 @@ def test_pages_show_the_metrics_that_name_them(add, monkeypatch):
     *others, ter = scores.METRICS
     shown = ter._replace(pages={"families": 1, "report": 2})
     monkeypatch.setattr(scores, "METRICS", (*others, shown))
-    score = {"metric": "TER", "form": "corpus tokens", "value": 61.5, "signature": "s"}
+    score = {
+        "metric": "TER",
+        "form": "corpus tokens",
+        "value": 61.5,
+        "signature": "s",
+    }
     folder = add("repe", [row(1, 4.0, 3.0)], {"test_scores": [score]})
     (group,) = by_settings(read_texts(folder)[0])
-    cells = {head: cell(group, None) for head, cell in scores_of("families").items()}
+    cells = {
+        head: cell(group, None) for head, cell in scores_of("families").items()
+    }
     assert cells == {"BLEU": "not run", "chrF": "not run", "TER": "61.5"}
-    assert [metric.name for metric in scores.shown_on("report")] == ["BLEU", "TER"]
+    assert [metric.name for metric in scores.shown_on("report")] == [
+        "BLEU",
+        "TER",
+    ]

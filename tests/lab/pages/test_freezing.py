@@ -10,7 +10,12 @@ from reprt.lab.pages.runs import page_settings, read_texts
 
 pytestmark = pytest.mark.usefixtures("drawn")
 EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}
-SCORE = {"metric": "chrF", "form": "corpus tokens", "value": 1e-7, "signature": "c|s"}
+SCORE = {
+    "metric": "chrF",
+    "form": "corpus tokens",
+    "value": 1e-7,
+    "signature": "c|s",
+}
 METRICS = {
     "parameters_without_tables": 10**6,
     "train_source_tokens": 40_000,
@@ -28,9 +33,24 @@ METRICS = {
 def live(add):
     """A folder of two finished trials and one under way, in which much differs."""
     rows = [row(1, 4.0, 1 / 3, 60.25), row(2, float("nan"), 2e-5)]
-    add("repe.text.3", rows, METRICS, EMBEDDED, training={"seed": 3, "hours": 10.0})
-    add("baseline.text.0", rows, METRICS, EMBEDDED, schedule={"dim": 64}, starts=2)
-    folder = add("repe-deep.text.0", rows[:1], None, EMBEDDED, model={"num_blocks": 4})
+    add(
+        "repe.text.3",
+        rows,
+        METRICS,
+        EMBEDDED,
+        training={"seed": 3, "hours": 10.0},
+    )
+    add(
+        "baseline.text.0",
+        rows,
+        METRICS,
+        EMBEDDED,
+        schedule={"dim": 64},
+        starts=2,
+    )
+    folder = add(
+        "repe-deep.text.0", rows[:1], None, EMBEDDED, model={"num_blocks": 4}
+    )
     (folder / "page.toml").write_text('[models.repe]\nlabel = "ours"')
     (folder / "notes.md").write_text("What a person has to say.\n")
     return folder
@@ -42,43 +62,65 @@ def test_a_run_comes_back_as_it_was(live, tmp_path_factory):
     assert place == out and unfinished == ["repe-deep.text.0"]
     names = {path.name for path in out.iterdir()}
     assert names >= {"runs.jsonl", "page.toml", "notes.md", "comparison.md"}
-    assert repr(read_texts(out)[0]) == repr(read_texts(live)[0])  # nan equals nothing
+    assert repr(read_texts(out)[0]) == repr(
+        read_texts(live)[0]
+    )  # nan equals nothing
     page = (out / "comparison.md").read_text()
     assert page == write_page(live).read_text() and "What a person has" in page
     assert "ours" in {run.label for run in read_texts(out)[0]}
-    text = (out / "runs.jsonl").read_text().replace('"seed":3', '"seed":"three"')
+    text = (
+        (out / "runs.jsonl").read_text().replace('"seed":3', '"seed":"three"')
+    )
     (out / "runs.jsonl").write_text(text)
-    with pytest.raises(ValueError, match="'settings.training.seed' in line 3 of"):
+    with pytest.raises(
+        ValueError, match="'settings.training.seed' in line 3 of"
+    ):
         read_texts(out)
 
 
-def test_texts_are_frozen_together_without_their_sentences(add, tmp_path_factory):
+def test_texts_are_frozen_together_without_their_sentences(
+    add, tmp_path_factory
+):
     for text in ("TED-HRLR az_to_en", "az_to_en, tokenised"):
         add("repe", [row(1, 4.0, 3.5)], METRICS, text, "az_to_en", under=text)
-        live = add("baseline", [row(1, 4.0, 3.5)], {}, text, "az_to_en", under=text)
+        live = add(
+            "baseline", [row(1, 4.0, 3.5)], {}, text, "az_to_en", under=text
+        )
     (live / "page.toml").write_text('name = "readings"')
     out, unfinished = freeze(live, tmp_path_factory.mktemp("frozen"))
     assert not unfinished and [len(text) for text in read_texts(out)] == [2, 2]
     assert (out / "readings.md").read_text() == write_page(live).read_text()
     assert write_page(out, "readings") == out / "readings.md"
-    with pytest.raises(ValueError, match="frozen .* 'readings'. Received: --name fam"):
+    with pytest.raises(
+        ValueError, match="frozen .* 'readings'. Received: --name fam"
+    ):
         write_page(out, "families")
     assert not (out / "families.md").exists()
-    assert not [path for path in out.iterdir() if "não".encode() in path.read_bytes()]
+    assert not [
+        path for path in out.iterdir() if "não".encode() in path.read_bytes()
+    ]
     with pytest.raises(ValueError, match="on the same text, .* differ"):
         write_page(live, "report")
 
 
 def test_a_frozen_experiment_loses_no_finished_run(live, add, tmp_path_factory):
     out, _ = freeze(live, tmp_path_factory.mktemp("frozen"))
-    add("repe-deep.text.1", [row(1, 4.0, 3.0)], {}, EMBEDDED, training={"seed": 1})
+    add(
+        "repe-deep.text.1",
+        [row(1, 4.0, 3.0)],
+        {},
+        EMBEDDED,
+        training={"seed": 1},
+    )
     freeze(live, out)
     assert len(read_texts(out)[0]) == 4
     before = (out / "runs.jsonl").read_bytes()
     (live / "repe.text.3" / "metrics.json").unlink()
     config = live / "baseline.text.0" / "config.toml"
     config.write_text(config.read_text().replace("seed = 0", "seed = 4"))
-    with pytest.raises(ValueError, match="finished: baseline.text.0, repe.text.3"):
+    with pytest.raises(
+        ValueError, match="finished: baseline.text.0, repe.text.3"
+    ):
         freeze(live, out)
     assert (out / "runs.jsonl").read_bytes() == before
     (out / "runs.jsonl").rename(out / "mine")
@@ -103,7 +145,9 @@ def test_a_selection_takes_runs_with_their_look(live, tmp_path_factory):
     found = [run.settings.training.epochs for run in read_texts(folder)[0]]
     assert sorted(found) == [4, 10]  # of one name, and not the same run
     (folder / "selection.toml").write_text(f'"{frozen}" = ["rep"]\n')
-    with pytest.raises(ValueError, match="selection.toml, .* has the runs .*: rep\\."):
+    with pytest.raises(
+        ValueError, match="selection.toml, .* has the runs .*: rep\\."
+    ):
         read_texts(folder)
 
 

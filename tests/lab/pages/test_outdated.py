@@ -23,7 +23,10 @@ FIELD = r'    %s: bool = .*\n    """(.|\n)*?"""\n'
 REMOVED = {
     "models/settings.py": [FIELD % "query_key_norm"],
     "training/settings.py": [FIELD % "tensorboard"],
-    "models/presets.toml": ["query_key_norm = true\n", r"\[recurrent.*\n([^\[].*\n)*"],
+    "models/presets.toml": [
+        "query_key_norm = true\n",
+        r"\[recurrent.*\n([^\[].*\n)*",
+    ],
     "models/presets.py": ['    "recurrent": RecurrentConfig,\n'],
 }
 WRITE = """
@@ -60,7 +63,9 @@ def test_every_page_is_written_without_settings_that_frozen_runs_have(tmp_path):
 @pytest.fixture
 def frozen(tmp_path):
     """A function that adds a frozen run with another value; returns their folder."""
-    line = (RESULTS / "embedded_corpus" / "runs.jsonl").read_text().splitlines()[0]
+    line = (
+        (RESULTS / "embedded_corpus" / "runs.jsonl").read_text().splitlines()[0]
+    )
     lines = []
 
     def frozen(table, key, value):
@@ -90,7 +95,10 @@ def test_what_is_gone_tells_runs_apart_and_is_shown(
     folder = frozen(table, key, "second")
     (runs,) = read_texts(folder)
     shown = [f"{table}.{key} = first", f"{table}.{key} = second"]
-    assert [{*shown} & {*run.departures} for run in runs] == [{shown[0]}, {shown[1]}]
+    assert [{*shown} & {*run.departures} for run in runs] == [
+        {shown[0]},
+        {shown[1]},
+    ]
     out, _ = freeze(folder, tmp_path_factory.mktemp("frozen"))
     assert read_records(out / "runs.jsonl") == runs
     page = (out / "report.md").read_text()
@@ -120,10 +128,30 @@ def test_a_live_run_is_read_so_for_a_page_only(add, drawn):
 @pytest.mark.parametrize(
     "table, key, value, message",
     [
-        ("training", "seed", "three", "'settings.training.seed' in .* valid integer"),
-        ("batching", "size", 0, "'settings.batching.size' in .* than or equal to 1"),
-        ("model", "dropout", "x", "'settings.model.dropout' in .* valid number"),
-        ("schedule", "peak", -1.0, "'settings.schedule.peak' in .* greater than 0"),
+        (
+            "training",
+            "seed",
+            "three",
+            "'settings.training.seed' in .* valid integer",
+        ),
+        (
+            "batching",
+            "size",
+            0,
+            "'settings.batching.size' in .* than or equal to 1",
+        ),
+        (
+            "model",
+            "dropout",
+            "x",
+            "'settings.model.dropout' in .* valid number",
+        ),
+        (
+            "schedule",
+            "peak",
+            -1.0,
+            "'settings.schedule.peak' in .* greater than 0",
+        ),
     ],
 )
 def test_a_damaged_value_is_still_refused(frozen, table, key, value, message):

@@ -38,24 +38,32 @@ def lines(text, *cells):
 @pytest.mark.parametrize("name", sorted(set(PAGES) - {"readings"}))
 def test_a_page_can_be_written_before_any_epoch_has_ended(add, drawn, name):
     folder = add("repe.text.0")
-    (folder / "notes.md").write_text("What I *saw*.\n\né bom\n", encoding="utf-8")
+    (folder / "notes.md").write_text(
+        "What I *saw*.\n\né bom\n", encoding="utf-8"
+    )
     text = page(folder, name)
     assert "not run" in text or "Not finished: repe.text.0." in text
     assert "\n\nWhat I *saw*.\n\né bom\n\n" in text and "\n\n\n" not in text
     assert (".png)" in text) == bool(drawn)
 
 
-def test_official_results_stand_beside_the_papers_with_the_difference(add, drawn):
+def test_official_results_stand_beside_the_papers_with_the_difference(
+    add, drawn
+):
     add("repe", [row(1, 3.0, 2.0), row(2, 1.25, 1.5)], {"test_bleu": 31.24})
     text = page(add("baseline", [row(1, 1.84, 2.1, 120.0)], {}), "report")
     assert text.startswith("# RePE and its baseline on TED-HRLR pt_to_en\n")
     assert "not comparable" not in text.lower()
-    theirs = "10,184,162 (on pt_to_en) | 10 | 1.84 | 2.13 | – | 4,049 | 1.00 | –"
+    theirs = (
+        "10,184,162 (on pt_to_en) | 10 | 1.84 | 2.13 | – | 4,049 | 1.00 | –"
+    )
     assert lines(text, "baseline", "paper") == [theirs.split(" | ")]
     ours = "1,234,567|2|1.250|1.500|not run|60.0 (60.0 to 60.0)|2.00|31.2"
     assert lines(text, "repe", "ours") == [ours.split("|")]
     assert lines(text, "repe", "ours − paper")[0][2:4] == ["+0.03", "-0.03"]
-    assert "baseline 1.841 / 2.101 / not run; repe 1.251 / 1.501 / not run" in text
+    assert (
+        "baseline 1.841 / 2.101 / not run; repe 1.251 / 1.501 / not run" in text
+    )
     assert "**Read the losses of repe with care.**" in text
     lines_drawn = drawn[0].axes[0].lines
     papers = [e.get_color() for e in lines_drawn if e.get_fillstyle() == "none"]
@@ -67,10 +75,14 @@ def test_every_number_on_another_text_carries_its_name(add):
     add("repe", [row(1, 3.0, 2.0)], {"examples": [example]}, EMBEDDED)
     text = page(add("baseline", [row(1, 4.0, 3.0)], {}, EMBEDDED), "report")
     assert text.splitlines()[0].endswith("not comparable with the paper")
-    assert "> **Not comparable with the paper.**" in text and "− paper" not in text
+    assert (
+        "> **Not comparable with the paper.**" in text and "− paper" not in text
+    )
     whose = [", ".join(cells[:2]) for cells in lines(text)]
     ours = [each for each in whose if re.match("(repe|baseline), [a-z]", each)]
-    assert len(ours) == 4 + 4 + 2  # results, losses by epoch, and those of the paper
+    assert (
+        len(ours) == 4 + 4 + 2
+    )  # results, losses by epoch, and those of the paper
     for each in ours:
         assert ("paper" if "not comparable" in each else EMBEDDED) in each
     assert "- o \\*1\\*\n  - reference: a | b\n  - repe: \\<hi>\n" in text
@@ -84,7 +96,10 @@ def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     begun = "–", "1 so far", "3.000", "2.000", "not run", "60.0"
     assert lines(text, "repe", "ours", *begun)
     assert lines(text, "baseline", "ours", "–", "0 so far", "not run")
-    assert "run `repe-wide`, preset `repe` with schedule.dim = 128, seed 0;" in text
+    assert (
+        "run `repe-wide`, preset `repe` with schedule.dim = 128, seed 0;"
+        in text
+    )
     assert lines(text, "repe-wide", "ours", "1,234,567", "1", "3.000", "1.750")
     assert "The model of repe-wide (of 2) is a mean of the last models" in text
     assert "ours − paper" not in text and "  - 4 × `reprt train mine" in text
@@ -97,14 +112,19 @@ def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):
     for seed, loss in enumerate(("3.000", "4.000")):
         assert lines(text, f"repe, repe.{seed}", "ours", "1,234,567", "1", loss)
     (legend,) = drawn[0].legends
-    assert [text.get_text()[6:] for text in legend.texts] == ["repe.0", "repe.1"]
+    assert [text.get_text()[6:] for text in legend.texts] == [
+        "repe.0",
+        "repe.1",
+    ]
     first, second = (line.get_color() for line in legend.legend_handles)
     assert first != second
 
 
 def test_runs_of_two_commands_are_told_apart_by_their_settings(add):
     add("repe", [row(1, 3.0, 2.0)], {}, under="a")
-    folder = add("repe", [row(1, 4.0, 2.0)], {}, under="b", model={"dropout": 0.5})
+    folder = add(
+        "repe", [row(1, 4.0, 2.0)], {}, under="b", model={"dropout": 0.5}
+    )
     text = page(folder, "report")
     for label in ("repe, repe", "repe, repe, model.dropout = 0.5"):
         assert lines(text, label, "ours")
@@ -130,13 +150,19 @@ def test_table1_has_every_pair_of_the_paper_and_ours_below(add):
 def test_table1_says_of_the_papers_claims_what_its_numbers_say(add):
     text = page(add("repe", **AZ), "table1")
     claims = text.split("## The paper's claims")[1].split("## ")[0]
-    theirs = {pair: (r["baseline"], r["repe"]) for pair, r in paper.TABLE_1.items()}
+    theirs = {
+        pair: (r["baseline"], r["repe"]) for pair, r in paper.TABLE_1.items()
+    }
     times = {p: b[SECONDS] / r[SECONDS] for p, (b, r) in theirs.items()}
     far = [f"{pair} {t:.2f}" for pair, t in times.items() if not 2 <= t <= 4]
     gaps = {p: [r[n] - b[n] for n in LOSSES] for p, (b, r) in theirs.items()}
     lower = [pair for pair, gap in gaps.items() if max(gap) < 0]
     close = [pair for pair in lower if min(gaps[pair]) > -0.1]
-    ten = [pair for pair, (b, r) in theirs.items() if b["epochs"] == r["epochs"] == 10]
+    ten = [
+        pair
+        for pair, (b, r) in theirs.items()
+        if b["epochs"] == r["epochs"] == 10
+    ]
     slack = [
         f"{pair} {epochs} for {r['epochs']}"
         for pair, (_, r) in theirs.items()
@@ -165,11 +191,15 @@ def test_table1_names_departures_and_other_texts(add):
     add("repe", [row(1, 1.0, 1.0)], {}, mine, "az_to_en", under="mine")
     add("repe-wide", [row(1, 1.0, 1.0)], **AZ, schedule={"dim": 128})
     add("repe", [row(1, 4.0, 3.5)], {}, **AZ)
-    folder = add("baseline", [row(1, 2.0, 2.0)], {}, **AZ, training={"epochs": 1})
+    folder = add(
+        "baseline", [row(1, 2.0, 2.0)], {}, **AZ, training={"epochs": 1}
+    )
     text = page(folder, "table1")
     assert len(lines(text, "az_to_en", "5,946", "671", "paper")) == 1
     assert lines(text, "", "33", "10", f"ours, on {mine}: not comparable")
-    assert lines(text, "", "", "", "ours*", "1", "2.00", "2.00", "60", "1", "4.00")
+    assert lines(
+        text, "", "", "", "ours*", "1", "2.00", "2.00", "60", "1", "4.00"
+    )
     assert "\\* baseline on TED-HRLR az_to_en: training.epochs = 1" in text
     assert lines(text, AZ["text"], "repe-wide*") and "\\* repe on" not in text
 
@@ -195,9 +225,15 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     padding = "model.padding_in_statistics = True"
     assert [[row[0], *row[2:]] for row in lines(readings)[2:]] == [
         [padding, *"64|1 and 2|-0.040|+0.040|+0.000|+0.010|0.040".split("|")],
-        [padding, *"eq. 15's|1 and 2|+0.160|-0.030|+0.000|+0.010|0.160".split("|")],
+        [
+            padding,
+            *"eq. 15's|1 and 2|+0.160|-0.030|+0.000|+0.010|0.160".split("|"),
+        ],
         ["nothing", *"64|1 and 1|-0.040|+0.040|-0.400|-0.300|0.400".split("|")],
-        ["nothing", *"eq. 15's|1 and 1|+0.160|-0.030|-0.400|-0.300|0.400".split("|")],
+        [
+            "nothing",
+            *"eq. 15's|1 and 1|+0.160|-0.030|-0.400|-0.300|0.400".split("|"),
+        ],
     ]
     changes = text.split("## What a single change moves")[1].split("## ")[0]
     assert lines(changes)[2:] == [
@@ -206,7 +242,9 @@ def test_the_reading_nearest_to_the_papers_losses_comes_first(add):
     ]
     assert "Not finished: repe-table.m64.0." in text
     folder = add("repe", text="de_to_en from mine", pair="de_to_en", under="de")
-    with pytest.raises(ValueError, match="one pair of Table 1. .*: az_to_en, de_"):
+    with pytest.raises(
+        ValueError, match="one pair of Table 1. .*: az_to_en, de_"
+    ):
         write_page(folder, "readings")
 
 
@@ -222,7 +260,9 @@ def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
     name = "RePE as published, training, ours"
     assert lines(text, name)[0][:4] == ["5.00 (4.00–6.00)", "3.00", "3.00", "–"]
     assert lines(text, "baseline", "not run", "not run", "4,297.8 ± 675.8")
-    curves = {line.get_label(): [*line.get_ydata()] for line in drawn[0].axes[0].lines}
+    curves = {
+        line.get_label(): [*line.get_ydata()] for line in drawn[0].axes[0].lines
+    }
     assert curves[f"{name} (trials: 2)"] == [5.0, 3.0, 3.0]
     assert curves["baseline, validation, ours (not run)"] == []
 
@@ -232,16 +272,22 @@ def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
 
     def trial(name, forced, measured, **tables):
         seed = {"training": {"seed": int(name[-1])}}
-        return add(name, [row(1, 3.0, forced - 0.001, 2.0)], measured, **seed, **tables)
+        return add(
+            name, [row(1, 3.0, forced - 0.001, 2.0)], measured, **seed, **tables
+        )
 
     trial("repe.equal.0", 1.0, {PREFIX: 3.0, "test_bleu": 4.0}, **equal)
     trial("repe.equal.1", 2.0, {PREFIX: 5.0, "test_bleu": 6.0}, **equal)
     trial("repe.equal.2", 2.0, None, **equal)
     trial("repe-not.equal.0", 9.0, {}, **equal)  # which did not search
     trial("baseline.text.0", 2.5, {PREFIX: 2.5, "test_bleu": 7.0}, **wide)
-    folder = trial("baseline.text.1", 2.5, {PREFIX: 3.5, "test_bleu": 9.0}, **wide)
+    folder = trial(
+        "baseline.text.1", 2.5, {PREFIX: 3.5, "test_bleu": 9.0}, **wide
+    )
     text = page(folder, "comparison")
-    found = lines(text.split("## All on one schedule, m = 128")[1].split("##")[0])
+    found = lines(
+        text.split("## All on one schedule, m = 128")[1].split("##")[0]
+    )
     base = "baseline | no | 2 | 1,234,567 | 2.500 ± 0.000 | 3.000 ± 0.707 | +0.500 | –"
     repe = (
         "repe | **yes** | 2 | 1,234,567 | 1.500 ± 0.707 | 4.000 ± 1.414 | +2.500 | "
@@ -257,14 +303,25 @@ def test_a_comparison_sets_both_losses_side_by_side(add, drawn):
 
 
 def test_a_comparison_without_a_baseline_has_no_column_for_it(add, drawn):
-    text = page(add("repe.text.0", [row(1, 3.0, 2.0)], {PREFIX: 3.0}), "comparison")
+    text = page(
+        add("repe.text.0", [row(1, 3.0, 2.0)], {PREFIX: 3.0}), "comparison"
+    )
     assert "prefix − teacher" in text and "baseline's" not in text
 
 
 def test_families_compare_the_best_rates_with_the_reference(add, drawn):
     def trial(name, validation, test, bleu, rate, **more):
-        measured = {PREFIX: validation, TEST: test, "test_bleu": bleu, **COST, **more}
-        tables = {"schedule": {"peak": rate}, "training": {"seed": int(name[-1])}}
+        measured = {
+            PREFIX: validation,
+            TEST: test,
+            "test_bleu": bleu,
+            **COST,
+            **more,
+        }
+        tables = {
+            "schedule": {"peak": rate},
+            "training": {"seed": int(name[-1])},
+        }
         return add(name, [row(1, 4.0, validation)], measured, **tables)
 
     trial("repe.high.0", 2.0, 9.0, 30.0, 2e-3)
@@ -283,31 +340,50 @@ def test_families_compare_the_best_rates_with_the_reference(add, drawn):
     assert text.startswith("# Mine\n\nThe *prefix loss*")
     assert "\n\n## What it says\n\nMuch.\n\n" in text
     assert "The reference is baseline." in text
-    assert lines(text, "baseline", "no", "2", "6.500 ± 0.707", "–", "32.0 ± 1.4")
+    assert lines(
+        text, "baseline", "no", "2", "6.500 ± 0.707", "–", "32.0 ± 1.4"
+    )
     cells = (
         "**yes** | 2 | 9.250 ± 0.354 | **+2.750 ± 0.354** | 30.0 ± 0.0 | -2.0 ± 1.4 | "
         "not run | 1.00e9 | 60 | not run"
     )
-    labelled = [line for line in text.splitlines() if line.startswith(r"| a\|b ")]
+    labelled = [
+        line for line in text.splitlines() if line.startswith(r"| a\|b ")
+    ]
     assert re.sub(" +", " ", labelled[0]) == rf"| a\|b | {cells} |"
     assert "| 3.000 | **2.250 ± 0.354** |" in re.sub(" +", " ", labelled[1])
-    assert "| 1.20e5 | 1.00e9 | 0.017 | 1.67e7 |" in re.sub(" +", " ", labelled[2])
-    assert "Out of time before the last epoch, and counted: repe.high.1." in text
+    assert "| 1.20e5 | 1.00e9 | 0.017 | 1.67e7 |" in re.sub(
+        " +", " ", labelled[2]
+    )
+    assert (
+        "Out of time before the last epoch, and counted: repe.high.1." in text
+    )
     assert "Not finished: repe-new.low.0." in text
     assert "Without these numbers: repe-old.low.0." in text
     assert "  - 5 × `reprt train mine.toml`, commit `0123456789ab`" in text
     curves, *_ = drawn[0].axes
-    assert sorted([*line.get_ydata()] for line in curves.lines) == [[2.001], [2.501]]
+    assert sorted([*line.get_ydata()] for line in curves.lines) == [
+        [2.001],
+        [2.501],
+    ]
 
 
 def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
     def trial(name, test, *lengths):
         found = [
-            {"longest": n, "sentences": 2, "prefix_loss_per_token": loss, "bleu": 9.0}
+            {
+                "longest": n,
+                "sentences": 2,
+                "prefix_loss_per_token": loss,
+                "bleu": 9.0,
+            }
             for n, loss in zip((30, None), lengths)
         ]
         measured = {PREFIX: test, TEST: test, **COST, "test_by_length": found}
-        tables = {"training": {"seed": int(name[-1])}, "model": {"value": "states"}}
+        tables = {
+            "training": {"seed": int(name[-1])},
+            "model": {"value": "states"},
+        }
         return add(name, [row(1, 4.0, test)], measured, **tables)
 
     trial("repe.text.0", 2.0)
@@ -316,7 +392,9 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
     trial("repe-other.text.1", 6.0, 5.0, 6.0)
     folder = trial("repe-short.text.0", 5.0, 4.0, 6.0)
     for config in folder.glob("repe-*/config.toml"):
-        settings = config.read_text().replace("[text]", "[text]\ntrain_tokens = 30")
+        settings = config.read_text().replace(
+            "[text]", "[text]\ntrain_tokens = 30"
+        )
         config.write_text(settings)
     (folder / "page.toml").write_text('reference = "repe-short"')
     text = page(folder, "positions")
@@ -339,7 +417,9 @@ def test_controls_are_compared_over_the_seeds_that_both_have(add):
     def run(name, seed, loss, bleu, **tables):
         numbers = {PREFIX: loss, TEST: loss, "test_bleu": bleu, **COST}
         seeded = {"training": {"seed": seed}}
-        return add(f"{name}.{seed}", [row(1, 3.0, 3.0)], numbers, **seeded, **tables)
+        return add(
+            f"{name}.{seed}", [row(1, 3.0, 3.0)], numbers, **seeded, **tables
+        )
 
     for seed, losses in enumerate([(3.0, 3.2), (2.8, 3.2)], 11):
         run("repe", seed, losses[0], seed + 9.0, **text)
@@ -348,7 +428,9 @@ def test_controls_are_compared_over_the_seeds_that_both_have(add):
     run("repe", 11, 1.0, 30.0, under="pt")
     folder = run("baseline", 11, 2.0, 30.0, under="pt")
     pairs = [["repe", "baseline"], ["baseline", "repe"]]
-    (folder / "page.toml").write_text(f'name = "controls"\ncomparisons = {pairs}\n')
+    (folder / "page.toml").write_text(
+        f'name = "controls"\ncomparisons = {pairs}\n'
+    )
     found = page(folder, None).split("## Comparisons")[1].split("## ")[0]
     test = "2|-0.300 [-1.571, +0.971]|+1.5 [-4.9, +7.9]|0.205|0.205|not decided"
     assert [row[1:] for row in lines(found, "repe", "baseline")] == [
@@ -360,4 +442,6 @@ def test_controls_are_compared_over_the_seeds_that_both_have(add):
 def test_what_a_difference_shows():
     assert verdict([-0.2, -0.21, -0.19]) == "a lower loss"
     assert verdict([0.2, 0.21, 0.19]) == "a higher loss"
-    assert verdict([-0.2, 0.21]) == verdict([-0.2]) == verdict([]) == "not decided"
+    assert (
+        verdict([-0.2, 0.21]) == verdict([-0.2]) == verdict([]) == "not decided"
+    )

@@ -40,7 +40,10 @@ FULL_SIZE = {
     "full-size baseline": "baseline",
     "full-size modern Transformer": "modern-whole",
 }
-TIED = {"tied baseline, dropout 0.1": "cut-1", "tied baseline, dropout 0.2": "cut-2"}
+TIED = {
+    "tied baseline, dropout 0.1": "cut-1",
+    "tied baseline, dropout 0.2": "cut-2",
+}
 EQUAL = CANDIDATES | RIVALS
 # The texts of the tables of paired differences, and the folders of their runs.
 ABLATIONS = {
@@ -82,14 +85,21 @@ def plain(path):
 
 def tables(path, mark):
     """The rows below each comment, as cells."""
-    found = re.findall(rf"<!-- {mark} -->\n\n((?:\|.*\n)+)", path.read_text("utf-8"))
+    found = re.findall(
+        rf"<!-- {mark} -->\n\n((?:\|.*\n)+)", path.read_text("utf-8")
+    )
     rows = [row for table in found for row in table.splitlines()[2:]]
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    return [
+        [cell.strip() for cell in row.strip("|").split("|")] for row in rows
+    ]
 
 
 def groups(folder):
     table = runs_table(run for run in read_texts(folder)[0] if run.metrics)
-    return {(g.run.label, g.run.settings.schedule_dim): g for g in by_schedule(table)}
+    return {
+        (g.run.label, g.run.settings.schedule_dim): g
+        for g in by_schedule(table)
+    }
 
 
 def mean(group, name):
@@ -122,7 +132,9 @@ def test_losses_beside_the_papers_are_those_of_the_runs(path):
 def test_repe_as_published_loses_under_both_readings(text):
     found = groups(RESULTS / "ablation" / ABLATIONS[text])
     for label in ("RePE as published", "RePE as published, padding counted"):
-        behind = found[label, 128].differences(found["baseline", 128], CHOSEN_BY)
+        behind = found[label, 128].differences(
+            found["baseline", 128], CHOSEN_BY
+        )
         assert (behind > 0.4).all()
 
 
@@ -132,14 +144,18 @@ def test_the_losses_beside_the_papers_are_far_from_them():
     for name, group in nearest(az_to_en).items():
         for loss in ("train_loss", "val_loss"):
             ours = group.table[loss]
-            gap = gaps[name, loss] = ours.mean() - TABLE_1["az_to_en"][name][loss]
+            gap = gaps[name, loss] = (
+                ours.mean() - TABLE_1["az_to_en"][name][loss]
+            )
             assert abs(gap) > 10 * ours.std()
     baseline, repe = (
         [abs(gaps[name, loss]) for loss in ("train_loss", "val_loss")]
         for name in ("baseline", "repe")
     )
     told = "it by {:.2f} in training and {:.2f} in validation, our RePE below it by"
-    assert told.format(*baseline) + " {:.2f} and {:.2f}.".format(*repe) in plain(PAGE)
+    assert told.format(*baseline) + " {:.2f} and {:.2f}.".format(
+        *repe
+    ) in plain(PAGE)
 
 
 @functools.cache
@@ -151,7 +167,10 @@ def leak():
 def test_what_was_found_on_az_to_en_has_the_numbers_of_the_leaks_page():
     baseline, ours = leak()["baseline"], leak()["RePE without TokenNorm"]
     readings = ("RePE as published", "RePE as published, padding counted")
-    behind = [leak()[each].differences(baseline, CHOSEN_BY).mean() for each in readings]
+    behind = [
+        leak()[each].differences(baseline, CHOSEN_BY).mean()
+        for each in readings
+    ]
     gap = spread(ours.differences(baseline, CHOSEN_BY), 3, "+")
     share = mean(ours, "parameters") / mean(baseline, "parameters")
     front, page = plain(README), plain(PAGE)
@@ -171,16 +190,24 @@ def test_what_was_found_on_az_to_en_has_the_numbers_of_the_leaks_page():
 def test_what_az_to_en_cannot_show_is_said_beside_it():
     for group in leak().values():
         (run, *_), settings = group.table["run"], group.run.settings
-        assert (run.log[-1]["step"], settings.schedule.warmup_steps) == (930, 4000)
+        assert (run.log[-1]["step"], settings.schedule.warmup_steps) == (
+            930,
+            4000,
+        )
         assert group.table[BLEU].max() < 2
     gains = [
-        TABLE_1["az_to_en"]["baseline"][loss] - TABLE_1["az_to_en"]["repe"][loss]
+        TABLE_1["az_to_en"]["baseline"][loss]
+        - TABLE_1["az_to_en"]["repe"][loss]
         for loss in ("train_loss", "val_loss")
     ]
-    told = f"gain is {gains[0]:.2f} in the training loss and {gains[1]:.2f} in the"
+    told = (
+        f"gain is {gains[0]:.2f} in the training loss and {gains[1]:.2f} in the"
+    )
     for path in (PAGE, RESULTS / "leak" / "notes.md"):
         assert told in plain(path)
-        assert re.search("930 steps of a schedule that warms up for 4,000", plain(path))
+        assert re.search(
+            "930 steps of a schedule that warms up for 4,000", plain(path)
+        )
     front = "after 930 of 4,000 warm-up steps BLEU is below 2, and the paper's gain is"
     assert f"{front} {gains[0]:.2f}." in plain(README)
 
@@ -189,7 +216,11 @@ def test_what_was_found_on_the_longer_text_has_the_numbers_of_its_runs():
     found = groups(RESULTS / "ablation" / "standin_pt_to_en")
     baseline, prefix, published = (
         found[label, 128]
-        for label in ("baseline", "RePE, prefix statistics", "RePE as published")
+        for label in (
+            "baseline",
+            "RePE, prefix statistics",
+            "RePE as published",
+        )
     )
     assert {len(group.table) for group in (baseline, prefix, published)} == {1}
     behind = prefix.differences(baseline, CHOSEN_BY).mean()
@@ -199,8 +230,13 @@ def test_what_was_found_on_the_longer_text_has_the_numbers_of_its_runs():
     assert front in plain(README)
     assert f"ahead, by {behind:.3f} nats and {fewer:.1f} BLEU." in plain(README)
     notes = plain(RESULTS / "leak" / "notes.md")
-    assert f"is {behind:.3f} nats and {fewer:.1f} BLEU behind the baseline" in notes
-    assert "it is {1} for the baseline, and {0} for RePE".format(*bleus) in notes
+    assert (
+        f"is {behind:.3f} nats and {fewer:.1f} BLEU behind the baseline"
+        in notes
+    )
+    assert (
+        "it is {1} for the baseline, and {0} for RePE".format(*bleus) in notes
+    )
     told = "{1} for the baseline, {2:.1f} for RePE with prefix statistics and {0} for"
     assert told.format(*bleus, mean(prefix, BLEU)) in plain(PAGE)
 
@@ -209,9 +245,14 @@ def test_the_distances_of_other_readings_are_those_of_their_page():
     page = (RESULTS / "readings" / "readings.md").read_text("utf-8")
     rows = [[*map(str.strip, line.split("|"))] for line in page.splitlines()]
     single, by_equation, repe, alone = (
-        f"{float(row[-2]):.2f}" for each in READINGS for row in rows if row[1:4] == each
+        f"{float(row[-2]):.2f}"
+        for each in READINGS
+        for row in rows
+        if row[1:4] == each
     )
-    of_repe = [row for row in rows if len(row) > 9 and row[1].startswith("RePE")]
+    of_repe = [
+        row for row in rows if len(row) > 9 and row[1].startswith("RePE")
+    ]
     assert alone == min(f"{float(row[-2]):.2f}" for row in of_repe)
     front, page = plain(README), plain(PAGE)
     assert f"is {single} and {repe} nats away." in front
@@ -219,9 +260,13 @@ def test_the_distances_of_other_readings_are_those_of_their_page():
     assert f"It is {single} nats (baseline) and {repe} nats (RePE) from" in page
     assert f"in the baseline, which is then {by_equation} away." in page
     notes = plain(RESULTS / "readings" / "notes.md")
-    assert f"It is {single} nats (baseline) and {repe} nats (RePE) from" in notes
+    assert (
+        f"It is {single} nats (baseline) and {repe} nats (RePE) from" in notes
+    )
     assert f"for the baseline, which is then {by_equation} away." in notes
-    told = f"are {single} nats (baseline, m = 64) and {alone} nats (RePE, m = 128,"
+    told = (
+        f"are {single} nats (baseline, m = 64) and {alone} nats (RePE, m = 128,"
+    )
     assert told in page
 
 
@@ -240,12 +285,21 @@ def test_the_verdicts_on_the_papers_claims_have_its_numbers_and_ours():
     assert f"([{np.median(step):.2f}](docs/speed.md))" in plain(README)
     assert f"of RePE takes {np.median(step):.2f} of the baseline's." in page
     times = sorted(
-        (both["baseline"]["seconds_an_epoch"] / both["repe"]["seconds_an_epoch"], pair)
+        (
+            both["baseline"]["seconds_an_epoch"]
+            / both["repe"]["seconds_an_epoch"],
+            pair,
+        )
         for pair, both in TABLE_1.items()
     )
     (least, first), *_, (most, last) = times
-    assert claims["two to four times faster"].endswith(f"has {least:.1f} to {most:.1f}")
-    assert f"Table 1 has {least:.1f} ({first}) to {most:.1f} times ({last})." in page
+    assert claims["two to four times faster"].endswith(
+        f"has {least:.1f} to {most:.1f}"
+    )
+    assert (
+        f"Table 1 has {least:.1f} ({first}) to {most:.1f} times ({last})."
+        in page
+    )
     lower = {
         pair
         for pair, both in TABLE_1.items()
@@ -257,7 +311,12 @@ def test_the_verdicts_on_the_papers_claims_have_its_numbers_and_ours():
         for pair, both in TABLE_1.items()
         if {both["repe"]["epochs"], both["baseline"]["epochs"]} == {10}
     }
-    assert (len(TABLE_1), len(lower), len(ten), len(lower & ten)) == (14, 13, 7, 6)
+    assert (len(TABLE_1), len(lower), len(ten), len(lower & ten)) == (
+        14,
+        13,
+        7,
+        6,
+    )
     assert "13 of 14 texts. In seven of them both models finished ten" in page
 
 
@@ -265,11 +324,16 @@ def test_concatenation_adds_what_the_pages_say():
     found = groups(RESULTS / "ablation" / "embedded_corpus")
     few = [
         mean(found[label, 128], "parameters")
-        for label in ("only concatenated positions", "RePE's size, none of its changes")
+        for label in (
+            "only concatenated positions",
+            "RePE's size, none of its changes",
+        )
     ]
     settings = {"embedding_norm": "none", "value": "states"}
     sizes = [
-        models.build("repe", 7765, 7010, position=position, **settings).count_params()
+        models.build(
+            "repe", 7765, 7010, position=position, **settings
+        ).count_params()
         for position in ("concat", "add")
     ]
     times = np.divide(*few), np.divide(*sizes)
@@ -282,25 +346,40 @@ def test_the_quickstart_has_the_spread_of_the_first_run():
     found = groups(RESULTS / "embedded_corpus" / "seeds").items()
     found = {label: group for (label, _), group in found}
     cells = {label: group.cell(BLEU, 1) for label, group in found.items()}
-    page = " ".join((REPOSITORY / "docs" / "quickstart.md").read_text("utf-8").split())
+    page = " ".join(
+        (REPOSITORY / "docs" / "quickstart.md").read_text("utf-8").split()
+    )
     expected = "{baseline} for the baseline, {causal RePE} for causal RePE and "
     assert (expected + "{RePE as published} for RePE").format(**cells) in page
-    both = found["baseline"], groups(RESULTS / "embedded_corpus")["baseline", None]
+    both = (
+        found["baseline"],
+        groups(RESULTS / "embedded_corpus")["baseline", None],
+    )
     bleus = [bleu for group in both for bleu in group.table[BLEU]]
     near = {label: f"{mean(group, BLEU):.0f}" for label, group in found.items()}
     near["baseline"] = f"{min(bleus):.0f}–{max(bleus):.0f}"
     told = "baseline ({baseline}), RePE as published ({RePE as published}) and"
-    assert f"{told} causal RePE ({{causal RePE}})".format(**near) in README.read_text()
+    assert (
+        f"{told} causal RePE ({{causal RePE}})".format(**near)
+        in README.read_text()
+    )
 
 
-LANGUAGE_MODELS = (RESULTS / "language_model", RESULTS / "language_model" / "longer")
+LANGUAGE_MODELS = (
+    RESULTS / "language_model",
+    RESULTS / "language_model" / "longer",
+)
 LOSSES = ("val_loss_per_token", CHOSEN_BY)
 
 
-@pytest.mark.parametrize("cells", tables(PAGE, "language_model"), ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    "cells", tables(PAGE, "language_model"), ids=lambda c: c[0]
+)
 def test_the_table_of_language_models_has_the_numbers_of_the_runs(cells):
     found = [groups(place)[cells[0], None] for place in LANGUAGE_MODELS]
-    assert cells[1:] == [group.cell(loss, 3) for group in found for loss in LOSSES]
+    assert cells[1:] == [
+        group.cell(loss, 3) for group in found for loss in LOSSES
+    ]
 
 
 def test_what_is_said_of_language_models_is_so():
@@ -311,16 +390,25 @@ def test_what_is_said_of_language_models_is_so():
     worst = sorted(np.exp(longer.table[CHOSEN_BY]) / 1e6)
     told = f"it is {with_all.mean():.1f} given the whole sentence."
     assert told in plain(PAGE)
-    low, high = (f"{round(n, -3):,.0f}" for n in (by_prefix.min(), by_prefix.max()))
+    low, high = (
+        f"{round(n, -3):,.0f}" for n in (by_prefix.min(), by_prefix.max())
+    )
     told = "before, it is {} to {} over the seeds, and {:.1f} and {:.1f} million on the"
     assert told.format(low, high, *worst) in plain(PAGE)
-    told = f"its loss is {mean(generated, LOSSES[0]):.2f} given whole sentences, "
+    told = (
+        f"its loss is {mean(generated, LOSSES[0]):.2f} given whole sentences, "
+    )
     assert told + f"{generated.cell(CHOSEN_BY, 2)} given" in plain(README)
     notes = [plain(place / "notes.md") for place in LANGUAGE_MODELS]
-    told = f"{generated.cell(CHOSEN_BY, 2)} nats, a perplexity of {low} to {high}."
+    told = (
+        f"{generated.cell(CHOSEN_BY, 2)} nats, a perplexity of {low} to {high}."
+    )
     assert f"514 pieces: {told}" in notes[0]
     assert f"this loss is {longer.cell(CHOSEN_BY, 1)} nats" in notes[1]
-    assert "a perplexity of {:.1f} and of {:.1f} million".format(*worst) in notes[1]
+    assert (
+        "a perplexity of {:.1f} and of {:.1f} million".format(*worst)
+        in notes[1]
+    )
 
 
 @functools.cache
@@ -350,7 +438,9 @@ def by_model(experiment, pair):
 def test_the_page_of_texts_names_them_as_the_runs_do():
     page = plain(REPOSITORY / "experiments" / "texts.md")
     for pair in PAIRS:
-        (sha256,) = {run.manifest.text_sha256 for run in measured("contest_2", pair)}
+        (sha256,) = {
+            run.manifest.text_sha256 for run in measured("contest_2", pair)
+        }
         assert f"`{sha256}`" in page
 
 
@@ -371,12 +461,16 @@ def test_the_preset_is_the_model_of_the_contest():
         assert model.model_dump() | places == ours.model_dump() | places
 
 
-@pytest.mark.parametrize("cells", tables(CAUSAL, "contest"), ids=lambda row: row[0])
+@pytest.mark.parametrize(
+    "cells", tables(CAUSAL, "contest"), ids=lambda row: row[0]
+)
 def test_the_contest_has_the_numbers_of_the_runs(cells):
     groups = [contestant(cells[0], pair) for pair in PAIRS]
     numbers = ((LOSS, 3), (BLEU, 1))
     assert cells[1:] == [
-        group.cell(*each) if group else "–" for group in groups for each in numbers
+        group.cell(*each) if group else "–"
+        for group in groups
+        for each in numbers
     ]
 
 
@@ -411,7 +505,9 @@ def test_causal_repe_wins_the_small_texts(pair):
         assert all((lead > 0).all() for lead in found)
 
 
-@pytest.mark.parametrize("cells", tables(CAUSAL, "leads"), ids=lambda row: row[0])
+@pytest.mark.parametrize(
+    "cells", tables(CAUSAL, "leads"), ids=lambda row: row[0]
+)
 def test_the_leads_over_the_tied_baseline_are_those_of_the_runs(cells):
     rival = f"tied baseline, dropout {cells[0]}"
     expected = []
@@ -442,7 +538,9 @@ def test_every_page_has_the_smaller_of_the_leads_over_the_tied_baseline():
 def test_causal_repe_beats_the_full_size_models(pair):
     for row in CANDIDATES:
         for full_size in FULL_SIZE:
-            assert wins(ahead(contestant(row, pair), contestant(full_size, pair)))
+            assert wins(
+                ahead(contestant(row, pair), contestant(full_size, pair))
+            )
 
 
 def test_what_is_said_of_the_full_size_models_is_so():
@@ -453,14 +551,20 @@ def test_what_is_said_of_the_full_size_models_is_so():
         for row in FULL_SIZE
         for pair in PAIRS
     ]
-    assert f"models, {min(sizes):.1f} to {max(sizes):.1f} times its size?" in page
+    assert (
+        f"models, {min(sizes):.1f} to {max(sizes):.1f} times its size?" in page
+    )
     small = [contestant("full-size baseline", pair) for pair in PAIRS[:2]]
     (warmup,) = {group.run.settings.schedule.warmup_steps for group in small}
-    told = "warm-up of {} steps there, and with a BLEU of {:.1f} and {:.1f} it has"
+    told = (
+        "warm-up of {} steps there, and with a BLEU of {:.1f} and {:.1f} it has"
+    )
     assert told.format(warmup, *(mean(group, BLEU) for group in small)) in page
     late = groups(RESULTS / "ablation" / "standin_pt_to_en")["baseline", 128]
     (run,) = late.table["run"]
-    (there,) = (row["val_loss_per_token"] for row in run.log if row["step"] == 4050)
+    (there,) = (
+        row["val_loss_per_token"] for row in run.log if row["step"] == 4050
+    )
     here = mean(contestant(ours, "pt_to_en"), CHOSEN_BY)
     said = f"it validates at {there:.2f} in the same steps, causal RePE at {here:.2f}."
     end = run.log[-1]["val_loss_per_token"]
@@ -478,24 +582,40 @@ def test_what_is_said_of_dropout_on_values_has_the_numbers_of_the_runs():
     assert f"with two seeds, it costs {spread(-gains[2], 3)}." in page
     equal = []
     for pair in PAIRS[:2]:
-        runs = {run.name: run.numbers[LOSS] for run in measured("contest_2", pair)}
+        runs = {
+            run.name: run.numbers[LOSS] for run in measured("contest_2", pair)
+        }
         equal.append(runs["only-states.high.11"] - runs["values-2.high.11"])
     told = "gains {:.3f} nats of test loss on az_to_en and costs {:.3f} on gl_to_en;"
     assert told.format(equal[0], -equal[1]) in page
-    both = [leads(pair, without, "tied baseline, dropout 0.1") for pair in PAIRS[:2]]
+    both = [
+        leads(pair, without, "tied baseline, dropout 0.1") for pair in PAIRS[:2]
+    ]
     assert not any(wins(each) for each in both)
-    numbers = [n for loss, bleu in both for n in (spread(loss, 3), spread(bleu, 1))]
-    told = "by {} nats and {} BLEU, and by {} and {}: too unevenly in BLEU to win."
+    numbers = [
+        n for loss, bleu in both for n in (spread(loss, 3), spread(bleu, 1))
+    ]
+    told = (
+        "by {} nats and {} BLEU, and by {} and {}: too unevenly in BLEU to win."
+    )
     assert told.format(*numbers) in page
     before = by_model("contest_1", "az_to_en")["qk-rms"]
-    after = [contestant(row, "az_to_en") for row in (without, "**causal RePE**")]
-    told = "{:.3f} to {:.3f} without dropout on values, which lowers it to {:.3f}."
-    assert told.format(*(mean(group, LOSS) for group in (before, *after))) in page
+    after = [
+        contestant(row, "az_to_en") for row in (without, "**causal RePE**")
+    ]
+    told = (
+        "{:.3f} to {:.3f} without dropout on values, which lowers it to {:.3f}."
+    )
+    assert (
+        told.format(*(mean(group, LOSS) for group in (before, *after))) in page
+    )
 
 
 def test_what_weakens_the_contests_rules_has_the_numbers_of_the_runs():
     page = plain(CAUSAL)
-    chose = [run for pair in PAIRS[::2] for run in measured("contest_2_choice", pair)]
+    chose = [
+        run for pair in PAIRS[::2] for run in measured("contest_2_choice", pair)
+    ]
     ours = [run.model for run in chose if re.match("values|present", run.model)]
     without = sum(name.startswith("present") for name in ours)
     told = f"the {len(chose)} runs that chose, {len(ours)} are causal RePE's, {without}"
@@ -513,7 +633,10 @@ def test_what_weakens_the_contests_rules_has_the_numbers_of_the_runs():
     )
     assert told.format(*(loss for both in losses for loss in both)) in page
     one, two = (
-        {run.name: run.numbers[CHOSEN_BY] for run in measured(contest, "az_to_en")}
+        {
+            run.name: run.numbers[CHOSEN_BY]
+            for run in measured(contest, "az_to_en")
+        }
         for contest in ("contest_1", "contest_2_choice")
     )
     hair = one["baseline-cut-tied-qk.high.1"] - two["cut-2.high.1"]
@@ -558,7 +681,9 @@ def test_why_has_the_numbers_of_the_runs(cells):
     ]
 
 
-@pytest.mark.parametrize("cells", tables(POSITIONS, "positions"), ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    "cells", tables(POSITIONS, "positions"), ids=lambda c: c[0]
+)
 def test_positions_have_the_numbers_of_the_runs(cells):
     found = [best("positions", text) for text in POSITIONS_TEXTS]
     kinds = ((LOSS, 3), (BLEU, 1))
@@ -597,17 +722,28 @@ def test_what_is_said_of_positions_is_so():
         leads_of_rotary.append((spread(loss, 3), spread(bleu, 1, "+")))
         beaten.append({m for m, g in others.items() if wins(ahead(ours, g))})
         assert len(found) == 18
-        widths = [mean(found[f"concat-{p}"], LOSS) for p in ("tokens", 32, 16, 8)]
+        widths = [
+            mean(found[f"concat-{p}"], LOSS) for p in ("tokens", 32, 16, 8)
+        ]
         assert widths == sorted(widths)
-        pairs = [ahead(found[f"{m}-tokens"], found[f"{m}-states"]) for m in methods]
+        pairs = [
+            ahead(found[f"{m}-tokens"], found[f"{m}-states"]) for m in methods
+        ]
         gains.append([[lead.mean() for lead in pair] for pair in pairs])
     loss, bleu = ahead(found["untied-tokens"], ours)  # on gl_to_en
-    assert f"by {spread(loss, 3)}, and a BLEU lower by {spread(-bleu, 1)}." in page
+    assert (
+        f"by {spread(loss, 3)}, and a BLEU lower by {spread(-bleu, 1)}." in page
+    )
     (on_az, on_embedded, on_gl), bleus = zip(*leads_of_rotary)
-    assert f"on az_to_en, by {on_az}, and on gl_to_en, by {on_gl}: more than" in page
+    assert (
+        f"on az_to_en, by {on_az}, and on gl_to_en, by {on_gl}: more than"
+        in page
+    )
     assert f"On the embedded corpus they do not differ ({on_embedded})." in page
     assert "differs by {0}, {2} and {1}.".format(*bleus) in page
-    assert f"on both, by {on_az} and {on_gl}, but no higher BLEU." in plain(README)
+    assert f"on both, by {on_az} and {on_gl}, but no higher BLEU." in plain(
+        README
+    )
     both = either - {"add-tokens", "relative-tokens"} | {"rival", "concat-8"}
     assert beaten[0] & beaten[1] == both
     assert beaten[0] == either | {"rival", "concat-16", "concat-8"}
@@ -616,9 +752,14 @@ def test_what_is_said_of_positions_is_so():
     assert beaten[2] == both | {"concat-16", "relative-tokens", *states}
     losses, bleus = zip(*(zip(*each) for each in gains[1:]))
     said = "{:.2f} to {:.2f} on the embedded corpus and {:.2f} to {:.2f} on gl_to_en,"
-    assert said.format(*(n(each) for each in losses for n in (min, max))) in page
+    assert (
+        said.format(*(n(each) for each in losses for n in (min, max))) in page
+    )
     told = min(bleus[0]), max(bleus[0]), max(bleus[1])
-    assert "and raise BLEU by {:.0f} to {:.0f} and 0 to {:.0f}.".format(*told) in page
+    assert (
+        "and raise BLEU by {:.0f} to {:.0f} and 0 to {:.0f}.".format(*told)
+        in page
+    )
     assert round(min(bleus[1]), 1) == 0  # without positions
     small = dict(zip(methods, gains[0]))
     assert all(0.9 < small[m][1] < 1.4 for m in ("concat", "rotary", "add"))
@@ -633,7 +774,9 @@ def test_positions_with_states_have_a_lower_loss_on_az_to_en_alone():
     rotary, untied = (
         [
             ahead(found[f"{method}-states"], found["concat-tokens"])
-            for found in (by_model("positions", text) for text in POSITIONS_TEXTS[:3])
+            for found in (
+                by_model("positions", text) for text in POSITIONS_TEXTS[:3]
+            )
         ]
         for method in ("rotary", "untied")
     )
@@ -641,7 +784,9 @@ def test_positions_with_states_have_a_lower_loss_on_az_to_en_alone():
     fewer = [spread(-method[0][1], 1) for method in (rotary, untied)]
     assert "on az_to_en, by {} and {}.".format(*losses) in plain(POSITIONS)
     assert "BLEU is lower by {} and {}.".format(*fewer) in plain(POSITIONS)
-    assert "loss on az_to_en, by {} and {} nats".format(*losses) in plain(CAUSAL)
+    assert "loss on az_to_en, by {} and {} nats".format(*losses) in plain(
+        CAUSAL
+    )
     assert "BLEU is lower by {} and {}.".format(*fewer) in plain(CAUSAL)
     for method in rotary, untied:
         for loss, bleu in method[1:]:
@@ -663,10 +808,14 @@ def test_the_rival_of_positions_with_a_dropout_of_one_tenth_is_beaten_as_told():
         lead = ahead(ours, by_model("contest_2", text)["cut-1"])
         assert wins(lead)
         told += [spread(lead[0], 3), spread(lead[1], 1)]
-    sentence = "wins az_to_en, by {} nats and {} BLEU, and gl_to_en, by {} and {};"
+    sentence = (
+        "wins az_to_en, by {} nats and {} BLEU, and gl_to_en, by {} and {};"
+    )
     assert sentence.format(*told) in page
     loss, bleu = ahead(ours, by_model("positions", "gl_to_en")["rival"])
-    sentence = f"0.2 these are {spread(loss, 3)} and {spread(bleu, 1)} on gl_to_en."
+    sentence = (
+        f"0.2 these are {spread(loss, 3)} and {spread(bleu, 1)} on gl_to_en."
+    )
     assert sentence in page
 
 
@@ -677,16 +826,22 @@ def test_what_is_said_of_positions_on_the_longer_text_is_so():
     assert {len(group.table) for group in found.values()} == {2}
     orders = [sorted(each, key=lambda m: mean(each[m], LOSS)) for each in small]
     others = {*small[0]} - {"concat-tokens", "rival"}
-    ranked = sorted(others, key=lambda m: sum(order.index(m) for order in orders))
+    ranked = sorted(
+        others, key=lambda m: sum(order.index(m) for order in orders)
+    )
     assert {*found} == {"concat-tokens", "rival", *ranked[:4]}
-    assert not any(wins(ahead(g, ours)) for g in found.values() if g is not ours)
+    assert not any(
+        wins(ahead(g, ours)) for g in found.values() if g is not ours
+    )
     loss, bleu = ahead(found["rotary-tokens"], ours)
     said = f"loss by {spread(loss, 3)}, and BLEU differs by {spread(bleu, 1, '+')}."
     assert said in page
     loss, bleu = ahead(ours, rival)
     said = f"by {spread(loss, 3)} nats and {spread(bleu, 1)} BLEU; the two seeds differ"
     assert f"It leads the rival {said}" in page and not wins((loss, bleu))
-    beaten = [m for m, g in found.items() if g is not ours and wins(ahead(ours, g))]
+    beaten = [
+        m for m, g in found.items() if g is not ours and wins(ahead(ours, g))
+    ]
     assert beaten == ["rotary-states"]
 
 
@@ -704,13 +859,19 @@ def test_what_is_said_of_lengths_is_so():
         for model in losses
         if model.endswith("-tokens")
     ]
-    assert (len(gains), round(min(gains), 2), round(max(gains), 2)) == (7, 0.03, 0.3)
+    assert (len(gains), round(min(gains), 2), round(max(gains), 2)) == (
+        7,
+        0.03,
+        0.3,
+    )
     middle = {model: found[1] for model, found in losses.items()}
     first, second, *_ = sorted(middle, key=middle.get)
     assert first == "rotary-tokens"
     assert round(middle["concat-tokens"] - middle[first], 2) == 0.24
     assert round(middle[second] - middle[first], 2) == 0.17
-    near = [f"{m}-{v}" for m in ("alibi", "relative") for v in ("tokens", "states")]
+    near = [
+        f"{m}-{v}" for m in ("alibi", "relative") for v in ("tokens", "states")
+    ]
     assert all(abs(middle[m] - middle["concat-tokens"]) < 0.08 for m in near)
     assert max(found[2].bleu for found in lengths.values()) < 2.95
     best = sorted(losses, key=lambda model: losses[model][2])[:2]
@@ -722,10 +883,16 @@ def test_what_is_said_of_the_cost_of_positions_is_so():
     rows = benchmark("positions")["side_by_side"]
     ours = rows["positions:concat-tokens"]["seconds"]
     share = {
-        name.partition(":")[2]: f"{np.median(np.divide(row['seconds'], ours)):.2f}"
+        name.partition(":")[
+            2
+        ]: f"{np.median(np.divide(row['seconds'], ours)):.2f}"
         for name, row in rows.items()
     }
-    for one, other in ("rotary", "untied"), ("alibi", "relative"), ("add", "none"):
+    for one, other in (
+        ("rotary", "untied"),
+        ("alibi", "relative"),
+        ("add", "none"),
+    ):
         assert share[f"{one}-tokens"] == share[f"{other}-tokens"]
     others = {"alibi-tokens", "relative-tokens", "add-tokens", "none-tokens"}
     others = sorted(share[each] for each in others | {"concat-states"})
@@ -739,29 +906,40 @@ def test_what_is_said_of_the_cost_of_positions_is_so():
 
 @pytest.mark.parametrize("cells", tables(COST, "blog"), ids=" ".join)
 def test_the_blogs_comparisons_have_the_numbers_of_the_runs(cells):
-    small, longer = (best("families", t)[cells[0]] for t in ("embedded", "pt_to_en"))
+    small, longer = (
+        best("families", t)[cells[0]] for t in ("embedded", "pt_to_en")
+    )
     products = scientific(mean(longer, "train_flops"))
     assert cells[1:4] == [products, small.cell(BLEU, 1), longer.cell(BLEU, 1)]
 
 
 @functools.cache
 def benchmark(name):
-    return json.loads((RESULTS / "benchmark" / name / "results.json").read_text())
+    return json.loads(
+        (RESULTS / "benchmark" / name / "results.json").read_text()
+    )
 
 
-@pytest.mark.parametrize("cells", tables(SPEED, "ratios"), ids=lambda row: row[0])
+@pytest.mark.parametrize(
+    "cells", tables(SPEED, "ratios"), ids=lambda row: row[0]
+)
 def test_the_page_of_speed_has_the_medians_of_the_rounds(cells):
     model, peer = cells[0].split(": ")
     row = benchmark(model)["training"][model][peer]
     names = "step", "epoch", "memory", "start_up"
-    rounds = (np.divide(row["measured"][name], row["ours"][name]) for name in names)
+    rounds = (
+        np.divide(row["measured"][name], row["ours"][name]) for name in names
+    )
     assert cells[1:] == [f"{np.median(each):.2f}" for each in rounds]
 
 
-@pytest.mark.parametrize("cells", tables(SPEED, "single"), ids=lambda row: row[0])
+@pytest.mark.parametrize(
+    "cells", tables(SPEED, "single"), ids=lambda row: row[0]
+)
 def test_the_page_of_speed_has_the_times_of_single_sentences(cells):
     searches = benchmark("decoding_one_at_a_time")["searches"].values()
     both = [
-        (search["reprt"]["seconds"], search[cells[0]]["seconds"]) for search in searches
+        (search["reprt"]["seconds"], search[cells[0]]["seconds"])
+        for search in searches
     ]
     assert cells[1:] == [f"{np.median(np.divide(t, o)):.2f}" for o, t in both]
