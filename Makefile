@@ -75,7 +75,7 @@ try-notebooks: $(EXECUTED)
 
 # Python's own kernel, in which TensorFlow prints no notes. Times and versions, which differ
 # between machines, are not kept.
-build/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)/docs $(shell find reprt -name '*.py')
+build/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)/docs $(shell find reprt reprt_lab -name '*.py')
 	JUPYTER_PATH=$(CURDIR)/docs $(VENV)/bin/jupyter nbconvert --log-level WARN \
 		--to notebook --execute --output-dir build/notebooks \
 		--NotebookExporter.preprocessors=nbconvert.preprocessors.CoalesceStreamsPreprocessor \
@@ -106,7 +106,7 @@ BENCH_GPU := reprt reprt:bfloat16 reprt:cpu plain_jax
 bench-gpu: .bench/gpu/ready
 	$(ON_GPU) experiments/benchmark/run.py train --out runs/gpu/benchmark --peers $(BENCH_GPU) \
 		--models baseline repe repe-causal --agreement-steps 20 --inexact $(BENCH_GPU) $(ARGUMENTS)
-	$(ON_GPU) -m reprt train experiments/pt_to_en.toml --pair az_to_en --text '$(TEXT)' \
+	$(ON_GPU) -m reprt_lab train experiments/pt_to_en.toml --pair az_to_en --text '$(TEXT)' \
 		--set training.epochs=10 --out runs/gpu/az_to_en
 
 clean:

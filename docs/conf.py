@@ -12,7 +12,6 @@ import reprt  # noqa: E402  (found by the line above)
 
 # Before autodoc looks at `reprt.models.settings`: it gives classes annotations of
 # pydantic's own, and pydantic then refuses subclasses that take other keys.
-import reprt.lab.recipe  # noqa: E402
 
 project = "reprt"
 copyright = "the authors of reprt, Apache License 2.0"

@@ -74,7 +74,7 @@ def trainer(text, tmp_path):
 @pytest.fixture
 def in_process(monkeypatch):
     """Jobs run in this process, which has TensorFlow; all is pickled as for others."""
-    from reprt.lab import job
+    from reprt_lab import job
 
     def call(*work):
         function, *arguments = pickle.loads(pickle.dumps(work))

@@ -21,11 +21,11 @@ from tiny_run import RECIPE, arguments
 import reprt
 from reprt.data.corpora.corpus import Corpus
 from reprt.decoding.translator import Translation
-from reprt.lab.folder import RunFolder
-from reprt.lab.pages.tables import plain
-from reprt.lab.recipe import shipped_recipes
 from reprt.termination import Terminated
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages.tables import plain
+from reprt_lab.recipe import shipped_recipes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -232,8 +232,8 @@ def test_an_interruption_tells_what_goes_on(
     monkeypatch, capsys, error, status, word
 ):
     load = mock.Mock(side_effect=error)
-    monkeypatch.setattr("reprt.lab.recipe.load_recipe", load)
-    monkeypatch.setattr("reprt.lab.translate.translator_of", load)
+    monkeypatch.setattr("reprt_lab.recipe.load_recipe", load)
+    monkeypatch.setattr("reprt_lab.translate.translator_of", load)
     goes_on = f"{word} The same command resumes from the last checkpoint."
     for command, expected in (
         ("train RECIPE", goes_on),
@@ -306,7 +306,7 @@ def test_output_is_utf8_whatever_the_system_writes(monkeypatch, tmp_path):
         monkeypatch.setattr(sys, name, wrapper)
     note = Translation("olá 😀", (), ("漢字",))
     fake = types.SimpleNamespace(stream=lambda *_: [note])
-    monkeypatch.setattr("reprt.lab.translate.translator_of", lambda *_: fake)
+    monkeypatch.setattr("reprt_lab.translate.translator_of", lambda *_: fake)
     for more in ([], ["--json"]):
         assert main(["translate", str(tmp_path), "olá 😀", *more]) == 0
     assert '"source": "olá 😀"' in streams["stdout"].getvalue().decode()
@@ -521,7 +521,7 @@ def test_the_audit_of_a_users_model(average, capsys):
 # An audit of which only the verdict matters, or that fails.
 AUDIT = """
 import sys
-import reprt_command
+import reprt_lab.command
 
 class Audit:
     looks_ahead = {looks_ahead}
@@ -530,8 +530,8 @@ def do(*arguments, **options):
     {first}
     return Audit()
 
-reprt_command._do = do
-sys.exit(reprt_command.main(["audit", "run"]))
+reprt_lab.command._do = do
+sys.exit(reprt_lab.command.main(["audit", "run"]))
 """
 
 
@@ -576,8 +576,8 @@ def test_terminals_get_no_control_characters_and_files_get_all(
     text = "a \x1b[31m\x9b2J\rred\tword"
     note = Translation(text, (), (text,))
     fake = types.SimpleNamespace(stream=lambda *_: [note])
-    monkeypatch.setattr("reprt.lab.translate.translator_of", lambda *_: fake)
-    monkeypatch.setattr("reprt.lab.translate._line", lambda *_: text)
+    monkeypatch.setattr("reprt_lab.translate.translator_of", lambda *_: fake)
+    monkeypatch.setattr("reprt_lab.translate._line", lambda *_: text)
     command = ["translate", str(tmp_path), text]
     shown = "a \ufffd[31m\ufffd2J\ufffdred\tword"
     assert plain("a \x1b[31m word") == "a \ufffd\\[31m word"  # of a page
@@ -603,7 +603,7 @@ def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
 def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
     error = ModuleNotFoundError(f"No module named {name!r}", name=name)
     load = mock.Mock(side_effect=error)
-    monkeypatch.setattr("reprt.lab.audit.audit_file", load)
+    monkeypatch.setattr("reprt_lab.audit.audit_file", load)
     assert main(["audit", "run"]) == 2
     assert f"asked for the backend {name!r}, by KERAS_BACKEND" in told(capsys)
 
@@ -642,7 +642,7 @@ def test_a_command_alone_explains_itself(name, capsys):
 def test_help_and_mistakes_load_nothing_of_the_package():
     script = (
         "import sys\n"
-        "from reprt_command import main\n"
+        "from reprt_lab.command import main\n"
         "assert main(['train', '--help']) == 0 and main(['train']) == 2\n"
         "assert not {'reprt', 'keras', 'numpy'} & set(sys.modules)\n"
     )

@@ -9,9 +9,9 @@ import pytest
 from tiny_run import REPOSITORY, lively
 
 import reprt
-from reprt.lab.recipe import shipped_recipes
-from reprt_command import command as reprt_command
-from reprt_command import main
+from reprt_lab.command import command as reprt_command
+from reprt_lab.command import main
+from reprt_lab.recipe import shipped_recipes
 
 DOCS = sorted((REPOSITORY / "docs").glob("**/*.md"))
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))

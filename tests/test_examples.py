@@ -84,7 +84,7 @@ from keras.saving import get_registered_object as found
 assert all(map(found, ["reprt>Transformer", "reprt>MaskedCrossentropy"]))
 from reprt import layers, losses, metrics, models, schedules
 models.build("repe", 9, 9)
-assert "reprt.lab" not in sys.modules
-import reprt.lab.translate
+assert "reprt_lab" not in sys.modules
+import reprt_lab.translate
 """
     python(script)

@@ -14,7 +14,7 @@ from reprt.files import (
     read_toml,
     write_text,
 )
-from reprt.lab.folder import RunFolder
+from reprt_lab.folder import RunFolder
 
 
 def test_a_lock_has_one_holder_and_keeps_what_the_file_holds(tmp_path):

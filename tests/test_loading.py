@@ -22,7 +22,7 @@ def told(*command, **variables):
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_a_command_prints_nothing_of_tensorflow(tmp_path_factory, backend):
     run = lively(tmp_path_factory.getbasetemp(), "baseline")
-    command = "-m", "reprt_command", "translate", str(run), "o homem sabe"
+    command = "-m", "reprt_lab.command", "translate", str(run), "o homem sabe"
     status, lines = told(*command, KERAS_BACKEND=backend)
     # Remarks on the sentence are ours.
     assert status == 0 and all(

@@ -12,9 +12,9 @@ import tiny_run
 import toy_family
 
 from reprt.decoding import beam_search
-from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
 
 RECIPE = (
     tiny_run.TABLES

@@ -21,7 +21,7 @@ def installed(tmp_path):
     """The folder of a wheel's files; it is built of a copy, which building changes."""
     source = tmp_path / "source"
     unneeded = shutil.ignore_patterns("results", "benchmark", "__pycache__")
-    for name in ("reprt", "experiments"):
+    for name in ("reprt", "reprt_lab", "experiments"):
         folder = REPOSITORY / name
         shutil.copytree(folder, source / name, symlinks=True, ignore=unneeded)
     for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
@@ -38,7 +38,7 @@ def test_recipes_are_found_by_name_without_the_repository(installed):
     script = """
 import sys
 from pathlib import Path
-from reprt.lab import recipe
+from reprt_lab import recipe
 print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.argv[1:]))
 """
     environment = {
@@ -51,7 +51,7 @@ print(recipe.__file__, *(recipe.load_recipe(Path(each)).name for each in sys.arg
     assert where.startswith(str(installed))
     assert found == NAMES and "pt_to_en" in NAMES
     there = sorted(
-        path.name for path in (installed / "reprt/recipes").iterdir()
+        path.name for path in (installed / "reprt_lab/recipes").iterdir()
     )
     assert there == [f"{name}.toml" for name in NAMES]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.lab.folder import RunFolder
 from reprt.models.presets import preset
 from reprt.training.settings import RunSettings
 from reprt.training.trainer import Trainer
+from reprt_lab.folder import RunFolder
 
 TINY = {
     "num_blocks": 1,

@@ -12,7 +12,7 @@ import pytest
 from tiny import TINY
 
 from reprt.data.corpora import embedded
-from reprt_command import main
+from reprt_lab.command import main
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 MODEL = "\n".join(f"{name} = {size}" for name, size in TINY.items())
@@ -94,8 +94,8 @@ def _train(base, folder):
 @functools.cache
 def lively(base, name):
     """A copy of a run whose translations differ from sentence to sentence."""
-    from reprt.lab.folder import RunFolder
     from reprt.models.saving import load_model
+    from reprt_lab.folder import RunFolder
 
     run = base / "lively-run" / name
     shutil.copytree(trained(base) / "out" / name, run)

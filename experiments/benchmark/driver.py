@@ -12,7 +12,7 @@ import pages
 from peers.settings import OURS, SEED
 from text import Text
 
-from reprt.lab.provenance import provenance
+from reprt_lab.provenance import provenance
 
 HERE = Path(__file__).parent
 

@@ -14,10 +14,10 @@ from variants import ALL, FAMILY
 from reprt import models
 from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
 from reprt.decoding.translator import Translator
-from reprt.lab.folder import RunFolder
-from reprt.lab.pages.cost import peak, scientific
 from reprt.models.presets import preset
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages.cost import peak, scientific
 
 SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}
 VARIANTS = ("repe", "baseline", "decoder-only", *FAMILY)

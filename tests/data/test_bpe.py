@@ -11,7 +11,7 @@ from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Split
 from reprt.data.tokenizers import base
 from reprt.data.tokenizers.bpe import BPE, BPESettings
-from reprt.lab.recipe import load_recipe
+from reprt_lab.recipe import load_recipe
 
 TAGS = ("<pt>", "<en>")
 SETTINGS = {

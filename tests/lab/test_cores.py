@@ -5,7 +5,7 @@ import sys
 import pytest
 import tiny_run
 
-from reprt.lab import cores, provenance
+from reprt_lab import cores, provenance
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from fake_runs import row
 from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded, ted
 from reprt.data.search import NothingFound, TextUnavailable
-from reprt.lab import texts
-from reprt.lab.folder import RunFolder
-from reprt.lab.plan import make_plan
-from reprt.lab.recipe import load_recipe
-from reprt.lab.texts import find_runs
 from reprt.progress import Progress
-from reprt_command import main
+from reprt_lab import texts
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
+from reprt_lab.plan import make_plan
+from reprt_lab.recipe import load_recipe
+from reprt_lab.texts import find_runs
 
 RECIPE = (
     tiny_run.TABLES.replace("epochs = 2", "epochs = 1")

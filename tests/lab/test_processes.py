@@ -12,7 +12,7 @@ from elsewhere import until
 
 import reprt
 from reprt import termination
-from reprt.lab.processes import in_own_process
+from reprt_lab.processes import in_own_process
 
 # As the console script is: a file that may be loaded again, and does nothing then.
 CALLER = """
@@ -22,7 +22,7 @@ sys.modules["reprt"] = types.ModuleType("reprt")  # the package's import loads K
 sys.modules["reprt"].__path__ = {place!r}
 import called
 from reprt import termination
-from reprt.lab.processes import in_own_process
+from reprt_lab.processes import in_own_process
 
 if __name__ == "__main__":
     termination.listen()

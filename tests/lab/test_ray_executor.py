@@ -12,7 +12,7 @@ import pytest
 import tiny_run
 from elsewhere import until
 
-from reprt.lab.folder import RunFolder
+from reprt_lab.folder import RunFolder
 
 RECIPE = (
     tiny_run.RECIPE
@@ -91,8 +91,8 @@ def test_a_killed_worker_goes_on(tmp_path, tmp_path_factory, monkeypatch):
 
 
 def test_what_ray_cannot_do_is_told(monkeypatch, tmp_path):
-    from reprt.lab.ray_executor import run_on_ray
-    from reprt.lab.recipe import load_recipe
+    from reprt_lab.ray_executor import run_on_ray
+    from reprt_lab.recipe import load_recipe
 
     (tmp_path / "tiny.toml").write_text(tiny_run.RECIPE)
     recipe = load_recipe(tmp_path / "tiny.toml")

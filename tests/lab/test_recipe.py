@@ -4,8 +4,6 @@ import re
 
 import pytest
 
-from reprt.lab import paper
-from reprt.lab.recipe import load_recipe, schema_text
 from reprt.layers.blocks import DROPOUT_PLACES
 from reprt.layers.embedding_norms import EMBEDDING_NORMS
 from reprt.layers.positions import POSITIONS
@@ -16,6 +14,8 @@ from reprt.training.settings import (
     TrainingSettings,
     WordPieceSettings,
 )
+from reprt_lab import paper
+from reprt_lab.recipe import load_recipe, schema_text
 
 RECIPE = """
 [vocabulary]

@@ -8,10 +8,10 @@ import pytest
 from tiny import contents, settings
 
 from reprt.decoding.translator import Translator
-from reprt.lab import provenance
-from reprt.lab.folder import RunFolder
-from reprt.lab.records import Metrics
 from reprt.training.settings import vocabularies_of
+from reprt_lab import provenance
+from reprt_lab.folder import RunFolder
+from reprt_lab.records import Metrics
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import tiny_run
 import toy_family
 from tiny import Lines, settings
 
-from reprt.lab import train
-from reprt.lab.folder import RunFolder
 from reprt.training.trainer import Trainer
-from reprt_command import main
+from reprt_lab import train
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
 
 SMALL = tiny_run.TABLES.replace("size = 16", "size = 4")
 RECIPE = (

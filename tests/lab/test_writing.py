@@ -12,9 +12,9 @@ from tiny import settings
 
 from reprt import files
 from reprt.decoding import export as exporting
-from reprt.lab.folder import RunFolder
-from reprt.lab.records import Metrics
 from reprt.training.checkpoint import save_checkpoint
+from reprt_lab.folder import RunFolder
+from reprt_lab.records import Metrics
 
 OURS = ".reprt-0123456789ab"
 

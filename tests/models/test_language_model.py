@@ -15,9 +15,9 @@ from reprt.analysis.evaluation import prefix_loss, teacher_forced_loss
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import sample
-from reprt.lab.folder import RunFolder
 from reprt.losses import MaskedCrossentropy
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
 
 LETTERS = WordPiece(["[PAD]", "[UNK]", "[START]", "[END]", *"abcdefg"])
 REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}

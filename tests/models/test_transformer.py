@@ -12,9 +12,9 @@ from formula import shaken
 from variants import ALL, PREFIX, sees_ahead
 
 from reprt import models
-from reprt.lab.paper import PARAMETERS
 from reprt.layers import padding_mask
 from reprt.models.presets import preset
+from reprt_lab.paper import PARAMETERS
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "presets.md"
 

@@ -4,10 +4,10 @@ import pytest
 import tiny_run
 from tiny import assert_same, losses
 
-from reprt.lab.folder import RunFolder
 from reprt.models.registry import build
 from reprt.training.average import average_last, keep_model
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
 
 STEPS = (2, 4, 6)
 
@@ -92,7 +92,7 @@ def test_the_mean_survives_interruptions(
     for place, replacement in (
         ("reprt.training.trainer.keep_model", killed_in_the_second_epoch),
         (
-            "reprt.lab.folder.RunFolder.write_metrics",
+            "reprt_lab.folder.RunFolder.write_metrics",
             killed_at_the_end,
         ),  # with a mean
     ):

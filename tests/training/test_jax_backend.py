@@ -29,10 +29,10 @@ sys.modules.update({"tensorflow": None, "tensorflow_text": None})
 import keras
 import numpy as np
 import tiny_run
-from reprt_command import main
+from reprt_lab.command import main
 from reprt.data.corpora import embedded
 from reprt.data.encoding import encode
-from reprt.lab.folder import RunFolder
+from reprt_lab.folder import RunFolder
 from tiny import VOCABULARY, make_trainer, settings
 from variants import COMPARED
 

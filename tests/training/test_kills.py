@@ -13,10 +13,10 @@ import pytest
 import tiny
 
 from reprt.files import is_unfinished
-from reprt.lab.folder import RunFolder
-from reprt.lab.records import Metrics
 from reprt.training import trainer
 from reprt.training.backend import Backend
+from reprt_lab.folder import RunFolder
+from reprt_lab.records import Metrics
 
 CHANGING = {"os.fsync", "os.rename", "os.mkdir", "os.remove", "os.rmdir"}
 

@@ -12,8 +12,8 @@ import pytest
 import tiny_run
 from tiny import assert_same, losses
 
-from reprt.lab.folder import RunFolder
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
 
 RECIPE = (
     tiny_run.TABLES.replace("size = 16", "size = 4")
@@ -43,7 +43,7 @@ def arguments(tmp_path, monkeypatch):
 
 def start(arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "reprt", *arguments],
+        [sys.executable, "-m", "reprt_lab", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

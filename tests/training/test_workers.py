@@ -12,9 +12,9 @@ import pytest
 import tiny_run
 from elsewhere import until
 
-from reprt.lab.folder import RunFolder
 from reprt.training.workers import is_chief, several_workers
-from reprt_command import main
+from reprt_lab.command import main
+from reprt_lab.folder import RunFolder
 
 EPOCHS = 10
 
@@ -47,7 +47,7 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
                 "cluster": cluster,
                 "task": {"type": "worker", "index": index},
             }
-            command = [sys.executable, "-m", "reprt", "train", str(recipe)]
+            command = [sys.executable, "-m", "reprt_lab", "train", str(recipe)]
             command += [
                 "--text",
                 str(made / "text"),

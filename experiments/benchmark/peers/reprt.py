@@ -26,7 +26,7 @@ def build(settings):
     recipe, _, name = settings.model.rpartition(":")
     if recipe:
         # Here, because imports are timed.
-        from reprt.lab.recipe import load_recipe
+        from reprt_lab.recipe import load_recipe
 
         config = load_recipe(Path(recipe)).runs([name])[0].model
     else:

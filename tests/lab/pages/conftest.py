@@ -5,10 +5,10 @@ import json
 import pytest
 import tomli_w
 
-from reprt.lab.folder import RunFolder
-from reprt.lab.pages import pictures
-from reprt.lab.records import Manifest, Metrics
 from reprt.training.settings import RunSettings
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages import pictures
+from reprt_lab.records import Manifest, Metrics
 
 START = {
     "time": "2026-11-21 14:09:26 +0000",

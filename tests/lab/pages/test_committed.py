@@ -4,8 +4,8 @@ import re
 import pytest
 
 from reprt.data.corpora import embedded
-from reprt.lab.pages import PAGES, write_page
-from reprt.lab.records import read_records
+from reprt_lab.pages import PAGES, write_page
+from reprt_lab.records import read_records
 
 RESULTS = pathlib.Path(__file__).parents[3] / "experiments" / "results"
 COMMITTED = sorted(

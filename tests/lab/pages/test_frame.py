@@ -5,9 +5,9 @@ from fake_runs import row
 
 from reprt.analysis import scores
 from reprt.analysis.cost import COUNTED
-from reprt.lab.pages.cost import cost_section
-from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import (
+from reprt_lab.pages.cost import cost_section
+from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt_lab.pages.frame import (
     by_schedule,
     by_settings,
     nearest,
@@ -15,8 +15,8 @@ from reprt.lab.pages.frame import (
     scores_of,
     spread,
 )
-from reprt.lab.pages.pictures import colours
-from reprt.lab.pages.runs import read_texts
+from reprt_lab.pages.pictures import colours
+from reprt_lab.pages.runs import read_texts
 
 RATES = {
     "high": {"peak": 2e-3},

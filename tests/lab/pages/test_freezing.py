@@ -4,9 +4,9 @@ import pytest
 from fake_runs import row
 
 from reprt.data.corpora.embedded import NAME as EMBEDDED
-from reprt.lab.pages import write_page
-from reprt.lab.pages.freeze import freeze
-from reprt.lab.pages.runs import page_settings, read_texts
+from reprt_lab.pages import write_page
+from reprt_lab.pages.freeze import freeze
+from reprt_lab.pages.runs import page_settings, read_texts
 
 pytestmark = pytest.mark.usefixtures("drawn")
 EXAMPLE = {"source": 'o "não", 1 | 2', "reference": "17", "translation": ""}

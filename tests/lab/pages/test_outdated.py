@@ -11,11 +11,11 @@ from fake_runs import row
 from test_committed import COMMITTED, RESULTS
 
 import reprt
-from reprt.lab.pages import write_page
-from reprt.lab.pages.freeze import freeze
-from reprt.lab.pages.runs import read_texts
-from reprt.lab.records import read_records
 from reprt.training.settings import settings_of
+from reprt_lab.pages import write_page
+from reprt_lab.pages.freeze import freeze
+from reprt_lab.pages.runs import read_texts
+from reprt_lab.records import read_records
 
 FIELD = r'    %s: bool = .*\n    """(.|\n)*?"""\n'
 # What is taken out of the package, by its files: a setting of models, one of
@@ -33,7 +33,7 @@ WRITE = """
 import sys
 from pathlib import Path
 import reprt
-from reprt.lab.pages import pictures, write_page
+from reprt_lab.pages import pictures, write_page
 assert Path(reprt.__file__).is_relative_to(Path.cwd())
 pictures.save_figure = lambda figure, path: None
 for number, page in enumerate(sys.argv[1:]):

@@ -4,10 +4,10 @@ import pytest
 from fake_runs import row
 
 from reprt.data.corpora.embedded import NAME as EMBEDDED
-from reprt.lab import paper
-from reprt.lab.pages import PAGES, write_page
-from reprt.lab.pages.controls import verdict
-from reprt.lab.pages.report import LOSSES, SECONDS
+from reprt_lab import paper
+from reprt_lab.pages import PAGES, write_page
+from reprt_lab.pages.controls import verdict
+from reprt_lab.pages.report import LOSSES, SECONDS
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
 PREFIX, TEST = "val_prefix_loss_per_token", "test_prefix_loss_per_token"

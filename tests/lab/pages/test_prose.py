@@ -10,12 +10,12 @@ import pytest
 
 from reprt import models
 from reprt.analysis.cost import scientific
-from reprt.lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
-from reprt.lab.pages.frame import by_schedule, nearest, runs_table, spread
-from reprt.lab.pages.runs import read_texts
-from reprt.lab.pages.table1 import by_pair
-from reprt.lab.paper import FIGURE_3B, PARAMETERS, TABLE_1
 from reprt.models.presets import preset
+from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt_lab.pages.frame import by_schedule, nearest, runs_table, spread
+from reprt_lab.pages.runs import read_texts
+from reprt_lab.pages.table1 import by_pair
+from reprt_lab.paper import FIGURE_3B, PARAMETERS, TABLE_1
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
 RESULTS = REPOSITORY / "experiments" / "results"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.files import write_text
-from reprt.lab.pages import pictures
-from reprt.lab.pages.cost import cost_section
-from reprt.lab.pages.frame import (
+from reprt_lab.pages import pictures
+from reprt_lab.pages.cost import cost_section
+from reprt_lab.pages.frame import (
     Group,
     as_csv,
     by_schedule,
@@ -17,7 +17,7 @@ from reprt.lab.pages.frame import (
     scores_of,
     spread,
 )
-from reprt.lab.records import Run
+from reprt_lab.records import Run
 
 FORCED, PREFIX, BLEU = (
     "val_loss_per_token",

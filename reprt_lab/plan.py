@@ -7,11 +7,11 @@ from tabulate import tabulate
 
 from reprt.analysis.cost import Cost, training_cost
 from reprt.data.batching import BatchPlan
-from reprt.lab.folder import RunFolder
-from reprt.lab.pages.cost import counts
-from reprt.lab.texts import CorpusRuns
 from reprt.models.registry import make
 from reprt.progress import Progress
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages.cost import counts
+from reprt_lab.texts import CorpusRuns
 
 USUAL = 5e10  # operations a second of two cores, by the tables of the committed pages
 

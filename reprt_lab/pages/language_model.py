@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from reprt.lab.pages.comparison import FORCED, PREFIX, order
-from reprt.lab.pages.frame import (
+from reprt_lab.pages.comparison import FORCED, PREFIX, order
+from reprt_lab.pages.frame import (
     Column,
     Group,
     by_settings,
@@ -14,7 +14,7 @@ from reprt.lab.pages.frame import (
     mean,
     spread,
 )
-from reprt.lab.records import Run
+from reprt_lab.records import Run
 
 
 def perplexity(name: str) -> Column:

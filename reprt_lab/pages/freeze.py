@@ -6,8 +6,8 @@ import tomli_w
 
 from reprt.data.corpora import embedded
 from reprt.files import write_text
-from reprt.lab.pages import write_page
-from reprt.lab.pages.runs import (
+from reprt_lab.pages import write_page
+from reprt_lab.pages.runs import (
     NOTES,
     RUNS,
     SETTINGS,
@@ -15,7 +15,7 @@ from reprt.lab.pages.runs import (
     page_settings,
     read_texts,
 )
-from reprt.lab.records import Run, read_records
+from reprt_lab.records import Run, read_records
 
 
 def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:

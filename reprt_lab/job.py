@@ -9,14 +9,14 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from reprt.lab.folder import RunFolder
-from reprt.lab.plan import make_plan
-from reprt.lab.processes import in_own_process
-from reprt.lab.recipe import Recipe
-from reprt.lab.texts import CorpusRuns, find_runs
-from reprt.lab.train import train_runs
 from reprt.progress import Progress
 from reprt.training.workers import several_workers
+from reprt_lab.folder import RunFolder
+from reprt_lab.plan import make_plan
+from reprt_lab.processes import in_own_process
+from reprt_lab.recipe import Recipe
+from reprt_lab.texts import CorpusRuns, find_runs
+from reprt_lab.train import train_runs
 
 
 def run_job(

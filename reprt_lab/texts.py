@@ -13,13 +13,13 @@ from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache, write_text
-from reprt.lab.folder import RunFolder
-from reprt.lab.pages import ON_SEVERAL_TEXTS, write_page
-from reprt.lab.pages.runs import SETTINGS
-from reprt.lab.recipe import Recipe, load_recipe
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings
 from reprt.training.workers import is_chief
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages import ON_SEVERAL_TEXTS, write_page
+from reprt_lab.pages.runs import SETTINGS
+from reprt_lab.recipe import Recipe, load_recipe
 
 # Overrides that the fallback, which has a text of its own, does not take.
 WHICH_TEXT = ("text.pair", "text.source", "trials.pairs")

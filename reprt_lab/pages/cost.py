@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from reprt.analysis.cost import COUNTED, Cost, peak, scientific
-from reprt.lab.pages.tables import fill, markdown, plain
-from reprt.lab.records import Run
+from reprt_lab.pages.tables import fill, markdown, plain
+from reprt_lab.records import Run
 
 
 def cost_section(tables: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""The console command `reprt`: its options, and which part of `reprt` does the work.
+"""The console command `reprt`: its options, and which function does the work.
 
-It stands outside the package, whose import loads Keras, so that `reprt --help` and a
-mistyped option are answered at once.
+The module itself imports only click, so that `reprt --help` and a mistyped option are
+answered at once.
 """
 
 import io
@@ -29,8 +29,8 @@ COUNT = click.IntRange(min=1)
 
 
 def _do(work: str, *arguments: Any, **options: Any):
-    """Calls `"module:function"` of the package, which is loaded only here."""
-    return pkgutil.resolve_name(f"reprt.{work}")(*arguments, **options)
+    """Calls `"module:function"`, whose module is loaded only here."""
+    return pkgutil.resolve_name(work)(*arguments, **options)
 
 
 def _split(context, parameter, values):
@@ -101,7 +101,7 @@ def of_split(option: str, told: str):
     )
 
 
-RECIPES = sorted((Path(__file__).parent / "reprt" / "recipes").glob("*.toml"))
+RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
 
 
 @command.command(epilog=f"Recipes: {', '.join(path.stem for path in RECIPES)}.")
@@ -171,19 +171,21 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
         raise click.UsageError(
             "Expected --ray with --cpus. Received --cpus only."
         )
-    _do("termination:listen")
-    recipe = _do("lab.recipe:load_recipe", recipe, settings, pair, text, files)
+    _do("reprt.termination:listen")
+    recipe = _do(
+        "reprt_lab.recipe:load_recipe", recipe, settings, pair, text, files
+    )
     if ray:
-        work = "lab.ray_executor:run_on_ray"
+        work = "reprt_lab.ray_executor:run_on_ray"
         click.echo(_do(work, recipe, only, out, ray, cpus or 1))
     else:
-        click.echo(_do("lab.job:run_job", recipe, only, out, plan))
+        click.echo(_do("reprt_lab.job:run_job", recipe, only, out, plan))
 
 
 @command.command()
 def schema():
     """Print the JSON schema of recipes, with which editors complete keys."""
-    click.echo(_do("lab.recipe:schema_text"))
+    click.echo(_do("reprt_lab.recipe:schema_text"))
 
 
 @command.command()
@@ -193,7 +195,7 @@ def schema():
 )
 def page(folder, name):
     """Write the page on the runs in FOLDER, live or frozen. It trains nothing."""
-    click.echo(_do("lab.pages:write_page", folder, name))
+    click.echo(_do("reprt_lab.pages:write_page", folder, name))
 
 
 @command.command()
@@ -204,7 +206,7 @@ def freeze(runs, out):
 
     Checkpoints, models and vocabularies stay where they are.
     """
-    place, unfinished = _do("lab.pages.freeze:freeze", runs, out)
+    place, unfinished = _do("reprt_lab.pages.freeze:freeze", runs, out)
     if unfinished:
         names = ", ".join(unfinished)
         click.echo(f"reprt: frozen before they had finished: {names}", err=True)
@@ -243,7 +245,15 @@ def translate(run, sentences, file, n_best, json, **search):
             f"Expected --n-best to be at most --beam. Received: {n_best} and "
             f"{search['beam_size']}."
         )
-    _do("lab.translate:translate", run, sentences, file, n_best, json, search)
+    _do(
+        "reprt_lab.translate:translate",
+        run,
+        sentences,
+        file,
+        n_best,
+        json,
+        search,
+    )
 
 
 @command.command()
@@ -267,7 +277,7 @@ def evaluate(run, split, text, **search):
     The prefix loss gives the decoder only the tokens before each position, as search
     does. evaluation-SPLIT.json and .md go into the run's folder.
     """
-    click.echo(_do("lab.evaluate:evaluate_run", run, split, text, search))
+    click.echo(_do("reprt_lab.evaluate:evaluate_run", run, split, text, search))
 
 
 @command.command()
@@ -279,7 +289,7 @@ def score(run, source, target):
 
     Logarithms are natural. Each token is predicted from those before it.
     """
-    click.echo(_do("lab.evaluate:score_files", run, source, target))
+    click.echo(_do("reprt_lab.evaluate:score_files", run, source, target))
 
 
 @command.command()
@@ -293,7 +303,7 @@ def attention(run, sentence, out, **search):
     The run's folder, or --out, gets a page and a picture of the weights, heads.csv,
     which says what heads do, and a picture of the positions.
     """
-    _do("lab.translate:draw_attention", run, sentence, out, search)
+    _do("reprt_lab.translate:draw_attention", run, sentence, out, search)
 
 
 @command.command()
@@ -306,9 +316,11 @@ def export(run, out, **search):
     The files go into RUN/export by default.
     """
     out = out or run / "export"
-    translator = _do("lab.translate:translator_of", run, search)
+    translator = _do("reprt_lab.translate:translator_of", run, search)
     click.echo(
-        "\n".join(map(str, _do("decoding.export:export", translator, out)))
+        "\n".join(
+            map(str, _do("reprt.decoding.export:export", translator, out))
+        )
     )
 
 
@@ -331,7 +343,7 @@ def audit(model, modules, **options):
     source and target ids, or on ids. Exit status: 0 if not, 3 if so. Any other says
     that the audit failed.
     """
-    found = _do("lab.audit:audit_file", model, modules, **options)
+    found = _do("reprt_lab.audit:audit_file", model, modules, **options)
     click.echo(found)
     return LOOKS_AHEAD if found.looks_ahead else 0
 
@@ -434,7 +446,3 @@ def _show_traceback():
     """Prints the whole error, for developers of layers, where it is asked for."""
     if os.environ.get("REPRT_TRACEBACK"):
         traceback.print_exc()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from reprt.lab.pages import families, pictures
-from reprt.lab.pages.frame import Group, runs_table, spread
-from reprt.lab.pages.runs import ways
-from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.records import OfLength, Run
+from reprt_lab.pages import families, pictures
+from reprt_lab.pages.frame import Group, runs_table, spread
+from reprt_lab.pages.runs import ways
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.records import OfLength, Run
 
 
 def page_values(

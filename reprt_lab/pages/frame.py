@@ -7,9 +7,9 @@ import pandas as pd
 
 from reprt.analysis.cost import COUNTED
 from reprt.analysis.scores import METRICS, shown_on
-from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.paper import LABELS
-from reprt.lab.records import Run
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.paper import LABELS
+from reprt_lab.records import Run
 
 KEYS = "name text model label schedule seed rate looks_ahead".split()
 SETTINGS = [

@@ -12,15 +12,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.lab.folder import RunFolder
-from reprt.lab.plan import make_plan
-from reprt.lab.recipe import Recipe
-from reprt.lab.texts import CorpusRuns, find_runs
-from reprt.lab.train import train_runs
 from reprt.loading import load_extra
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
+from reprt_lab.folder import RunFolder
+from reprt_lab.plan import make_plan
+from reprt_lab.recipe import Recipe
+from reprt_lab.texts import CorpusRuns, find_runs
+from reprt_lab.train import train_runs
 
 RETRIES = (
     10  # of a run whose process was lost; each goes on from its last checkpoint

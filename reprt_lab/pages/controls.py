@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from reprt.lab.pages.families import BLEU, LOSS, choose, measured
-from reprt.lab.pages.frame import Group, runs_table
-from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.records import Run
+from reprt_lab.pages.families import BLEU, LOSS, choose, measured
+from reprt_lab.pages.frame import Group, runs_table
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.records import Run
 
 LEVEL = 0.95
 

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from reprt.files import whole_file
-from reprt.lab.records import Run
+from reprt_lab.records import Run
 
 # Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
 PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()

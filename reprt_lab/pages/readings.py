@@ -9,10 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reprt.lab import paper
-from reprt.lab.pages.frame import Group, by_settings, spread
-from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.records import Run
+from reprt_lab import paper
+from reprt_lab.pages.frame import Group, by_settings, spread
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.records import Run
 
 LABELS = {"baseline": "baseline", "repe": "RePE"}
 LOSSES = {"train_loss": "training", "val_loss": "validation"}

@@ -12,11 +12,11 @@ from reprt.data.batching import BatchPlan
 from reprt.data.corpora.corpus import Corpus, check_aligned
 from reprt.data.corpora.lines import read_lines
 from reprt.decoding.translator import Translator
-from reprt.lab.folder import RunFolder
-from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.provenance import provenance
-from reprt.lab.texts import find_text
 from reprt.progress import Progress
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.provenance import provenance
+from reprt_lab.texts import find_text
 
 
 def evaluate_run(

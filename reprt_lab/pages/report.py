@@ -7,13 +7,13 @@ import pandas as pd
 
 from reprt.analysis.scores import shown_on
 from reprt.data.tokenizers.registry import VOCABULARIES
-from reprt.lab import paper
-from reprt.lab.pages import pictures
-from reprt.lab.pages.cost import cost_section
-from reprt.lab.pages.frame import runs_table
-from reprt.lab.pages.tables import by_epoch, markdown, plain
-from reprt.lab.recipe import Look
-from reprt.lab.records import Run
+from reprt_lab import paper
+from reprt_lab.pages import pictures
+from reprt_lab.pages.cost import cost_section
+from reprt_lab.pages.frame import runs_table
+from reprt_lab.pages.tables import by_epoch, markdown, plain
+from reprt_lab.recipe import Look
+from reprt_lab.records import Run
 
 HEAD = (
     "model |  | parameters | epochs | training loss | validation loss | prefix loss, "

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, read_toml
-from reprt.lab.folder import RunFolder
-from reprt.lab.recipe import Look, PageSettings, named
-from reprt.lab.records import Run, read_records
 from reprt.models.presets import PRESETS
+from reprt_lab.folder import RunFolder
+from reprt_lab.recipe import Look, PageSettings, named
+from reprt_lab.records import Run, read_records
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
 SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models

@@ -14,8 +14,8 @@ from pathlib import Path
 import keras
 
 from reprt import __version__
-from reprt.lab.cores import usable_cores
-from reprt.lab.records import Start
+from reprt_lab.cores import usable_cores
+from reprt_lab.records import Start
 
 PACKAGES = (
     "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()

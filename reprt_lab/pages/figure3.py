@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from reprt.lab import paper
-from reprt.lab.pages import pictures
-from reprt.lab.pages.frame import by_settings, nearest, runs_table, spread
-from reprt.lab.pages.tables import by_epoch, markdown, plain
-from reprt.lab.records import Run
+from reprt_lab import paper
+from reprt_lab.pages import pictures
+from reprt_lab.pages.frame import by_settings, nearest, runs_table, spread
+from reprt_lab.pages.tables import by_epoch, markdown, plain
+from reprt_lab.records import Run
 
 MODELS = paper.LABELS
 COLOURS = {"baseline": "#000000", "repe": "#d55e00"}

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from reprt.analysis.scores import Score, on_corpus_tokens
 from reprt.files import read_text
-from reprt.lab.recipe import Look
 from reprt.models.presets import PRESETS
 from reprt.settings import Settings, in_one_line
 from reprt.training.settings import (
@@ -19,6 +18,7 @@ from reprt.training.settings import (
     RunTables,
     TrainingSettings,
 )
+from reprt_lab.recipe import Look
 
 Epoch = dict[str, float]
 # Faults of settings that have changed since: a value is no choice any more, or no

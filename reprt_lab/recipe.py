@@ -29,7 +29,7 @@ from reprt.training.settings import (
 )
 
 # The recipes that travel with the package: those of experiments/, by a link.
-SHIPPED = Path(__file__).parents[1] / "recipes"
+SHIPPED = Path(__file__).parent / "recipes"
 
 Page = Literal[
     "report",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 from reprt.files import write_text
-from reprt.lab.pages.runs import (
+from reprt_lab.pages.runs import (
     RUNS,
     SELECTION,
     SETTINGS,
@@ -20,8 +20,8 @@ from reprt.lab.pages.runs import (
     read_texts,
     ways,
 )
-from reprt.lab.pages.tables import fill, plain
-from reprt.lab.recipe import Page
+from reprt_lab.pages.tables import fill, plain
+from reprt_lab.recipe import Page
 
 # The folder of these holds the folders of several texts.
 ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")

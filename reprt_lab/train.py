@@ -14,13 +14,13 @@ import keras
 from reprt.analysis import evaluation, scores
 from reprt.analysis.cost import training_cost
 from reprt.decoding.translator import Translator
-from reprt.lab.folder import RunFolder
-from reprt.lab.records import Metrics
-from reprt.lab.texts import CorpusRuns
 from reprt.models.saving import load_model
 from reprt.progress import Progress, duration
 from reprt.training.trainer import Trainer, train_side_by_side
 from reprt.training.workers import is_chief, several_workers
+from reprt_lab.folder import RunFolder
+from reprt_lab.records import Metrics
+from reprt_lab.texts import CorpusRuns
 
 EXAMPLES = 5
 MUCH = (

@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.ticker import LogLocator
 
 from reprt.analysis.cost import scientific
-from reprt.lab.pages import pictures
-from reprt.lab.pages.cost import cost_section
-from reprt.lab.pages.frame import (
+from reprt_lab.pages import pictures
+from reprt_lab.pages.cost import cost_section
+from reprt_lab.pages.frame import (
     Group,
     by_schedule,
     difference,
@@ -19,9 +19,9 @@ from reprt.lab.pages.frame import (
     scores_of,
     spread,
 )
-from reprt.lab.pages.runs import left_out, out_of_time, ways
-from reprt.lab.pages.tables import fill, markdown, plain
-from reprt.lab.records import Run
+from reprt_lab.pages.runs import left_out, out_of_time, ways
+from reprt_lab.pages.tables import fill, markdown, plain
+from reprt_lab.records import Run
 
 CHOSEN_BY = "val_prefix_loss_per_token"
 LOSS, BLEU = "test_prefix_loss_per_token", "test_bleu"

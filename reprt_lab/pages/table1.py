@@ -6,10 +6,10 @@ from pathlib import Path
 
 from reprt.analysis.scores import shown_on
 from reprt.data.corpora.ted import PAIRS
-from reprt.lab import paper
-from reprt.lab.pages.frame import Group, by_settings, nearest
-from reprt.lab.pages.tables import markdown, plain
-from reprt.lab.records import Run
+from reprt_lab import paper
+from reprt_lab.pages.frame import Group, by_settings, nearest
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.records import Run
 
 MODELS = paper.LABELS
 # What the paper prints of each model, with how many digits, and our name for it.

@@ -15,14 +15,14 @@ import tomli_w
 from reprt import files
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
-from reprt.lab.provenance import provenance
-from reprt.lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
 from reprt.training.settings import (
     TABLES,
     RunSettings,
     settings_of,
     vocabularies_of,
 )
+from reprt_lab.provenance import provenance
+from reprt_lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
 
 
 @dataclasses.dataclass(frozen=True)
