@@ -15,6 +15,7 @@ from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
 from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.wordpiece_learner import learn
 
 _LEARNING_VERSION = 2  # of how text becomes a vocabulary
 FEWEST_CHARACTERS = 1000  # that have a piece, if the text has as many
@@ -123,9 +124,6 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     """
     tf, _ = base.tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
-    from tensorflow_text.tools.wordpiece_vocab import (
-        wordpiece_tokenizer_learner_lib as learner,
-    )
 
     dataset = tf.data.Dataset.from_generator(
         lambda: base.chunks(sentences),
@@ -134,7 +132,11 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     words = dataset.prefetch(2).map(BasicTokenizer(lower_case=True).tokenize)
     counts: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
-    for word, count in learner.count_words(words).items():
+    forms: collections.Counter[bytes] = collections.Counter()
+    for chunk in words:
+        forms.update(chunk.flat_values.numpy())
+    for form, count in forms.items():
+        word = form.decode()
         step = len(word) if len(word) <= LONGEST_WORD else RUN
         for start in range(0, len(word), step):
             counts[word[start : start + step]] += count
@@ -143,10 +145,10 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     sums = np.cumsum(sorted(characters.values(), reverse=True))
     # This many of the most frequent characters make up `COVERAGE` of the text.
     covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
-    return learner.learn(
+    return learn(
         counts,
         size,
-        list(RESERVED),
-        max_token_length=LONGEST_WORD,
-        max_unique_chars=max(FEWEST_CHARACTERS, covering),
+        RESERVED,
+        longest_word=LONGEST_WORD,
+        most_characters=max(FEWEST_CHARACTERS, covering),
     )
