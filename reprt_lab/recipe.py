@@ -42,6 +42,8 @@ Page = Literal[
     "readings",
     "table1",
 ]
+# The folder of such a page holds the folders of several texts.
+ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
 
 
 def _keys_of(kind: Any) -> Any:

@@ -28,8 +28,15 @@ MUCH = (
 )
 
 
-def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
-    """Trains runs side by side; returns why any of them did not finish."""
+def train_runs(
+    work: CorpusRuns, after_epoch: Callable[[], object] = lambda: None
+) -> list[ArithmeticError]:
+    """Trains runs side by side; returns why any of them did not finish.
+
+    Args:
+        after_epoch: called after each epoch, and once the runs are measured. What it
+            raises is shown, and stops no training.
+    """
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
@@ -47,15 +54,15 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
             else:
                 progress.say(f"{run.name}: another process works on it")
 
-        def after_epoch():  # a page that cannot be written stops no training
+        def report():
             try:
-                work.write_page()
+                after_epoch()
             except Exception as error:
                 progress.say(f"The page was not written. {error}")
 
-        errors = _train(mine, text, progress, after_epoch)
+        errors = _train(mine, text, progress, report)
         if mine:
-            after_epoch()
+            report()
     for error in errors:
         progress.say(f"{error} Any other runs go on.")
     keras.backend.clear_session()  # Keras keeps what trained models leave

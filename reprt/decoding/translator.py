@@ -16,9 +16,9 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
+from reprt.decoding.run_folder import read_config, read_vocabularies
 from reprt.fixed import Fixed
 from reprt.models.saving import load_model
-from reprt.training.settings import settings_of, vocabularies_of
 
 SIDES = ("source", "target")
 ROWS = 256  # hypotheses in a batch
@@ -122,10 +122,10 @@ class Translator(Fixed):
     def load(cls, run: Path | str, **search) -> "Translator":
         """Reads a run folder of `reprt train`; `search` is that of the class."""
         run = Path(run)
-        settings = settings_of(run)
-        source, target = vocabularies_of(run, settings.vocabulary.tokenizer)
+        max_tokens = read_config(run)["text"]["max_tokens"]
+        source, target = read_vocabularies(run)
         model = load_model(run / "model.keras")
-        return cls(model, source, target, settings.text.max_tokens, search)
+        return cls(model, source, target, max_tokens, search)
 
     def __call__(self, sentences):
         """Returns the `Translation` of a sentence, or a list of those of several.

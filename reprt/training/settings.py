@@ -1,19 +1,15 @@
 """Everything that decides one training, as tables that can grow."""
 
-import difflib
 import inspect
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union
 
 import pydantic
 from pydantic import Field
 
 from reprt.data.corpora.tables import Quoting
-from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import read_json, read_toml
 from reprt.models.presets import PRESETS, preset
 from reprt.optimizers import OPTIMIZERS
 from reprt.schedules import cosine
@@ -490,46 +486,3 @@ NO_DEPARTURES = {
     "training.keep_every",
     "training.seed",
 }
-
-
-def settings_of(folder: Path) -> RunSettings:
-    """Returns what was asked of the run in a folder, as `reprt train` makes it."""
-    path = folder / "config.toml"
-    if path.is_file():
-        return RunSettings.read(read_toml(path), str(path))
-    there = [each.parent.name for each in folder.parent.glob("*/config.toml")]
-    near = difflib.get_close_matches(folder.name, there, n=1)
-    inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
-    received = "no config.toml in it" if folder.exists() else "no such folder"
-    if inside:
-        received = f"a folder that holds the runs {', '.join(inside)}: name one"
-    raise ValueError(
-        f"Expected {folder} to be a run folder. `reprt train` makes one for each model."
-        f" Received: {received}."
-        + (f" Did you mean {folder.with_name(near[0])}?" if near else "")
-    )
-
-
-def vocabularies_of(
-    folder: Path, kind: type[Tokenizer]
-) -> tuple[Tokenizer, Tokenizer]:
-    """Reads a run's source and target vocabulary, as the run was begun with them.
-
-    They are compared with the manifest's sha256, unless the folder has no manifest.
-    """
-    manifest = folder / "manifest.json"
-    written = read_json(manifest) if manifest.exists() else {}
-
-    def read(side: str) -> Tokenizer:
-        path = folder / f"{side}{kind.ending}"
-        tokenizer = kind.read(path)
-        received = tokenizer.digest()
-        expected = written.get(f"{side}_vocabulary_sha256", received)
-        if received != expected:
-            raise ValueError(
-                f"Expected {path} to be the vocabulary of the run, with sha256 "
-                f"{expected[:16]}, as manifest.json says. Received: {received[:16]}."
-            )
-        return tokenizer
-
-    return read("source"), read("target")

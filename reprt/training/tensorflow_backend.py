@@ -28,7 +28,7 @@ def mirrored_strategy() -> tf.distribute.Strategy:
 
 
 @contextlib.contextmanager
-def together():
+def naming_lost_workers():
     """Makes the loss of another worker a `ConnectionError`, while it lasts."""
     try:
         yield
