@@ -302,19 +302,19 @@ class LanguageModelSettings(TranslationSettings):
     name: Literal["language_model"] = "language_model"  # type: ignore
 
 
-Batching = Annotated[
+BatchingTable = Annotated[
     SentencesSettings | TokensSettings,
     by_name(SentencesSettings, TokensSettings),
 ]
-Optimizer = Annotated[
+OptimizerTable = Annotated[
     Union[OPTIMIZER_SETTINGS],  # type: ignore
     by_name(*OPTIMIZER_SETTINGS),
 ]
-Schedule = Annotated[
+ScheduleTable = Annotated[
     InverseSqrtSettings | CosineSettings,
     by_name(InverseSqrtSettings, CosineSettings),
 ]
-Objective = Annotated[
+ObjectiveTable = Annotated[
     TranslationSettings | TranslationAndSourceSettings | LanguageModelSettings,
     by_name(
         TranslationSettings, TranslationAndSourceSettings, LanguageModelSettings
@@ -360,30 +360,6 @@ class RunTables(Settings):
         update = {"schedule": schedule, "text": text, "training": training}
         return self.model_copy(update={"name": "", **update})
 
-    @property
-    def departures(self) -> list[str]:
-        """The settings that are not those of the preset and of the paper.
-
-        Of a preset that is gone, all settings of the model are.
-        """
-        here = self.identity
-        usual = {
-            table: RunSettings.model_fields[table].default for table in TABLES
-        }
-        usual["model"] = PRESETS.get(self.preset)
-        # The paper's m is the width of the model's own embedding.
-        usual["schedule"] = usual["schedule"].changed(
-            dim=self.model.embedding_dim
-        )
-        return [
-            f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
-            for table, values in here
-            if isinstance(values, Settings)
-            for name, value in values
-            if f"{table}.{name}" not in NO_DEPARTURES
-            and value not in (None, getattr(usual.get(table), name, None))
-        ]
-
 
 class RunSettings(RunTables):
     """Everything that decides a training. `model` is the preset with its changes."""
@@ -397,10 +373,10 @@ class RunSettings(RunTables):
     text: TextSettings = TextSettings()
     training: TrainingSettings = TrainingSettings()
     vocabulary: Vocabulary = WordPieceSettings()
-    batching: Batching = SentencesSettings()
-    optimizer: Optimizer = AdamSettings()  # type: ignore
-    schedule: Schedule = InverseSqrtSettings()
-    objective: Objective = TranslationSettings()
+    batching: BatchingTable = SentencesSettings()
+    optimizer: OptimizerTable = AdamSettings()  # type: ignore
+    schedule: ScheduleTable = InverseSqrtSettings()
+    objective: ObjectiveTable = TranslationSettings()
 
     @pydantic.field_validator("name")
     @classmethod
@@ -477,12 +453,4 @@ MAY_CHANGE = {
     "bleu_sentences",
     "tensorboard",
     "bleu",
-}
-# Settings that are no departure from the paper, whatever they are.
-NO_DEPARTURES = {
-    "text.pair",
-    "text.source",
-    "training.deterministic",
-    "training.keep_every",
-    "training.seed",
 }

@@ -81,7 +81,9 @@ def train(folder, settings, text):
     with run.claimed() as mine:
         assert mine
         run.open(settings, text)
-        tiny.to_the_end(trainer.Trainer(settings, text, run, tiny.Lines()))
+        training = trainer.Trainer(settings, text, run, tiny.Lines())
+        training.write_start()
+        tiny.to_the_end(training)
         found = {"parameters": 3, "epochs": 1, "finished": "now"}
         run.write_metrics(Metrics.read(found, "metrics"))
 

@@ -1,10 +1,11 @@
 import dataclasses
 import math
+import pathlib
 
 import keras
 import numpy as np
 import pytest
-from tiny import assert_same, to_the_end, variables
+from tiny import Lines, assert_same, contents, to_the_end, variables
 
 from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
@@ -12,7 +13,7 @@ from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
 from reprt.training import trainer as loop
-from reprt.training.trainer import train_side_by_side
+from reprt.training.trainer import Trainer, train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
@@ -165,14 +166,38 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert "tokens/s, epoch ends in 0:" in progress.shown[1]
     assert ", training in 0:" in progress.shown[1]
     assert "tokens/s" not in progress.shown[0]  # a first step compiles, too
-    ours._recent.extend(
-        [(2.0, 50.0), (2.0, 50.0), (900.0, 0.1)]
-    )  # after a stall
+    # After a stall.
+    ours._recent.extend([2.0, 2.0, 900.0])
     assert ours._seconds_per_step == 2.0
     assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
 
     (events,) = (ours.folder.path / "tensorboard").iterdir()
     assert b"val_loss_per_token" in events.read_bytes()
+
+
+@dataclasses.dataclass
+class OnlyRead:
+    """A run log without the methods that write."""
+
+    path: pathlib.Path
+    writable = True
+
+    @property
+    def checkpoints(self):
+        return self.path / "checkpoints"
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_making_a_trainer_writes_nothing(trainer, text):
+    ours = trainer("run", validate_every=2)
+    ours.train_epoch()
+    before = contents(ours.folder.path)
+    log = OnlyRead(ours.folder.path)
+    again = Trainer(ours.settings, text, log, Lines())
+    assert (again.state.epoch, again.state.step) == (1, 3)
+    assert again.seconds_left == 0 and not again.finished
+    assert_same(variables(again), variables(ours))
+    assert contents(ours.folder.path) == before
 
 
 @pytest.mark.usefixtures("eagerly")
