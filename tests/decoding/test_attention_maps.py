@@ -168,29 +168,6 @@ def test_any_token_can_be_drawn(tmp_path, pictures, tokens):
     assert max(pictures[0].get_size_inches()) < 30
 
 
-def test_what_heads_do_is_told():
-    source = ["a", "b", "a", "[END]"]
-    back, ahead = np.eye(4, k=-1), np.eye(4, k=1)
-    back[0, 0] = ahead[3, 3] = 1
-    ends = np.tile([0.0, 0, 0, 1], (4, 1))
-    some = make(source, ["[START]", "b"], 1, 1, written=["b", "[END]"])
-    planted = np.array([[back, ahead, np.eye(4), ends]])
-    maps = AttentionMaps(source, ["x"], "", "", "m", encoder=planted)
-    keys = "before", "itself", "after", "same", "end"
-    found = [[row[key] for key in keys] for row in maps.shares()]
-    assert found == [
-        [0.75, 0.25, 0, 0.25, 0],
-        [0, 0.25, 0.75, 0.25, 0.5],
-        [0, 1, 0, 1, 0.25],
-        [0, 0.25, 0.25, 0.25, 1],
-    ]
-    cross = some.cross[0, 0]
-    (row,) = [row for row in some.shares() if row["kind"] == "cross"]
-    assert row["same"] == pytest.approx(cross[1, 1] / 2, abs=1e-4)
-    assert row["end"] == pytest.approx(cross[:, 3].mean(), abs=1e-4)
-    assert "before" not in row
-
-
 @pytest.mark.parametrize("variant", POSITIONED)
 def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
     name, settings = POSITIONED[variant]
