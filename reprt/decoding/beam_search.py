@@ -435,12 +435,11 @@ def _rows(x, chosen):
     """The chosen of each sentence's rows in `(sentences, rows, length)`."""
     sentences, rows, length = ops.shape(x)
     first = indices(sentences)[:, None] * rows
-    chosen = first + ops.cast(chosen, "int32")
-    return ops.take(ops.reshape(x, (-1, length)), chosen, axis=0)
+    return ops.take(ops.reshape(x, (-1, length)), first + chosen, axis=0)
 
 
 def _columns(x, chosen):
-    return ops.take_along_axis(x, ops.cast(chosen, "int32"), axis=1)
+    return ops.take_along_axis(x, chosen, axis=1)
 
 
 def _where(live, new, old):

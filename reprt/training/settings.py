@@ -20,7 +20,7 @@ Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], Field(max_length=2, strict=False)]
 
 
-# Not a `Literal`, because a family that is tried out adds its own.
+# Not a `Literal`, because a new family adds presets of its own.
 Preset = Annotated[
     str,
     pydantic.AfterValidator(lambda name: preset(name) and name),
@@ -107,13 +107,11 @@ class OptimizerSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _clip_in_one_way(self):
-        ways = {name: getattr(self, name) for name in CLIPPING}
-        given = {
-            name: value for name, value in ways.items() if value is not None
-        }
-        if len(given) > 1:
+        names = [name for name in CLIPPING if getattr(self, name) is not None]
+        if len(names) > 1:
             raise ValueError(
-                f"Expected one of {', '.join(CLIPPING)} at most. Received: {given}."
+                f"Expected one of {', '.join(CLIPPING)} at most. Received: "
+                f"{', '.join(names)}."
             )
         return self
 
@@ -159,7 +157,7 @@ NOT_ASKED = {
 }
 
 
-def _settings_of(name: str, base=OptimizerSettings, **defaults: float) -> Any:
+def _make_settings(name: str, base=OptimizerSettings, **defaults: float) -> Any:
     """Makes the settings' class of one of Keras' optimizers from its signature.
 
     Args:
@@ -186,16 +184,16 @@ def _settings_of(name: str, base=OptimizerSettings, **defaults: float) -> Any:
 
 
 PAPER = {"beta_2": 0.98, "epsilon": 1e-9}
-AdamSettings = _settings_of("adam", SparseOptimizerSettings, **PAPER)
+AdamSettings = _make_settings("adam", SparseOptimizerSettings, **PAPER)
 # The decay is PyTorch's default.
-AdamWSettings = _settings_of(
+AdamWSettings = _make_settings(
     "adamw", SparseOptimizerSettings, **PAPER, weight_decay=0.01
 )
 OPTIMIZER_SETTINGS = (
     AdamSettings,
     AdamWSettings,
     *(
-        _settings_of(name)
+        _make_settings(name)
         for name in OPTIMIZERS
         if name not in ("adam", "adamw")
     ),
@@ -238,7 +236,8 @@ class CosineSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _falls(self):
-        steps = self.steps or self.warmup_steps + 1  # any that will do
+        # The number of steps is not known yet. Any that is great enough will do.
+        steps = self.steps or self.warmup_steps + 1
         cosine(steps, self.warmup_steps, self.peak, self.floor)
         return self
 
@@ -353,10 +352,10 @@ class RunTables(Settings):
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
-        where = {"source": "", "quoting": None, **dict.fromkeys(FILES, ())}
-        text = self.text.changed(**where)
-        steady = self.training.model_dump(exclude=MAY_CHANGE)
-        training = type(self.training)(**steady)
+        files = dict.fromkeys(FILES, ())
+        text = self.text.changed(source="", quoting=None, **files)
+        constant = self.training.model_dump(exclude=MAY_CHANGE)
+        training = type(self.training)(**constant)
         update = {"schedule": schedule, "text": text, "training": training}
         return self.model_copy(update={"name": "", **update})
 
@@ -406,45 +405,46 @@ class RunSettings(RunTables):
                 "Expected 'max_tokens' in [text] to be at most the model's"
                 f" 'max_length', {model.max_length}. Received: {text.max_tokens}."
             )
-        one_table = getattr(model, "shared_embedding", False)
-        both = text.side == "both"
-        if (self.objective.name == "language_model") == both:
+        objective = self.objective
+        translates = text.side == "both"
+        if translates == (objective.name == "language_model"):
             raise ValueError(
                 "The objective 'language_model' and side = 'target' in [text] go "
-                f"together. Received: {self.objective.name!r} and {text.side!r}."
+                f"together. Received: {objective.name!r} and {text.side!r}."
             )
-        if one_table and both and not self.vocabulary.joint:
+        one_table = getattr(model, "shared_embedding", False)
+        if one_table and translates and not self.vocabulary.joint:
             raise ValueError(
                 "Expected name = 'bpe' and shared = true in [vocabulary], as "
                 f"shared_embedding needs. Received: name = {self.vocabulary.name!r}."
             )
-        alone = getattr(model, "scores_source", False)  # a decoder
-        if type(self.objective) is not TranslationSettings and not alone:
+        decoder_only = getattr(model, "scores_source", False)
+        if objective.name != "translation" and not decoder_only:
             raise ValueError(
-                f"The objective {self.objective.name!r} takes a decoder-only model. "
+                f"The objective {objective.name!r} takes a decoder-only model. "
                 f"Received: {self.preset!r}."
             )
-        if (
-            isinstance(batching, TokensSettings)
-            and batching.size < text.max_tokens
-        ):
+        if batching.name == "tokens" and batching.size < text.max_tokens:
             raise ValueError(
                 "Expected 'size' in [batching] to be at least the 'max_tokens' in"
                 f" [text], {text.max_tokens}. Received: {batching.size}."
             )
+        precision = self.training.precision
         optimizer: OptimizerSettings = self.optimizer
-        half, scaling = self.training.precision, optimizer.loss_scaling
-        if half == "mixed_float16" and scaling != "dynamic":
+        scaling = optimizer.loss_scaling
+        if precision == "mixed_float16" and scaling != "dynamic":
             raise ValueError(
                 "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "
-                f"'precision' in [training] is {half!r}, in which small gradients are "
-                f"rounded to 0. Received: {scaling!r}."
+                f"'precision' in [training] is {precision!r}, in which small gradients "
+                f"are rounded to 0. Received: {scaling!r}."
             )
         return self
 
 
-TABLES = tuple(RunSettings.model_fields)[3:]  # all but name, preset and model
-FILES = ("train", "dev", "test")  # places, like the source
+# All tables but the model, which the preset decides.
+TABLES = tuple(RunSettings.model_fields)[3:]
+# The keys of [text] that name places, like the source.
+FILES = ("train", "dev", "test")
 # Settings of the training that may change when a run goes on.
 MAY_CHANGE = {
     "hours",
