@@ -82,7 +82,7 @@ class RunFolder:
             shutil.rmtree(self.path)  # it never began: a setting was refused
         if config.exists():
             self._check_same(settings, manifest)
-            read_vocabularies(self.path)
+            read_vocabularies(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
             if (
                 self.metrics() is None

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from reprt.data.tokenizers.base import Tokenizer
-from reprt.data.tokenizers.registry import TOKENIZERS
 from reprt.files import read_json, read_toml
 
 
@@ -30,12 +29,13 @@ def read_config(folder: Path) -> dict[str, Any]:
     raise ValueError(message)
 
 
-def read_vocabularies(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+def read_vocabularies(
+    folder: Path, kind: type[Tokenizer]
+) -> tuple[Tokenizer, Tokenizer]:
     """Reads a run's source and target vocabulary, as the run was begun with them.
 
     They are compared with the manifest's sha256, unless the folder has no manifest.
     """
-    kind = TOKENIZERS[read_config(folder)["vocabulary"]["name"]]
     manifest = folder / "manifest.json"
     written = read_json(manifest) if manifest.exists() else {}
 

@@ -14,6 +14,7 @@ from reprt.constants import END, UNKNOWN_ID
 from reprt.data.corpora.corpus import check_aligned, has_a_word
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
+from reprt.data.tokenizers.registry import TOKENIZERS
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.run_folder import read_config, read_vocabularies
@@ -123,9 +124,11 @@ class Translator(Fixed):
     def load(cls, run: Path | str, **search) -> "Translator":
         """Reads a run folder of `reprt train`; `search` is that of the class."""
         run = Path(run)
-        max_tokens = read_config(run)["text"]["max_tokens"]
-        source, target = read_vocabularies(run)
+        config = read_config(run)
+        kind = TOKENIZERS[config["vocabulary"]["name"]]
+        source, target = read_vocabularies(run, kind)
         model = load_model(run / "model.keras")
+        max_tokens = config["text"]["max_tokens"]
         return cls(model, source, target, max_tokens, search)
 
     def __call__(self, sentences):

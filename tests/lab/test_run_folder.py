@@ -128,8 +128,9 @@ def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
     expected = getattr(files.manifest(), f"{side}_vocabulary_sha256")[:16]
     shuffled = [*lines[:4], *reversed(lines[4:])]
     flipped = [*lines[:-1], chr(ord(lines[-1][0]) ^ 1) + lines[-1][1:]]
+    kind = type(text.source_tokenizer)
     readers = (
-        lambda: read_vocabularies(files.path),
+        lambda: read_vocabularies(files.path, kind),
         lambda: Translator.load(files.path),
         lambda: files.open(settings(), text),  # training goes on
     )
@@ -141,7 +142,7 @@ def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
             ):
                 read()
     path.write_text("\n".join(lines) + "\n")
-    assert [len(each) for each in read_vocabularies(files.path)] == [
+    assert [len(each) for each in read_vocabularies(files.path, kind)] == [
         len(text.source_tokenizer),
         len(text.target_tokenizer),
     ]
