@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 from keras import ops
+from keras.tree import map_structure
 
 from reprt.compilation import (
     IDS,
@@ -206,10 +207,11 @@ class BeamSearch(Fixed):
             live = ops.convert_to_numpy(beams.live)
             if np.count_nonzero(live) > fewest:
                 continue
-            arrays = _Beams(*map(ops.convert_to_numpy, beams))
-            for row in np.flatnonzero(~live):
-                sentence = _Beams(*(array[row] for array in arrays))
-                translations[rows[row]] = self._best(sentence, int(position))
+            arrays = map_structure(ops.convert_to_numpy, beams)
+            for row, sentence in enumerate(zip(*arrays)):
+                if not live[row]:
+                    hypotheses = self._best(_Beams(*sentence), int(position))
+                    translations[rows[row]] = hypotheses
             rows = rows[live]
             if len(rows):
                 beams, prefixes = self._of_sentences(
@@ -272,7 +274,7 @@ class BeamSearch(Fixed):
 
         def step(beams, prefixes, position):
             new = (*self.step(beams, prefixes, position), position + 1)
-            return keras.tree.map_structure(_in_shape_of, new, first)
+            return map_structure(_in_shape_of, new, first)
 
         return ops.while_loop(goes_on, step, first)
 
@@ -298,9 +300,11 @@ class BeamSearch(Fixed):
         best, token = _top_k(logits + never, most_of_one)
         best = ops.reshape(best - normalizer, (-1, k, most_of_one))
         best = ops.expand_dims(beams.log_probabilities, 2) + best
-        best, index = _top_k(ops.reshape(best, (-1, k * most_of_one)), most)
+        best = ops.reshape(best, (-1, k * most_of_one))
+        token = ops.reshape(token, (-1, k * most_of_one))
+        best, index = _top_k(best, most)
+        token = _columns(token, index)
         parent = index // most_of_one
-        token = _columns(ops.reshape(token, (-1, k * most_of_one)), index)
         ends = token == self.end_id
         here = indices(ops.shape(beams.tokens)[2]) == position
         tokens = _rows(beams.tokens, parent)
@@ -330,8 +334,12 @@ class BeamSearch(Fixed):
             limits=beams.limits,
             live=ops.logical_and(incomplete, position + 1 < beams.limits),
         )
+
         # A sentence that is done stays as it is until it is taken out.
-        new = _Beams(*(_where(beams.live, n, o) for n, o in zip(new, beams)))
+        def unless_done(new, old):
+            return _where(beams.live, new, old)
+
+        new = map_structure(unless_done, new, beams)
         if k > 1:
             sentences = indices(ops.shape(parent)[0])[:, None]
             hypotheses = ops.reshape(sentences * k + parent, (-1,))
@@ -358,7 +366,11 @@ class BeamSearch(Fixed):
         hypotheses = (first + np.arange(self.beam_size)).reshape(-1)
         hypotheses = ops.convert_to_tensor(hypotheses, "int32")
         chosen = ops.convert_to_tensor(chosen, "int32")
-        beams = _Beams(*(ops.take(part, chosen, axis=0) for part in beams))
+
+        def take(part):
+            return ops.take(part, chosen, axis=0)
+
+        beams = map_structure(take, beams)
         return beams, prefixes.of_sentences(chosen, hypotheses)
 
     def _best(self, sentence: _Beams, position: int) -> list[Hypothesis]:
@@ -409,7 +421,9 @@ def _check_between(least, most, **numbers):
 
 def _in_shape_of(new, old):
     """The new tensor, with the old one's shape where TensorFlow no longer knows it."""
-    return new if new.shape == old.shape else ops.reshape(new, ops.shape(old))
+    if new.shape == old.shape:
+        return new
+    return ops.reshape(new, ops.shape(old))
 
 
 def _top_k(x, count):
@@ -419,13 +433,15 @@ def _top_k(x, count):
         best, places = ops.top_k(x, count)
         return best, ops.cast(places, "int32")
     # The best lie in the blocks of columns whose maxima are largest.
-    blocks = -(-columns // BLOCK)
-    x = ops.pad(x, ((0, 0), (0, -columns % BLOCK)), constant_values=-math.inf)
+    blocks = math.ceil(columns / BLOCK)
+    room = blocks * BLOCK - columns
+    x = ops.pad(x, ((0, 0), (0, room)), constant_values=-math.inf)
     x = ops.reshape(x, (-1, blocks, BLOCK))
     _, chosen = ops.top_k(ops.max(x, axis=2), count)
     # In their order, so that the first of equals is chosen, as above.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=1)
-    x = ops.reshape(_rows(x, chosen), (-1, count * BLOCK))
+    x = _rows(x, chosen)
+    x = ops.reshape(x, (-1, count * BLOCK))
     best, places = _top_k(x, count)
     block = _columns(chosen, places // BLOCK)
     return best, block * BLOCK + places % BLOCK
@@ -435,7 +451,8 @@ def _rows(x, chosen):
     """The chosen of each sentence's rows in `(sentences, rows, length)`."""
     sentences, rows, length = ops.shape(x)
     first = indices(sentences)[:, None] * rows
-    return ops.take(ops.reshape(x, (-1, length)), first + chosen, axis=0)
+    x = ops.reshape(x, (-1, length))
+    return ops.take(x, first + chosen, axis=0)
 
 
 def _columns(x, chosen):
@@ -443,5 +460,6 @@ def _columns(x, chosen):
 
 
 def _where(live, new, old):
-    live = ops.reshape(live, (-1,) + (1,) * (len(new.shape) - 1))
+    while len(live.shape) < len(new.shape):
+        live = ops.expand_dims(live, -1)
     return ops.where(live, new, old)

@@ -33,8 +33,6 @@ from reprt.training.workers import several_workers
 
 # The time of a step is measured on this many steps.
 CALIBRATION_STEPS = 3
-# Evaluating a batch takes this share of a training step.
-EVALUATION_COST = 0.4
 # The device computes ahead. Its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
@@ -221,9 +219,7 @@ class Trainer:
         """Returns the expected time to the end of the training."""
         if self.finished:
             return 0.0
-        epochs = math.ceil(self.steps_left / self._plan.steps)
-        evaluation = EVALUATION_COST * epochs * self.validation.steps
-        expected = (self.steps_left + evaluation) * self._seconds_per_step
+        expected = self.steps_left * self._seconds_per_step
         return min(expected, self._seconds_of_budget_left)
 
     def write_start(self):
@@ -256,9 +252,9 @@ class Trainer:
         seconds = []
         batches = iter(self._training_batches())
         for batch in itertools.islice(batches, 1 + CALIBRATION_STEPS):
-            start = time.monotonic()
+            since = time.monotonic()
             self._backend.read([self._backend.train(batch)])
-            seconds.append(time.monotonic() - start)
+            seconds.append(time.monotonic() - since)
         for variable, value in zip(self._variables.values(), values):
             variable.assign(value)
         self._backend.load()

@@ -125,9 +125,8 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
         r"@import|url\(|fetch\(|XMLHttpRequest|import ", page.text
     )
     addresses = set(re.findall(r"https?://[^\"]*", page.text))
-    assert addresses == {
-        "http://www.w3.org/2000/svg"
-    }  # a name, which is not looked up
+    # This is a name, which no browser looks up.
+    assert addresses == {"http://www.w3.org/2000/svg"}
     assert any(
         "default-src 'none'" in (value or "") for _, value in page.attributes
     )
@@ -177,5 +176,6 @@ def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
     assert len(table) == 12 and met.shape == (12, 12)
     # Sinusoids, rotations and distances are the same everywhere in a sentence.
     np.testing.assert_allclose(met[1:, 1:], met[:-1, :-1], atol=1e-3)
-    if settings["position"] not in ("none", "relative"):  # which begins at 0
+    # A relative position's table begins at 0.
+    if settings["position"] not in ("none", "relative"):
         assert met[0, 0] > met[0, 5]

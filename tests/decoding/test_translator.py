@@ -142,7 +142,8 @@ NO_SENTENCES = {
 def test_what_is_no_sentence_is_told_by_its_row_before_the_search(
     translator, monkeypatch, values, told
 ):
-    monkeypatch.setattr(Translator, "search_all", None)  # it is not called
+    # A search would fail, for there is none.
+    monkeypatch.setattr(Translator, "search_all", None)
     for translate in (translator, lambda given: list(translator.stream(given))):
         with pytest.raises(
             ValueError, match=f"Expected sentences.* Received: {told}"
@@ -171,7 +172,8 @@ def test_a_stream_is_read_no_further_than_need_be(translator):
         ("a casa 😀", "😀"),
         ("שלום a עולם", "שלום, עולם"),
         ("漢字 a casa", "漢字"),
-        ("a\u200bcasa", ""),  # a space of no width is none
+        # A space of no width is no space.
+        ("a\u200bcasa", ""),
         ("a\x00casa \ufffd", "\ufffd"),
         ("A CASA", ""),
     ],

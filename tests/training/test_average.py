@@ -89,12 +89,10 @@ def test_the_mean_survives_interruptions(
         raise KeyboardInterrupt
 
     assert train("alone") == 0
+    # At the end, the model is already the mean.
     for place, replacement in (
         ("reprt.training.trainer.keep_model", killed_in_the_second_epoch),
-        (
-            "reprt_lab.folder.RunFolder.write_metrics",
-            killed_at_the_end,
-        ),  # with a mean
+        ("reprt_lab.folder.RunFolder.write_metrics", killed_at_the_end),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, replacement)
