@@ -219,9 +219,9 @@ class Translator(Fixed):
     def _translations(self, sentences: list[str]) -> list[Translation]:
         """The translations of sentences that have words."""
         rows = self.source_tokenizer.encode(sentences)
-        found = self.search_all([ids[: self.max_tokens] for ids in rows])
+        n_best = self.search_all([ids[: self.max_tokens] for ids in rows])
         translations = []
-        for text, ids, hypotheses in zip(sentences, rows, found, strict=True):
+        for text, ids, hypotheses in zip(sentences, rows, n_best, strict=True):
             alternatives = tuple(map(self._written, hypotheses))
             notes = tuple(self._notes(text, ids, alternatives[0]))
             translations.append(Translation(text, alternatives, notes))
@@ -247,7 +247,8 @@ class Translator(Fixed):
             for word, pieces in zip(words, self.source_tokenizer.encode(words)):
                 if UNKNOWN_ID in pieces:
                     lacking.append(word)
-            yield f"the vocabulary lacks {', '.join(lacking)}"
+            if lacking:
+                yield f"the vocabulary lacks {', '.join(lacking)}"
         if not best.ended:
             yield "the translation did not end within the limit"
         if not best.text:
