@@ -168,7 +168,8 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert ", training in 0:" in progress.shown[1]
     # A first step compiles, so its rate is not shown.
     assert "tokens/s" not in progress.shown[0]
-    # After a stall.
+    # A stall is forgotten.
+    ours._recent.clear()
     ours._recent.extend([2.0, 2.0, 900.0])
     assert ours._seconds_per_step == 2.0
     assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
