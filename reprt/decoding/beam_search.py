@@ -210,7 +210,9 @@ class BeamSearch(Fixed):
             arrays = map_structure(ops.convert_to_numpy, beams)
             for row, sentence in enumerate(zip(*arrays)):
                 if not live[row]:
-                    hypotheses = self._best(_Beams(*sentence), int(position))
+                    hypotheses = self._hypotheses(
+                        _Beams(*sentence), int(position)
+                    )
                     translations[rows[row]] = hypotheses
             rows = rows[live]
             if len(rows):
@@ -373,7 +375,7 @@ class BeamSearch(Fixed):
         beams = map_structure(take, beams)
         return beams, prefixes.of_sentences(chosen, hypotheses)
 
-    def _best(self, sentence: _Beams, position: int) -> list[Hypothesis]:
+    def _hypotheses(self, sentence: _Beams, position: int) -> list[Hypothesis]:
         """The hypotheses of one sentence, the best first."""
         hypotheses = []
         for ids, score in zip(sentence.ended_tokens, sentence.ended_scores):
