@@ -207,12 +207,11 @@ class BeamSearch(Fixed):
             live = ops.convert_to_numpy(beams.live)
             if np.count_nonzero(live) > fewest:
                 continue
+            length = int(position)
             arrays = map_structure(ops.convert_to_numpy, beams)
             for row, sentence in enumerate(zip(*arrays)):
                 if not live[row]:
-                    hypotheses = self._hypotheses(
-                        _Beams(*sentence), int(position)
-                    )
+                    hypotheses = self._hypotheses(_Beams(*sentence), length)
                     translations[rows[row]] = hypotheses
             rows = rows[live]
             if len(rows):
@@ -381,25 +380,28 @@ class BeamSearch(Fixed):
         for ids, score in zip(sentence.ended_tokens, sentence.ended_scores):
             if np.isfinite(score):
                 ids = ids[ids != PAD_ID].tolist()
-                sum_of_logs = score * self._penalty(len(ids))
-                hypotheses.append(
-                    Hypothesis(
-                        tuple(ids[:-1]), True, float(sum_of_logs), float(score)
-                    )
+                log_probability = score * self._penalty(len(ids))
+                hypothesis = Hypothesis(
+                    ids=tuple(ids[:-1]),
+                    ended=True,
+                    log_probability=float(log_probability),
+                    score=float(score),
                 )
+                hypotheses.append(hypothesis)
         # The limit came first: what has not ended ranks below what has.
         length = min(position, sentence.limits)
-        for ids, sum_of_logs in zip(
-            sentence.tokens, sentence.log_probabilities
-        ):
-            if np.isfinite(sum_of_logs):
+        log_probabilities = sentence.log_probabilities
+        for ids, log_probability in zip(sentence.tokens, log_probabilities):
+            if np.isfinite(log_probability):
                 ids = ids[:length].tolist()
-                score = sum_of_logs / self._penalty(len(ids))
-                hypotheses.append(
-                    Hypothesis(
-                        tuple(ids), False, float(sum_of_logs), float(score)
-                    )
+                score = log_probability / self._penalty(len(ids))
+                hypothesis = Hypothesis(
+                    ids=tuple(ids),
+                    ended=False,
+                    log_probability=float(log_probability),
+                    score=float(score),
                 )
+                hypotheses.append(hypothesis)
         if not hypotheses:
             raise ArithmeticError(
                 "Expected the model to give each word a probability. Received "

@@ -437,9 +437,9 @@ class Trainer:
         keep_model(
             self._models,
             self.model,
-            self.state.step,
-            self.settings.training.average,
-            steps_of_epochs,
+            step=self.state.step,
+            most=self.settings.training.average,
+            steps_of_epochs=steps_of_epochs,
         )
 
     def _training_batches(self):

@@ -82,8 +82,8 @@ def test_the_mean_survives_interruptions(
         run = tiny_run.trained(base)
         return main(["train", *tiny_run.arguments(run, *asked, *out)])
 
-    def killed_in_the_second_epoch(folder, model, step, *others):
-        keep_model(folder, model, step, *others)
+    def killed_in_the_second_epoch(folder, model, step, **others):
+        keep_model(folder, model, step, **others)
         if step == 4:
             raise KeyboardInterrupt
 
