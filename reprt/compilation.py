@@ -10,6 +10,9 @@ from keras import ops
 from reprt.files import cache
 
 SHORTEST = 16
+# The tokens that there is room for at first, and that room is then made for at least.
+FIRST_ROOM = 16
+MORE_ROOM = 8
 IDS = ((None, None), "int32")  # the signature of ids
 _ours: set[str] = (
     set()
@@ -106,3 +109,18 @@ def with_room(ids, most: int):
     """Returns ids `(batch, length)`, padded to a length that is one of a few."""
     room = length_with_room(ids.shape[1], most) - ids.shape[1]
     return ops.pad(ids, ((0, 0), (0, room))) if room else ids
+
+
+def more_room(tokens: int, most: int, costly: bool) -> int:
+    """Returns how many more tokens there should be room for, after these.
+
+    It is a share of those that there are, so that a long sentence is not copied too
+    often: a half where each shape is costly, else an eighth, because every step passes
+    over the room. At first there is more, so that a short sentence needs one graph.
+
+    >>> more_room(100, 2048, costly=False)
+    12
+    """
+    least = FIRST_ROOM if costly or not tokens else MORE_ROOM
+    share = 2 if costly else 8
+    return min(max(least, tokens // share), most - tokens)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
+from reprt.decoding.run_folder import read_config
 from reprt.models.saving import load_model
-from reprt.training.settings import settings_of
 
 
 def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
@@ -27,7 +27,6 @@ def _model_file(path: Path) -> Path:
         return path
     model = path / "model.keras"
     if not model.exists():
-        settings_of(
-            path
-        )  # an error, unless it is a run folder, says what is there
+        # Unless it is a run folder, an error says what is there.
+        read_config(path)
     return model

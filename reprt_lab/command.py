@@ -300,8 +300,8 @@ def score(run, source, target):
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
 
-    The run's folder, or --out, gets a page and a picture of the weights, heads.csv,
-    which says what heads do, and a picture of the positions.
+    The run's folder, or --out, gets a page and a picture of the weights, and a picture
+    of the positions.
     """
     _do("reprt_lab.translate:draw_attention", run, sentence, out, search)
 

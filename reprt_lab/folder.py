@@ -15,12 +15,8 @@ import tomli_w
 from reprt import files
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.encoding import EncodedCorpus
-from reprt.training.settings import (
-    TABLES,
-    RunSettings,
-    settings_of,
-    vocabularies_of,
-)
+from reprt.decoding.run_folder import read_config, read_vocabularies
+from reprt.training.settings import TABLES, RunSettings
 from reprt_lab.provenance import provenance
 from reprt_lab.records import Epoch, Manifest, Metrics, Run, WrittenSettings
 
@@ -86,7 +82,7 @@ class RunFolder:
             shutil.rmtree(self.path)  # it never began: a setting was refused
         if config.exists():
             self._check_same(settings, manifest)
-            vocabularies_of(self.path, type(text.source_tokenizer))
+            read_vocabularies(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
             if (
                 self.metrics() is None
@@ -173,7 +169,9 @@ class RunFolder:
         return self._read(Manifest, "manifest.json")
 
     def settings(self) -> RunSettings:
-        return settings_of(self.path)
+        """Returns what was asked of the run; a key of no setting is a `ValueError`."""
+        config = self.path / "config.toml"
+        return RunSettings.read(read_config(self.path), str(config))
 
     def write_log(
         self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"

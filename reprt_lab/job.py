@@ -2,19 +2,24 @@
 
 import contextlib
 import dataclasses
+import functools
 import operator
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import tomli_w
 from tabulate import tabulate
 
+from reprt.files import write_text
 from reprt.progress import Progress
-from reprt.training.workers import several_workers
+from reprt.training.workers import is_chief, several_workers
 from reprt_lab.folder import RunFolder
+from reprt_lab.pages import write_page
+from reprt_lab.pages.runs import SETTINGS
 from reprt_lab.plan import make_plan
 from reprt_lab.processes import in_own_process
-from reprt_lab.recipe import Recipe
+from reprt_lab.recipe import ON_SEVERAL_TEXTS, Recipe
 from reprt_lab.texts import CorpusRuns, find_runs
 from reprt_lab.train import train_runs
 
@@ -33,14 +38,14 @@ def run_job(
         only
     )  # an unknown model is reported before the search for a text
     progress = Progress()
-    together: contextlib.AbstractContextManager = contextlib.nullcontext()
+    guard: contextlib.AbstractContextManager = contextlib.nullcontext()
     if several_workers():
         # They join before all else that TensorFlow does.
         from reprt.training import tensorflow_backend
 
         tensorflow_backend.mirrored_strategy()
-        together = tensorflow_backend.together()
-    with together:
+        guard = tensorflow_backend.naming_lost_workers()
+    with guard:
         work = find_runs(recipe, only, out, progress)
         recipe = work[-1].recipe
         large = len(work) > 1 or bool(recipe.trials.seeds)
@@ -57,8 +62,9 @@ def run_job(
             # times.
             trials = [[run] for run in each.runs]
             for runs in trials if recipe.trials.seeds else [each.runs]:
-                errors += call(train_runs, dataclasses.replace(each, runs=runs))
-    page = work[-1].write_page()
+                part = dataclasses.replace(each, runs=runs)
+                errors += call(train_with_pages, part)
+    page = write_page_on(work[-1])
     if not large and (told := _ending(work[-1])):
         progress.say(told)
     if errors:
@@ -69,6 +75,23 @@ def run_job(
             f"{', '.join(elsewhere)}. Give the same command again when it has ended."
         )
     return page
+
+
+def train_with_pages(work: CorpusRuns) -> list[ArithmeticError]:
+    """Trains runs as `train_runs` does, and writes their page after each epoch."""
+    return train_runs(work, functools.partial(write_page_on, work))
+
+
+def write_page_on(work: CorpusRuns) -> Path:
+    """Writes the page on runs; returns its path, or the folder without a page."""
+    folder, name = work.folder, work.recipe.page_name
+    if not is_chief() or not any(folder.glob("*/config.toml")):
+        return folder
+    if name in ON_SEVERAL_TEXTS:
+        folder = folder.parent
+    page = work.recipe.page.changed(name=name)
+    write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
+    return write_page(folder)
 
 
 def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:

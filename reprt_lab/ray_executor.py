@@ -17,10 +17,10 @@ from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 from reprt_lab.folder import RunFolder
+from reprt_lab.job import train_with_pages, write_page_on
 from reprt_lab.plan import make_plan
 from reprt_lab.recipe import Recipe
 from reprt_lab.texts import CorpusRuns, find_runs
-from reprt_lab.train import train_runs
 
 RETRIES = (
     10  # of a run whose process was lost; each goes on from its last checkpoint
@@ -94,13 +94,13 @@ def run_on_ray(
             f"These runs failed: {'; '.join(failed)}. The same command tries them "
             "again, and keeps what has finished."
         )
-    return [each.write_page() for each in work][-1]
+    return [write_page_on(each) for each in work][-1]
 
 
 def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
     """What a worker does, for the command whose arguments these are."""
     sys.argv = arguments
-    for error in train_runs(dataclasses.replace(work, runs=[run])):
+    for error in train_with_pages(dataclasses.replace(work, runs=[run])):
         raise error
     if RunFolder(work.folder / run.name).metrics() is None:
         raise ValueError("another process works on it")

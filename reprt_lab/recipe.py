@@ -18,12 +18,12 @@ from reprt.models.presets import PRESETS
 from reprt.settings import Settings, check_known, in_one_line
 from reprt.training.settings import (
     FILES,
-    Batching,
-    Objective,
-    Optimizer,
+    BatchingTable,
+    ObjectiveTable,
+    OptimizerTable,
     Preset,
     RunSettings,
-    Schedule,
+    ScheduleTable,
     TextSettings,
     TrainingSettings,
 )
@@ -42,6 +42,8 @@ Page = Literal[
     "readings",
     "table1",
 ]
+# The folder of such a page holds the folders of several texts.
+ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
 
 
 def _keys_of(kind: Any) -> Any:
@@ -73,10 +75,10 @@ class OwnTables(Settings):
     """The tables that hold for all models, or for one."""
 
     training: _keys_of(TrainingSettings) = {}  # type: ignore[valid-type]
-    batching: _keys_of(Batching) = {}  # type: ignore[valid-type]
-    optimizer: _keys_of(Optimizer) = {}  # type: ignore[valid-type]
-    schedule: _keys_of(Schedule) = {}  # type: ignore[valid-type]
-    objective: _keys_of(Objective) = {}  # type: ignore[valid-type]
+    batching: _keys_of(BatchingTable) = {}  # type: ignore[valid-type]
+    optimizer: _keys_of(OptimizerTable) = {}  # type: ignore[valid-type]
+    schedule: _keys_of(ScheduleTable) = {}  # type: ignore[valid-type]
+    objective: _keys_of(ObjectiveTable) = {}  # type: ignore[valid-type]
 
 
 # Those that every model may change.
@@ -108,7 +110,7 @@ class Trials(Settings):
     """The pairs of languages, in the order in which they are trained on."""
     seeds: list[int] = []
     """The seeds."""
-    schedules: dict[str, _keys_of(Schedule)] = {}  # type: ignore[valid-type]
+    schedules: dict[str, _keys_of(ScheduleTable)] = {}  # type: ignore[valid-type]
     """Keys of `[schedule]`, by the name that the runs get from them."""
 
     @pydantic.model_validator(mode="after")

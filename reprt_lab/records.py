@@ -24,6 +24,14 @@ Epoch = dict[str, float]
 # Faults of settings that have changed since: a value is no choice any more, or no
 # longer goes with another. All other faults are damage.
 OUTDATED = {"choice", "literal_error", "value_error"}
+# Settings that are no departure from the paper, whatever they are.
+NO_DEPARTURES = {
+    "text.pair",
+    "text.source",
+    "training.deterministic",
+    "training.keep_every",
+    "training.seed",
+}
 
 
 class Record(Settings):
@@ -88,6 +96,32 @@ class WrittenSettings(RunTables, Record):
             if {fault["type"] for fault in error.errors()} - OUTDATED:
                 raise
         return Table.model_validate(values)
+
+    @property
+    def departures(self) -> list[str]:
+        """The settings that are not those of the preset and of the paper.
+
+        Of a preset that is gone, all settings of the model are.
+        """
+        usual = {
+            table: RunSettings.model_fields[table].default for table in TABLES
+        }
+        usual["model"] = PRESETS.get(self.preset)
+        # The paper's m is the width of the model's own embedding.
+        usual["schedule"] = usual["schedule"].changed(
+            dim=self.model.embedding_dim
+        )
+        departures = []
+        for table, values in self.identity:
+            for name, value in values if isinstance(values, Settings) else ():
+                key = f"{table}.{name}"
+                same = value in (None, getattr(usual.get(table), name, None))
+                if same or key in NO_DEPARTURES:
+                    continue
+                if isinstance(value, tuple):
+                    value = list(value)
+                departures.append(f"{key} = {value}")
+        return departures
 
 
 def _usual(table: str, name: str | None) -> Settings | None:

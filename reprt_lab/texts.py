@@ -5,21 +5,16 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import tomli_w
-
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.data.search import NothingFound, TextUnavailable, find
-from reprt.files import cache, write_text
+from reprt.files import cache
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings
-from reprt.training.workers import is_chief
 from reprt_lab.folder import RunFolder
-from reprt_lab.pages import ON_SEVERAL_TEXTS, write_page
-from reprt_lab.pages.runs import SETTINGS
-from reprt_lab.recipe import Recipe, load_recipe
+from reprt_lab.recipe import ON_SEVERAL_TEXTS, Recipe, load_recipe
 
 # Overrides that the fallback, which has a text of its own, does not take.
 WHICH_TEXT = ("text.pair", "text.source", "trials.pairs")
@@ -33,17 +28,6 @@ class CorpusRuns:
     corpus: Corpus
     runs: Sequence[RunSettings]
     folder: Path
-
-    def write_page(self) -> Path:
-        """Writes the page on the runs; returns its path, or the folder without one."""
-        folder, name = self.folder, self.recipe.page_name
-        if not is_chief() or not any(folder.glob("*/config.toml")):
-            return folder
-        if name in ON_SEVERAL_TEXTS:
-            folder = folder.parent
-        page = self.recipe.page.changed(name=name)
-        write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
-        return write_page(folder)
 
     def encoded(self, progress: Progress) -> EncodedCorpus:
         """Encodes the text. Vocabularies are learnt unless they are in the cache."""

@@ -28,8 +28,15 @@ MUCH = (
 )
 
 
-def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
-    """Trains runs side by side; returns why any of them did not finish."""
+def train_runs(
+    work: CorpusRuns, after_epoch: Callable[[], object] = lambda: None
+) -> list[ArithmeticError]:
+    """Trains runs side by side; returns why any of them did not finish.
+
+    Args:
+        after_epoch: called after each epoch, and once the runs are measured. What it
+            raises is shown, and stops no training.
+    """
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
@@ -47,15 +54,15 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
             else:
                 progress.say(f"{run.name}: another process works on it")
 
-        def after_epoch():  # a page that cannot be written stops no training
+        def report():
             try:
-                work.write_page()
+                after_epoch()
             except Exception as error:
                 progress.say(f"The page was not written. {error}")
 
-        errors = _train(mine, text, progress, after_epoch)
+        errors = _train(mine, text, progress, report)
         if mine:
-            after_epoch()
+            report()
     for error in errors:
         progress.say(f"{error} Any other runs go on.")
     keras.backend.clear_session()  # Keras keeps what trained models leave
@@ -108,7 +115,7 @@ def _train(runs, text, progress, after_epoch):
     """Trains runs, by their folders, and writes what came out."""
     for folder, run in runs.items():
         folder.open(run, text)
-    trainers = []
+    trainers: dict[Trainer, RunFolder] = {}
     for folder, run in runs.items():
         if (finished := folder.metrics()) is not None:
             told = ", out of time: another --out trains longer"
@@ -124,6 +131,7 @@ def _train(runs, text, progress, after_epoch):
         trainer = Trainer(
             run, text, folder, progress, _bleu_of_samples(run, text)
         )
+        trainer.write_start()
         if not trainer.finished:
             progress.say(
                 f"{run.name}: {trainer.model.count_params():,} parameters, from epoch "
@@ -136,32 +144,30 @@ def _train(runs, text, progress, after_epoch):
                     f"{trainer.steps}: [schedule] has {rises} steps of warm-up"
                 )
             trainer.calibrate()
-        trainers.append(trainer)
-    if unfinished := [
-        trainer.name for trainer in trainers if not trainer.finished
-    ]:
+        trainers[trainer] = folder
+    unfinished = [each.name for each in trainers if not each.finished]
+    if unfinished:
         seconds = sum(trainer.seconds_left for trainer in trainers)
         scored = any(trainer.settings.training.bleu for trainer in trainers)
+        out = next(iter(runs)).path.parent
         progress.say(
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}"
-            f"{', then they are scored' * scored}; "
-            f"the results go to {trainers[0].folder.path.parent}"
+            f"{', then they are scored' * scored}; the results go to {out}"
         )
-    errors = train_side_by_side(trainers, after_epoch)
+    errors = train_side_by_side(list(trainers), after_epoch)
     memory = {}
     if len(runs) == 1 and unfinished and not several_workers():
         # The process' memory is that of its only training.
         unit = 1 if sys.platform == "darwin" else 1024
         peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         memory["peak_memory_bytes"] = peak
-    for trainer in trainers:
-        if trainer.finished and trainer.folder.writable:
+    for trainer, folder in trainers.items():
+        if trainer.finished and folder.writable:
             try:
-                results = memory | _results(trainer, progress)
-                trainer.folder.write_metrics(
-                    Metrics.read(results, trainer.name)
-                )
-            except (ArithmeticError, ValueError) as error:  # numbers not finite
+                results = memory | _results(trainer, folder, progress)
+                folder.write_metrics(Metrics.read(results, trainer.name))
+            # Some of the numbers are not finite.
+            except (ArithmeticError, ValueError) as error:
                 errors.append(ArithmeticError(f"{trainer.name}: {error}"))
     return errors
 
@@ -194,7 +200,7 @@ def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
     return bleu
 
 
-def _results(trainer, progress: Progress) -> dict[str, Any]:
+def _results(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     """What is reported of a trained model, beyond its log."""
     state, text, run = trainer.state, trainer.text, trainer.settings
     metrics: dict[str, Any] = {
@@ -207,14 +213,14 @@ def _results(trainer, progress: Progress) -> dict[str, Any]:
     if not state.epoch:
         return metrics
     if run.training.average:
-        metrics |= _averaged(trainer, progress)
+        metrics |= _averaged(trainer, folder, progress)
     if not run.training.bleu:
         return metrics
 
     def show(done):
         progress.show(f"{trainer.name}: {done}")
 
-    model = load_model(trainer.folder.model)
+    model = load_model(folder.model)
     translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
     begun = time.monotonic()
     how = {"progress": show, "batches": trainer.validation.batches()}
@@ -297,9 +303,8 @@ def _by_length(run, text, losses, translations=None):
         yield result
 
 
-def _averaged(trainer, progress: Progress):
+def _averaged(trainer, folder: RunFolder, progress: Progress):
     """Makes the mean of the last models the trained one, and measures its loss."""
-    folder = trainer.folder
     if names := trainer.average():
         folder.save_model(trainer.model)
     # In the batches of the log's validation losses, which pages put it in place of.

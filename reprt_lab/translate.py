@@ -9,10 +9,9 @@ from typing import Any
 
 from reprt.data.corpora.lines import decoded, read_lines
 from reprt.decoding.attention_maps import draw, draw_positions, write_page
+from reprt.decoding.run_folder import read_config
 from reprt.decoding.translator import AHEAD, Translation, Translator
-from reprt.files import csv_text, write_text
 from reprt.progress import printable
-from reprt.training.settings import settings_of
 
 
 def translate(
@@ -47,7 +46,7 @@ def translate(
 
 def translator_of(run: Path, search: Mapping[str, Any]) -> Translator:
     """Loads the model of a run, which must be one that translates."""
-    if settings_of(run).text.side == "target":
+    if read_config(run)["text"]["side"] == "target":
         raise ValueError(
             f"Expected a model that translates. Received: {run}, a language model. "
             "`reprt.decoding.sample` goes on from the beginning of a sentence."
@@ -60,12 +59,9 @@ def draw_attention(
 ):
     translator = translator_of(run, search)
     maps, folder = translator.attention(sentence), out or run
-    heads = folder / "heads.csv"
-    write_text(heads, csv_text(maps.shares()))
     files = [
         draw(maps, folder / "attention.png"),
         write_page(maps, folder / "attention.html"),
-        heads,
         draw_positions(translator.model, folder / "positions.png"),
     ]
     print(printable(maps.translation), *filter(None, files), sep="\n")

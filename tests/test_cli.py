@@ -449,15 +449,13 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     out = tmp_path / "new" / "folder"
     command = ["attention", str(runs / "repe"), "o homem sabe", *SEARCH]
     assert main([*command, "--out", str(out)]) == 0
-    names = "attention.png", "attention.html", "heads.csv", "positions.png"
+    names = "attention.png", "attention.html", "positions.png"
     files = [str(out / name) for name in names]
     assert capsys.readouterr().out.splitlines() == [
         translations[0].text,
         *files,
     ]
-    heads = (out / "heads.csv").read_text().splitlines()
-    assert heads[0] == "kind,layer,head,before,itself,after,same,end"
-    assert len(heads) == 1 + 3 * 2  # kinds, of one layer of two heads
+    assert all((out / name).stat().st_size > 0 for name in names)
     assert main(["attention", str(runs / "repe"), " "]) == 2
     assert "Expected a sentence. Received an empty one." in told(capsys)
 

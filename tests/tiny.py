@@ -73,7 +73,9 @@ def make_trainer(path, run, text):
     text = one_vocabulary(text) if run.model.shared_embedding else text
     files = RunFolder(path)
     files.open(run, text)
-    return Trainer(run, text, files, Lines())
+    trainer = Trainer(run, text, files, Lines())
+    trainer.write_start()
+    return trainer
 
 
 def one_vocabulary(text):

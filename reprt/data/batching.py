@@ -197,27 +197,3 @@ def planned_batches(split: EncodedSplit, plan: Rows):
     options = tf.data.Options()
     options.autotune.enabled = False
     return dataset.map(batch).prefetch(2).with_options(options)
-
-
-def of_replicas(dataset, strategy, change=lambda own: own):
-    """Gives each of n replicas every n-th row of a batch, by way of `change`."""
-    import tensorflow as tf
-
-    # Each replica has its own dataset, read on the host.
-    options = tf.distribute.InputOptions(
-        experimental_replication_mode=tf.distribute.InputReplicationMode.PER_REPLICA,
-        experimental_fetch_to_device=False,
-    )
-
-    def share(context):
-        first, step = context.input_pipeline_id, context.num_input_pipelines
-        own = dataset.map(
-            lambda *batch: tf.nest.map_structure(
-                lambda rows: rows[first::step], batch
-            )
-        )
-        return change(own)
-
-    # The iterators of a distributed dataset tune themselves whatever its options say,
-    # and so one that ends may wait for as long as an epoch took.
-    return strategy.distribute_datasets_from_function(share, options)

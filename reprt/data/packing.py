@@ -9,7 +9,7 @@ import numpy as np
 
 from reprt.compilation import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
-from reprt.data.batching import of_replicas
+from reprt.data.replicas import per_replica
 from reprt.layers.layout import Packing, Sides
 from reprt.layers.masks import as_ids, ragged_ids
 
@@ -312,7 +312,7 @@ def packed(batches, layout="sides", strategy=None):
 
     if strategy is None:
         return pack_all(batches)
-    return of_replicas(batches, strategy, pack_all)
+    return per_replica(batches, strategy, pack_all)
 
 
 def _check_batches(batches):

@@ -9,12 +9,10 @@ import warnings
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from keras import ops
 
-from reprt.constants import END
 from reprt.files import whole_file, write_text
 from reprt.layers.precision import indices
 
@@ -67,52 +65,27 @@ class AttentionMaps:
     @property
     def steps(self) -> Sequence[str]:
         """What was read and the token that this led to, such as `"the ⇒ tall"`."""
+        if not self.written:
+            return self.target
         pairs = zip(self.target, self.written)
-        return [f"{read} ⇒ {wrote}" for read, wrote in pairs] or self.target
+        return [f"{read} ⇒ {wrote}" for read, wrote in pairs]
 
     def __repr__(self):
         shapes = {kind: getattr(self, kind).shape for kind in self.kinds}
-        found = f"{self.sentence!r} → {self.translation!r}"
-        return f"AttentionMaps({self.model}, {found}, {shapes})"
+        texts = f"{self.sentence!r} → {self.translation!r}"
+        return f"AttentionMaps({self.model}, {texts}, {shapes})"
 
     def tokens(self, kind: str) -> tuple[Sequence[str], Sequence[str]]:
         """The queries and the keys of one of the kinds."""
-        both = (*self.source, *self.target)
-        return {
-            "encoder": (self.source, self.source),
-            "decoder": (self.target, self.target),
-            "cross": (self.steps, self.source),
-            "sequence": (both, both),
-        }[kind]
-
-    def shares(self) -> list[dict[str, Any]]:
-        """Returns what each head does, as the mean share of its queries' weight.
-
-        `before`, `after` and `itself` are the key one place before its query, one after
-        it, and at its place; cross attention has none of them. `same` are all keys with
-        the query's piece, `end` those that are `[END]`.
-        """
-        rows = []
-        for kind in self.kinds:
-            queries, keys = map(np.array, self.tokens(kind))
-            chosen = {}
-            if kind == "cross":
-                queries = np.array(self.target)  # without what was written next
-            else:
-                places = {"before": -1, "itself": 0, "after": 1}
-                chosen = {
-                    n: np.eye(len(queries), k=k) for n, k in places.items()
-                }
-            chosen["same"] = queries[:, None] == keys
-            chosen["end"] = np.broadcast_to(keys == END, chosen["same"].shape)
-            weights = np.asarray(getattr(self, kind))
-            for layer, head in np.ndindex(weights.shape[:2]):
-                row = {"kind": kind, "layer": layer + 1, "head": head + 1}
-                for name, mask in chosen.items():
-                    share = (weights[layer, head] * mask).sum(-1).mean()
-                    row[name] = round(float(share), 4)
-                rows.append(row)
-        return rows
+        match kind:
+            case "encoder":
+                return self.source, self.source
+            case "decoder":
+                return self.target, self.target
+            case "cross":
+                return self.steps, self.source
+        sequence = [*self.source, *self.target]
+        return sequence, sequence
 
 
 def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
@@ -138,8 +111,9 @@ def write_page(maps: AttentionMaps, path: str | os.PathLike) -> Path:
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     template = resources.files("reprt.decoding").joinpath("attention_page.html")
     page = template.read_text("utf-8").replace("{{data}}", text)
-    write_text(Path(path), page)
-    return Path(path)
+    path = Path(path)
+    write_text(path, page)
+    return path
 
 
 def draw(
@@ -156,40 +130,40 @@ def draw(
     from matplotlib.figure import Figure
 
     kind = kind or maps.kinds[-1]
-    weights, (queries, keys) = getattr(maps, kind)[layer], maps.tokens(kind)
-    cell = min(0.2, 8 / max(len(queries), len(keys)))  # inches of a token
-    text = {
-        "fontsize": min(8, 45 * cell),
-        "parse_math": False,
-    }  # dollars are dollars
-    width, height = (2 + cell * len(side) for side in (keys, queries))
-    columns = min(
-        len(weights), max(1, int(9 / width))
-    )  # read at a page's width
-    rows = math.ceil(len(weights) / columns)
+    heads = getattr(maps, kind)[layer]
+    queries, keys = maps.tokens(kind)
+    # The inches of a token.
+    cell = min(0.2, 8 / max(len(queries), len(keys)))
+    width, height = 2 + cell * len(keys), 2 + cell * len(queries)
+    # The picture is read at a page's width.
+    columns = min(len(heads), max(1, int(9 / width)))
+    rows = math.ceil(len(heads) / columns)
     figure = Figure((columns * width, 1 + rows * height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
+    # A dollar is a dollar, and begins no formula.
+    style = {"fontsize": min(8, 45 * cell), "parse_math": False}
     for head, axes in enumerate(grid.flat):
         axes.set_yticks([])
-        if head >= len(weights):
+        if head >= len(heads):
             axes.set_axis_off()
             continue
-        image = axes.imshow(weights[head], cmap="magma_r", vmin=0, vmax=1)
+        image = axes.imshow(heads[head], cmap="magma_r", vmin=0, vmax=1)
         axes.set_title(f"head {head + 1}", fontsize=8)
-        axes.set_xticks(range(len(keys)), keys, rotation=90, **text)
+        axes.set_xticks(range(len(keys)), keys, rotation=90, **style)
     for axes in grid[:, 0]:
-        axes.set_yticks(range(len(queries)), queries, **text)
+        axes.set_yticks(range(len(queries)), queries, **style)
     figure.colorbar(image, ax=grid, label="weight")
-    search = f" ({maps.search})" if maps.search else ""
-    found = f"{maps.sentence} → {maps.translation}{search}"
-    title = f"{TITLES[kind]}, {maps.model}: {found}"
+    title = (
+        f"{TITLES[kind]}, {maps.model}: {maps.sentence} → {maps.translation}"
+    )
+    if maps.search:
+        title += f" ({maps.search})"
     title = textwrap.fill(title, int(13 * figure.get_figwidth()))
     figure.suptitle(title, fontsize=10, parse_math=False)
-    with whole_file(Path(path)) as file, warnings.catch_warnings():
+    with warnings.catch_warnings():
         # The font has not every script; the page shows them all.
         warnings.filterwarnings("ignore", "Glyph .* missing")
-        figure.savefig(file, format="png", dpi=100)
-    return Path(path)
+        return _save(figure, path)
 
 
 def draw_positions(
@@ -207,23 +181,33 @@ def draw_positions(
     embedding = getattr(model, "embedding", None) or model.source_embedding
     if embedding.positional is None:
         return None
-    positional, length = embedding.positional, min(length, model.longest_source)
-    places, bias = indices(length)[None], 0.0
+    positional = embedding.positional
+    length = min(length, model.longest_source)
     if hasattr(positional, "encoding"):
         table = ops.convert_to_numpy(positional.encoding)[:length]
+        products = table @ table.T
     else:
+        places = indices(length)[None]
         ones = ops.ones((1, length, 1, model.config.key_dim))
         table = ops.convert_to_numpy(positional.turn(ones, places))[0, :, 0]
-        if (added := positional.bias(places, places)) is not None:
-            bias = ops.convert_to_numpy(added)[0].mean(0)
+        products = table @ table.T
+        bias = positional.bias(places, places)
+        if bias is not None:
+            products = products + ops.convert_to_numpy(bias)[0].mean(0)
     figure = Figure((10, 4), layout="constrained")
-    images = {"P": table, "P Pᵀ": table @ table.T + bias}
-    for axes, (title, image) in zip(figure.subplots(1, 2), images.items()):
+    left, right = figure.subplots(1, 2)
+    method = type(positional).__name__
+    for axes, name, image in ((left, "P", table), (right, "P Pᵀ", products)):
         shown = axes.imshow(
             image, cmap="RdBu_r", aspect="auto", interpolation="none"
         )
         figure.colorbar(shown, ax=axes)
-        axes.set_title(f"{title} of {type(positional).__name__}", fontsize=9)
-    with whole_file(Path(path)) as file:
+        axes.set_title(f"{name} of {method}", fontsize=9)
+    return _save(figure, path)
+
+
+def _save(figure, path: str | os.PathLike) -> Path:
+    path = Path(path)
+    with whole_file(path) as file:
         figure.savefig(file, format="png", dpi=100)
-    return Path(path)
+    return path

@@ -12,8 +12,15 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 from keras import ops
+from keras.tree import map_structure
 
-from reprt.compilation import IDS, compiled, shapes_are_costly, with_room
+from reprt.compilation import (
+    IDS,
+    compiled,
+    more_room,
+    shapes_are_costly,
+    with_room,
+)
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.fixed import Fixed
@@ -21,11 +28,12 @@ from reprt.layers.masks import as_ids, check_vocabulary
 from reprt.layers.precision import indices
 from reprt.losses import softmax_and_normalizer
 
-EXTRA_TOKENS = 50  # as in the original Transformer
-FIRST_ROOM = 16  # tokens that there is room for at first
-MORE_ROOM = 8  # and that room is made for at a time, at least
-BLOCK = 64  # columns, among which the best are sought first
-MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
+# A translation may have this many tokens more, as in the original Transformer.
+EXTRA_TOKENS = 50
+# The best of many columns are sought among blocks of this many.
+BLOCK = 64
+# Where less of a batch is still searched, the sentences that are done are left out.
+MOST_LIVE = 0.75
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,17 +56,23 @@ class Hypothesis:
 class _Beams(NamedTuple):
     """The hypotheses of a batch: `beam_size` that go on, and as many that have ended.
 
-    Each is `(sentences, beams)`; tokens are `(sentences, beams, capacity)`, and the
-    last two `(sentences,)`.
+    Attributes:
+        last: the last token of each that goes on, `(sentences, beams)`.
+        log_probabilities: theirs, -inf where there is none, `(sentences, beams)`.
+        tokens: what follows the start, `(sentences, beams, capacity)`.
+        ended_scores: best first, -inf where there is none, `(sentences, beams)`.
+        ended_tokens: then zeros, `(sentences, beams, capacity)`.
+        limits: the most tokens of each sentence, `(sentences,)`.
+        live: whether its search goes on, `(sentences,)`.
     """
 
-    last: Any  # token of each that goes on
-    log_probabilities: Any  # -inf where there is none
-    tokens: Any  # what follows the start
-    ended_scores: Any  # best first, -inf where there is none
-    ended_tokens: Any  # then zeros
-    limits: Any  # the most tokens of each sentence
-    live: Any  # whether its search goes on
+    last: Any
+    log_probabilities: Any
+    tokens: Any
+    ended_scores: Any
+    ended_tokens: Any
+    limits: Any
+    live: Any
 
 
 class BeamSearch(Fixed):
@@ -116,40 +130,31 @@ class BeamSearch(Fixed):
         max_tokens=None,
         jit_compile=False,
     ):
-        ids = PAD_ID + 1, model.target_vocab_size - 1
-        for name, number, least, most in (
-            ("start_id", start_id, *ids),
-            ("end_id", end_id, *ids),
-            ("beam_size", beam_size, 1, 1000),
-            # Beyond 10, long translations' scores leave float32.
-            ("length_penalty", length_penalty, 0, 10),
-            (
-                "max_tokens",
-                1 if max_tokens is None else max_tokens,
-                1,
-                math.inf,
-            ),
-        ):
-            if not least <= number <= most:  # so that NaN fails, too
-                raise ValueError(
-                    f"Expected `{name}` to lie between {least} and {most}. Received: "
-                    f"{name}={number}."
-                )
-        self.model, self.start_id, self.end_id = model, start_id, end_id
-        self.beam_size, self.length_penalty = beam_size, length_penalty
+        last_id = model.target_vocab_size - 1
+        _check_between(PAD_ID + 1, last_id, start_id=start_id, end_id=end_id)
+        _check_between(1, 1000, beam_size=beam_size)
+        # Beyond 10, long translations' scores leave float32.
+        _check_between(0, 10, length_penalty=length_penalty)
+        if max_tokens is not None:
+            _check_between(1, math.inf, max_tokens=max_tokens)
+        self.model = model
+        self.start_id = start_id
+        self.end_id = end_id
+        self.beam_size = beam_size
+        self.length_penalty = length_penalty
         self.max_tokens = max_tokens
         self.jit_compile = jit_compile
         self._never = np.zeros(model.target_vocab_size, "float32")
-        self._never[[PAD_ID, start_id]] = -np.inf
+        self._never[[PAD_ID, start_id]] = -math.inf
         self._costly = jit_compile or shapes_are_costly()
         self._capacity = more_room(0, model.longest_target, self._costly)
 
     @functools.cached_property
-    def _begin(self):
-        """`start`, as the backend runs it fastest."""
+    def _compiled_begin(self):
+        """`begin`, as the backend runs it fastest."""
 
         def begin(source_ids):
-            return self.start(source_ids, self._capacity)
+            return self.begin(source_ids, self._capacity)
 
         return compiled(
             begin,
@@ -160,7 +165,7 @@ class BeamSearch(Fixed):
         )
 
     @functools.cached_property
-    def _run(self):
+    def _compiled_run(self):
         """`run`, as the backend runs it fastest."""
         return compiled(self.run, self.model, jit_compile=self.jit_compile)
 
@@ -173,46 +178,47 @@ class BeamSearch(Fixed):
         if isinstance(source_ids, list | tuple) and not source_ids:
             return []
         source_ids = as_ids(source_ids)
-        found: list[list[Hypothesis]] = [[] for _ in range(len(source_ids))]
-        if not found:
-            return found
+        translations: list[list[Hypothesis]] = [[]] * len(source_ids)
+        if not translations:
+            return []
         check_vocabulary("source_ids", source_ids, self.model.source_vocab_size)
         source_ids = ops.cast(source_ids, "int32")
         if self._costly and not self.model.padding_matters:
             source_ids = with_room(source_ids, self.model.longest_source)
+        # Fewer rows are another shape.
+        most_live = 0.0 if self._costly else MOST_LIVE
         capacity = self._capacity
-        beams, prefixes = self._begin(source_ids)
-        most_live = (
-            0.0 if self._costly else MOST_LIVE
-        )  # fewer rows are another shape
-        rows = np.arange(len(found))  # the sentences that are in the batch
+        beams, prefixes = self._compiled_begin(source_ids)
         position = ops.zeros((), "int32")
+        # The sentences that are in the batch.
+        rows = np.arange(len(translations))
         while len(rows):
             if int(position) == capacity:
                 more = more_room(
                     capacity, self.model.longest_target, self._costly
                 )
-                room = ((0, 0), (0, 0), (0, more))
-                beams = beams._replace(
-                    tokens=ops.pad(beams.tokens, room),
-                    ended_tokens=ops.pad(beams.ended_tokens, room),
-                )
-                prefixes = self.model.extended(prefixes, more)
+                beams, prefixes = self._extended(beams, prefixes, more)
                 capacity += more
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
-            beams, prefixes, position = self._run(
+            beams, prefixes, position = self._compiled_run(
                 beams, prefixes, position, ends
             )
-            live = np.flatnonzero(ops.convert_to_numpy(beams.live))
-            if len(live) > fewest:
+            live = ops.convert_to_numpy(beams.live)
+            if np.count_nonzero(live) > fewest:
                 continue
-            for row, best in self._found(beams, rows, int(position)):
-                found[row] = best
+            length = int(position)
+            arrays = map_structure(ops.convert_to_numpy, beams)
+            for row, sentence in enumerate(zip(*arrays)):
+                if not live[row]:
+                    hypotheses = self._hypotheses(_Beams(*sentence), length)
+                    translations[rows[row]] = hypotheses
             rows = rows[live]
-            if len(live):
-                beams, prefixes = self._of_sentences(beams, prefixes, live)
-        return found
+            if len(rows):
+                beams, prefixes = self._of_sentences(
+                    beams, prefixes, np.flatnonzero(live)
+                )
+        return translations
 
     def in_batches(
         self, source: Sequence[np.ndarray], batch_size: int
@@ -220,16 +226,16 @@ class BeamSearch(Fixed):
         """Yields, of each batch of similar lengths, its indices and its hypotheses."""
         # Where padding counts, a translation must not depend on the rest of its batch.
         equal = self.model.padding_matters
-        batches = list(
-            by_length([len(ids) for ids in source], batch_size, equal)
-        )
-        rows = (
-            padded([source[index] for index in chosen]) for chosen in batches
-        )
+        lengths = [len(ids) for ids in source]
+        batches = list(by_length(lengths, batch_size, equal))
+
+        def search(indices):
+            return self(padded([source[index] for index in indices]))
+
         # One search leaves cores idle on TensorFlow.
-        streams = 2 if keras.backend.backend() == "tensorflow" else 1
-        with ThreadPoolExecutor(streams) as pool:
-            yield from zip(batches, pool.map(self, rows))
+        threads = 2 if keras.backend.backend() == "tensorflow" else 1
+        with ThreadPoolExecutor(threads) as pool:
+            yield from zip(batches, pool.map(search, batches))
 
     def most_tokens(self, source_tokens):
         """Returns the most tokens that translations of sources this long may have."""
@@ -238,23 +244,22 @@ class BeamSearch(Fixed):
             return ops.minimum(source_tokens + EXTRA_TOKENS, most)
         return ops.full_like(source_tokens, min(self.max_tokens, most))
 
-    def start(self, source_ids, capacity):
+    def begin(self, source_ids, capacity):
         """Returns beams and prefixes of a source, with room for `capacity` tokens."""
         memory = self.model.encode(source_ids, training=False)
+        lengths = ops.sum(ops.cast(source_ids > PAD_ID, "int32"), axis=1)
         sentences = ops.shape(source_ids)[0]
-        own = ops.sum(ops.cast(source_ids > PAD_ID, "int32"), axis=1)
         shape = (sentences, self.beam_size)
         none = ops.full(shape, -math.inf, "float32")
+        # One hypothesis to begin with, or all beams would be the same.
+        first = indices(self.beam_size) == 0
         beams = _Beams(
             last=ops.full(shape, self.start_id, "int32"),
-            # One hypothesis to begin with, or all beams would be the same.
-            log_probabilities=ops.where(
-                indices(self.beam_size) == 0, 0.0, none
-            ),
+            log_probabilities=ops.where(first, 0.0, none),
             tokens=ops.zeros((*shape, capacity), "int32"),
             ended_scores=none,
             ended_tokens=ops.zeros((*shape, capacity), "int32"),
-            limits=self.most_tokens(own),
+            limits=self.most_tokens(lengths),
             live=ops.ones((sentences,), "bool"),
         )
         prefixes = self.model.start(memory, self.beam_size, capacity)
@@ -262,7 +267,7 @@ class BeamSearch(Fixed):
 
     def run(self, beams: _Beams, prefixes, position, ends):
         """Steps to either of two `ends`: a position, a number of live sentences."""
-        begin = beams, prefixes, position
+        first = beams, prefixes, position
 
         def goes_on(beams, prefixes, position):
             live = ops.sum(ops.cast(beams.live, "int32"))
@@ -270,9 +275,9 @@ class BeamSearch(Fixed):
 
         def step(beams, prefixes, position):
             new = (*self.step(beams, prefixes, position), position + 1)
-            return keras.tree.map_structure(_in_shape_of, new, begin)
+            return map_structure(_in_shape_of, new, first)
 
-        return ops.while_loop(goes_on, step, begin)
+        return ops.while_loop(goes_on, step, first)
 
     def step(self, beams: _Beams, prefixes, position):
         """Extends every hypothesis by a token; returns beams and prefixes.
@@ -286,53 +291,60 @@ class BeamSearch(Fixed):
         # Twice as many as beams, because that many may end here. With one beam an end
         # ends the search.
         most = 1 if k == 1 else 2 * k
-        each = min(most, logits.shape[1])
-        # Few passes over the logits, for a vocabulary is wide.
+
+        # The likeliest tokens of each hypothesis, then the best extensions of each
+        # sentence. Few passes are made over the logits, for a vocabulary is wide.
+        most_of_one = min(most, logits.shape[1])
         logits = ops.cast(logits, "float32")
         _, normalizer = softmax_and_normalizer(logits)
-        best, token = _top_k(logits + ops.convert_to_tensor(self._never), each)
-        best = ops.expand_dims(beams.log_probabilities, 2) + ops.reshape(
-            best - normalizer, (-1, k, each)
-        )
-        best, index = _top_k(ops.reshape(best, (-1, k * each)), most)
-        parent = index // each
-        token = _columns(ops.reshape(token, (-1, k * each)), index)
+        never = ops.convert_to_tensor(self._never)
+        best, token = _top_k(logits + never, most_of_one)
+        best = ops.reshape(best - normalizer, (-1, k, most_of_one))
+        best = ops.expand_dims(beams.log_probabilities, 2) + best
+        best = ops.reshape(best, (-1, k * most_of_one))
+        token = ops.reshape(token, (-1, k * most_of_one))
+        best, index = _top_k(best, most)
+        token = _columns(token, index)
+        parent = index // most_of_one
         ends = token == self.end_id
         here = indices(ops.shape(beams.tokens)[2]) == position
-        tokens = ops.where(here, token[:, :, None], _rows(beams.tokens, parent))
+        tokens = _rows(beams.tokens, parent)
+        tokens = ops.where(here, token[:, :, None], tokens)
 
         # What ends is put aside, if it stands among the first.
-        penalty = (
-            (5.0 + ops.cast(position + 1, "float32")) / 6
-        ) ** self.length_penalty
+        length = ops.cast(position + 1, "float32")
         first = indices(best.shape[1]) < k
-        scores = ops.where(ends & first, best / penalty, -math.inf)
+        scores = ops.where(
+            ends & first, best / self._penalty(length), -math.inf
+        )
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
-        ended_scores, kept = _top_k(scores, k)
+        ended_scores, chosen = _top_k(scores, k)
         ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
-        ended_tokens = _rows(ended_tokens, kept)
+        ended_tokens = _rows(ended_tokens, chosen)
 
         # The best of the others go on.
-        going, kept = _top_k(ops.where(ends, -math.inf, best), k)
-        parent, token = _columns(parent, kept), _columns(token, kept)
+        log_probabilities, chosen = _top_k(ops.where(ends, -math.inf, best), k)
+        parent = _columns(parent, chosen)
+        incomplete = ops.any(ops.isinf(ended_scores), axis=1)
         new = _Beams(
-            last=token,
-            log_probabilities=going,
-            tokens=_rows(tokens, kept),
+            last=_columns(token, chosen),
+            log_probabilities=log_probabilities,
+            tokens=_rows(tokens, chosen),
             ended_scores=ended_scores,
             ended_tokens=ended_tokens,
             limits=beams.limits,
-            live=ops.logical_and(
-                ops.any(ops.isinf(ended_scores), axis=1),
-                position + 1 < beams.limits,
-            ),
+            live=ops.logical_and(incomplete, position + 1 < beams.limits),
         )
+
         # A sentence that is done stays as it is until it is taken out.
-        new = _Beams(*(_where(beams.live, n, o) for n, o in zip(new, beams)))
+        def unless_done(new, old):
+            return _where(beams.live, new, old)
+
+        new = map_structure(unless_done, new, beams)
         if k > 1:
             sentences = indices(ops.shape(parent)[0])[:, None]
-            chosen = ops.reshape(sentences * k + parent, (-1,))
-            prefixes = prefixes.of_hypotheses(chosen)
+            hypotheses = ops.reshape(sentences * k + parent, (-1,))
+            prefixes = prefixes.of_hypotheses(hypotheses)
         return new, prefixes
 
     def best(self, beams: _Beams):
@@ -340,66 +352,82 @@ class BeamSearch(Fixed):
         ended = ops.isfinite(beams.ended_scores[:, :1])
         return ops.where(ended, beams.ended_tokens[:, 0], beams.tokens[:, 0])
 
-    def _of_sentences(self, beams, prefixes, chosen):
-        hypotheses = chosen[:, None] * self.beam_size + np.arange(
-            self.beam_size
+    def _extended(self, beams, prefixes, more):
+        """Makes room for more tokens."""
+        room = ((0, 0), (0, 0), (0, more))
+        beams = beams._replace(
+            tokens=ops.pad(beams.tokens, room),
+            ended_tokens=ops.pad(beams.ended_tokens, room),
         )
-        hypotheses = ops.convert_to_tensor(hypotheses.reshape(-1), "int32")
+        return beams, self.model.extended(prefixes, more)
+
+    def _of_sentences(self, beams, prefixes, chosen):
+        """Leaves out all sentences but the chosen."""
+        first = chosen[:, None] * self.beam_size
+        hypotheses = (first + np.arange(self.beam_size)).reshape(-1)
+        hypotheses = ops.convert_to_tensor(hypotheses, "int32")
         chosen = ops.convert_to_tensor(chosen, "int32")
-        beams = _Beams(*(ops.take(each, chosen, axis=0) for each in beams))
+
+        def take(part):
+            return ops.take(part, chosen, axis=0)
+
+        beams = map_structure(take, beams)
         return beams, prefixes.of_sentences(chosen, hypotheses)
 
-    def _found(self, beams, rows, position):
-        """The hypotheses of each sentence that is done."""
-        arrays = _Beams(*map(ops.convert_to_numpy, beams))
-        for number in np.flatnonzero(~arrays.live):
-            own = _Beams(*(each[number] for each in arrays))
-            length = min(position, own.limits)
-            ended = [
-                self._hypothesis(ids, True, score=score)
-                for ids, score in zip(own.ended_tokens, own.ended_scores)
-                if np.isfinite(score)
-            ]
-            # The limit came first: what has not ended ranks below what has.
-            going = [
-                self._hypothesis(ids[:length], False, log_probability=value)
-                for ids, value in zip(own.tokens, own.log_probabilities)
-                if np.isfinite(value)
-            ]
-            if not (best := (ended + going)[: self.beam_size]):
-                raise ArithmeticError(
-                    "Expected the model to give each word a probability. Received "
-                    "numbers that are not finite: are its weights finite?"
+    def _hypotheses(self, sentence: _Beams, position: int) -> list[Hypothesis]:
+        """The hypotheses of one sentence, the best first."""
+        hypotheses = []
+        for ids, score in zip(sentence.ended_tokens, sentence.ended_scores):
+            if np.isfinite(score):
+                ids = ids[ids != PAD_ID].tolist()
+                log_probability = score * self._penalty(len(ids))
+                hypothesis = Hypothesis(
+                    ids=tuple(ids[:-1]),
+                    ended=True,
+                    log_probability=float(log_probability),
+                    score=float(score),
                 )
-            yield rows[number], best
+                hypotheses.append(hypothesis)
+        # The limit came first: what has not ended ranks below what has.
+        length = min(position, sentence.limits)
+        log_probabilities = sentence.log_probabilities
+        for ids, log_probability in zip(sentence.tokens, log_probabilities):
+            if np.isfinite(log_probability):
+                ids = ids[:length].tolist()
+                score = log_probability / self._penalty(len(ids))
+                hypothesis = Hypothesis(
+                    ids=tuple(ids),
+                    ended=False,
+                    log_probability=float(log_probability),
+                    score=float(score),
+                )
+                hypotheses.append(hypothesis)
+        if not hypotheses:
+            raise ArithmeticError(
+                "Expected the model to give each word a probability. Received "
+                "numbers that are not finite: are its weights finite?"
+            )
+        return hypotheses[: self.beam_size]
 
-    def _hypothesis(self, ids, ended, score=None, log_probability=None):
-        ids = ids[ids != PAD_ID]
-        penalty = ((5 + len(ids)) / 6) ** self.length_penalty
-        if score is None:
-            score = log_probability / penalty
-        words = tuple(ids[: len(ids) - ended].tolist())
-        return Hypothesis(words, ended, float(score * penalty), float(score))
+    def _penalty(self, length):
+        return ((5 + length) / 6) ** self.length_penalty
 
 
-def more_room(tokens: int, most: int, costly: bool) -> int:
-    """Returns how many more tokens there should be room for, after these.
-
-    It is a share of those that there are, so that a long sentence is not copied too
-    often: a half where each shape is costly, else an eighth, because every step passes
-    over the room. At first there is more, so that a short sentence needs one graph.
-
-    >>> more_room(100, 2048, costly=False)
-    12
-    """
-    least = FIRST_ROOM if costly or not tokens else MORE_ROOM
-    share = 2 if costly else 8
-    return min(max(least, tokens // share), most - tokens)
+def _check_between(least, most, **numbers):
+    for name, number in numbers.items():
+        # So that NaN fails, too.
+        if not least <= number <= most:
+            raise ValueError(
+                f"Expected `{name}` to lie between {least} and {most}. Received: "
+                f"{name}={number}."
+            )
 
 
 def _in_shape_of(new, old):
     """The new tensor, with the old one's shape where TensorFlow no longer knows it."""
-    return new if new.shape == old.shape else ops.reshape(new, ops.shape(old))
+    if new.shape == old.shape:
+        return new
+    return ops.reshape(new, ops.shape(old))
 
 
 def _top_k(x, count):
@@ -409,29 +437,33 @@ def _top_k(x, count):
         best, places = ops.top_k(x, count)
         return best, ops.cast(places, "int32")
     # The best lie in the blocks of columns whose maxima are largest.
-    blocks = -(-columns // BLOCK)
-    x = ops.pad(x, ((0, 0), (0, -columns % BLOCK)), constant_values=-math.inf)
+    blocks = math.ceil(columns / BLOCK)
+    room = blocks * BLOCK - columns
+    x = ops.pad(x, ((0, 0), (0, room)), constant_values=-math.inf)
     x = ops.reshape(x, (-1, blocks, BLOCK))
     _, chosen = ops.top_k(ops.max(x, axis=2), count)
     # In their order, so that the first of equals is chosen, as above.
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=1)
-    x = ops.reshape(_rows(x, chosen), (-1, count * BLOCK))
+    x = _rows(x, chosen)
+    x = ops.reshape(x, (-1, count * BLOCK))
     best, places = _top_k(x, count)
-    return best, _columns(chosen, places // BLOCK) * BLOCK + places % BLOCK
+    block = _columns(chosen, places // BLOCK)
+    return best, block * BLOCK + places % BLOCK
 
 
 def _rows(x, chosen):
     """The chosen of each sentence's rows in `(sentences, rows, length)`."""
-    chosen, (sentences, rows, length) = ops.cast(chosen, "int32"), ops.shape(x)
+    sentences, rows, length = ops.shape(x)
     first = indices(sentences)[:, None] * rows
-    return ops.take(ops.reshape(x, (-1, length)), first + chosen, axis=0)
+    x = ops.reshape(x, (-1, length))
+    return ops.take(x, first + chosen, axis=0)
 
 
 def _columns(x, chosen):
-    return ops.take_along_axis(x, ops.cast(chosen, "int32"), axis=1)
+    return ops.take_along_axis(x, chosen, axis=1)
 
 
 def _where(live, new, old):
-    return ops.where(
-        ops.reshape(live, (-1, *[1] * (len(new.shape) - 1))), new, old
-    )
+    while len(live.shape) < len(new.shape):
+        live = ops.expand_dims(live, -1)
+    return ops.where(live, new, old)

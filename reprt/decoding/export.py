@@ -21,7 +21,7 @@ class ExportedTranslator(tf.Module):
         self._max_tokens = translator.max_tokens
         self._source = translator.source_tokenizer
         self._target = translator.target_tokenizer
-        # Kept, and so saved: their tables and models.
+        # A SavedModel has the tables and models of what the module holds.
         self._graphs = [self._source.graph, self._target.graph]
 
     @tf.function(
@@ -32,27 +32,31 @@ class ExportedTranslator(tf.Module):
         """Returns the best translation of each sentence, `(sentences,)` strings."""
         # Bytes that are not UTF-8 become a character that no vocabulary knows.
         sentences = tf.strings.unicode_transcode(sentences, "UTF-8", "UTF-8")
-        words = tf.strings.regex_full_match(sentences, word_pattern())
-        given = tf.boolean_mask(sentences, words)
+        has_words = tf.strings.regex_full_match(sentences, word_pattern())
+        with_words = tf.boolean_mask(sentences, has_words)
         if self._model.padding_matters:
             # One by one, so that no padding counts.
-            found = tf.map_fn(lambda one: self._translated(one[None])[0], given)
+            translations = tf.map_fn(
+                lambda sentence: self._translate(sentence[None])[0], with_words
+            )
         else:
-            found = self._translated(given)
+            translations = self._translate(with_words)
         empty = tf.fill(tf.shape(sentences), "")
-        return tf.tensor_scatter_nd_update(empty, tf.where(words), found)
+        return tf.tensor_scatter_nd_update(
+            empty, tf.where(has_words), translations
+        )
 
-    def _translated(self, sentences):
+    def _translate(self, sentences):
         ids = self._source.graph_encode(sentences)[:, : self._max_tokens]
         ids = tf.cast(ids.to_tensor(), tf.int32)
         search = self._search
         capacity = search.most_tokens(tf.shape(ids)[1])
-        beams, prefixes = search.start(ids, capacity)
+        beams, prefixes = search.begin(ids, capacity)
         beams, *_ = search.run(beams, prefixes, tf.constant(0), (capacity, 0))
         best = search.best(beams)
         # What follows the end is padding, which has no words.
-        kept = tf.logical_and(best != self._target.end_id, best != PAD_ID)
-        return self._target.graph_write(tf.ragged.boolean_mask(best, kept))
+        is_word = tf.logical_and(best != self._target.end_id, best != PAD_ID)
+        return self._target.graph_write(tf.ragged.boolean_mask(best, is_word))
 
 
 def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
@@ -67,30 +71,24 @@ def export(translator: Translator, folder: str | Path) -> tuple[Path, Path]:
             "Expected Keras' TensorFlow backend, of which a SavedModel is a graph. "
             f"Received: KERAS_BACKEND={keras.backend.backend()}."
         )
-    saved_model, model = (
-        Path(folder, "saved_model"),
-        Path(folder, "model.keras"),
-    )
-    _check_free(saved_model)
-    _check_free(model)
+    saved_model = Path(folder, "saved_model")
+    model = Path(folder, "model.keras")
+    for path in (saved_model, model):
+        if path.exists():
+            raise ValueError(
+                f"Expected a folder without {path.name}. Received {path.parent}, which "
+                "has one. Choose another --out, or remove it."
+            )
     try:
-        with whole_folder(saved_model) as made, whole_file(model) as file:
-            tf.saved_model.save(ExportedTranslator(translator), str(made))
+        with whole_folder(saved_model) as unfinished, whole_file(model) as file:
+            tf.saved_model.save(ExportedTranslator(translator), str(unfinished))
             keras.saving.save_model(translator.model, file.name)
+    # TensorFlow and HDF5 have errors of their own for what the system refuses.
     except (OSError, RuntimeError, tf.errors.OpError) as error:
-        # TensorFlow and HDF5 have errors of their own for what the system refuses.
-        model.unlink(missing_ok=True)  # it gets its name before the folder does
+        # The model's file gets its name before the folder does.
+        model.unlink(missing_ok=True)
         reason = str(error).splitlines()[0]
         raise OSError(
             f"The export cannot be written to {folder}: {reason}"
         ) from error
     return saved_model, model
-
-
-def _check_free(path: Path):
-    """Refuses to export over another export."""
-    if path.exists():
-        raise ValueError(
-            f"Expected a folder without {path.name}. Received {path.parent}, which has "
-            "one. Choose another --out, or remove it."
-        )

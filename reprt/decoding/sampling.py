@@ -57,34 +57,40 @@ def sample(
             f"Expected `tokenizer` to have the {model.target_vocab_size} pieces of the "
             f"model. Received: {len(tokenizer)}."
         )
-    random = np.random.default_rng(seed)
-    step = compiled(model.step, model)
     prompts = [prompts] if isinstance(prompts, str) else list(prompts)
     if not prompts:
         return []
-    given = [ids[:-1] for ids in tokenizer.encode(prompts)]
-    longest = max(map(len, given))
+    beginnings = [ids[:-1] for ids in tokenizer.encode(prompts)]
+    lengths = np.array([len(ids) for ids in beginnings])
+    longest = lengths.max()
     if longest > model.longest_target:
         raise ValueError(
             f"Expected prompts of at most {model.longest_target} tokens, as the model "
             f"takes. Received one of {longest}."
         )
-    most = max(min(max_tokens, model.longest_target), longest)
-    ids = padded(given, most)
+    random = np.random.default_rng(seed)
+    step = compiled(model.step, model)
+    capacity = max(min(max_tokens, model.longest_target), longest)
+    ids = padded(beginnings, capacity)
     never = [PAD_ID, UNKNOWN_ID, START_ID, tokenizer.start_id]
-    nothing = np.zeros((len(given), 0), "int32")
-    prefixes = model.start(model.encode(nothing, training=False), 1, most)
-    for position in range(most - 1):
-        here = ops.convert_to_tensor(position, "int32")
-        logits, prefixes = step(ids[:, position], here, prefixes)
+    no_source = np.zeros((len(ids), 0), "int32")
+    memory = model.encode(no_source, training=False)
+    prefixes = model.start(memory, 1, capacity)
+    for position in range(capacity - 1):
+        place = ops.convert_to_tensor(position, "int32")
+        logits, prefixes = step(ids[:, position], place, prefixes)
         scores = ops.convert_to_numpy(logits).astype("float64") / temperature
         scores[:, never] = -np.inf
         if top_k is not None and top_k < scores.shape[1]:
             least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]
             scores[scores < least] = -np.inf
         # The largest of scores with Gumbel noise is a draw from their softmax.
-        drawn = np.argmax(scores + random.gumbel(size=scores.shape), axis=1)
-        free = ids[:, position + 1] == PAD_ID
+        noise = random.gumbel(size=scores.shape)
+        drawn = np.argmax(scores + noise, axis=1)
+        # A prompt is not drawn.
+        free = position + 1 >= lengths
         ids[free, position + 1] = drawn[free]
-    kept = [row[: max(max_tokens, len(own))] for row, own in zip(ids, given)]
-    return [tokenizer.as_written(words) for words in tokenizer.decode(kept)]
+    # A prompt may be longer than `max_tokens`, and other sentences are not.
+    ends = np.maximum(lengths, max_tokens)
+    sentences = [row[:end] for row, end in zip(ids, ends)]
+    return [tokenizer.as_written(text) for text in tokenizer.decode(sentences)]

@@ -14,17 +14,17 @@ from reprt.constants import END, UNKNOWN_ID
 from reprt.data.corpora.corpus import check_aligned, has_a_word
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.base import Tokenizer
+from reprt.data.tokenizers.registry import TOKENIZERS
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
+from reprt.decoding.run_folder import read_config, read_vocabularies
 from reprt.fixed import Fixed
 from reprt.models.saving import load_model
-from reprt.training.settings import settings_of, vocabularies_of
 
-SIDES = ("source", "target")
-ROWS = 256  # hypotheses in a batch
-MANY = 4  # pieces of a word that was hardly in the training text
-LONG = 12  # letters, on average, of what is no word
-AHEAD = 1024  # sentences that are read before the first of them is translated
+# The hypotheses of a batch.
+ROWS = 256
+# The sentences that are read before the first of them is translated.
+AHEAD = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +104,10 @@ class Translator(Fixed):
         max_tokens: int = 128,
         search: Mapping[str, Any] | None = None,
     ):
-        for side, tokenizer in zip(SIDES, (source_tokenizer, target_tokenizer)):
-            pieces = getattr(model, f"{side}_vocab_size")
+        for side, tokenizer, pieces in (
+            ("source", source_tokenizer, model.source_vocab_size),
+            ("target", target_tokenizer, model.target_vocab_size),
+        ):
             if len(tokenizer) != pieces:
                 raise ValueError(
                     f"Expected `{side}_tokenizer` to have the {pieces} pieces of the "
@@ -122,10 +124,12 @@ class Translator(Fixed):
     def load(cls, run: Path | str, **search) -> "Translator":
         """Reads a run folder of `reprt train`; `search` is that of the class."""
         run = Path(run)
-        settings = settings_of(run)
-        source, target = vocabularies_of(run, settings.vocabulary.tokenizer)
+        config = read_config(run)
+        kind = TOKENIZERS[config["vocabulary"]["name"]]
+        source, target = read_vocabularies(run, kind)
         model = load_model(run / "model.keras")
-        return cls(model, source, target, settings.text.max_tokens, search)
+        max_tokens = config["text"]["max_tokens"]
+        return cls(model, source, target, max_tokens, search)
 
     def __call__(self, sentences):
         """Returns the `Translation` of a sentence, or a list of those of several.
@@ -143,17 +147,15 @@ class Translator(Fixed):
         self, sentences: Iterable, ahead: int = AHEAD
     ) -> Iterator[Translation]:
         """Yields translations in order, while sentences are still being read."""
-        rest = _strings(sentences)
-        while read := list(itertools.islice(rest, ahead)):
-            kept = list(map(has_a_word, read))
-            written = list(itertools.compress(read, kept))
-            ids = self.source_tokenizer.encode(written)
-            found = self.search_all([row[: self.max_tokens] for row in ids])
-            done = map(
-                self._translation, written, ids, self._alternatives(found)
-            )
-            for text, is_kept in zip(read, kept, strict=True):
-                yield next(done) if is_kept else Translation(text, ())
+        strings = _strings(sentences)
+        while chunk := list(itertools.islice(strings, ahead)):
+            with_words = [text for text in chunk if has_a_word(text)]
+            translations = iter(self._translations(with_words))
+            for text in chunk:
+                if has_a_word(text):
+                    yield next(translations)
+                else:
+                    yield Translation(text, ())
 
     def search_all(
         self,
@@ -161,14 +163,15 @@ class Translator(Fixed):
         progress: Callable[[str], None] = lambda text: None,
     ) -> list[list[Hypothesis]]:
         """Searches for translations of ids, those of like length together."""
-        found: list[list[Hypothesis]] = [[]] * len(source)
-        batch_size, done = max(1, ROWS // self.search.beam_size), 0
-        for chosen, hypotheses in self.search.in_batches(source, batch_size):
-            for index, of_one in zip(chosen, hypotheses, strict=True):
-                found[index] = of_one
-            done += len(chosen)
+        translations: list[list[Hypothesis]] = [[]] * len(source)
+        batch_size = max(1, ROWS // self.search.beam_size)
+        done = 0
+        for indices, batch in self.search.in_batches(source, batch_size):
+            for index, hypotheses in zip(indices, batch, strict=True):
+                translations[index] = hypotheses
+            done += len(indices)
             progress(f"translated {done}/{len(source)} sentences")
-        return found
+        return translations
 
     def encode(self, sources: Iterable, targets: Iterable) -> EncodedSplit:
         """Returns the ids of sentence pairs, cut as in training."""
@@ -192,77 +195,64 @@ class Translator(Fixed):
             raise ValueError("Expected a sentence. Received an empty one.")
         ids = self.source_tokenizer.encode([sentence])[0][: self.max_tokens]
         best = self.search(ids[None])[0][0]
-        tokenizer = self.target_tokenizer
+        tokenizer, beams = self.target_tokenizer, self.search.beam_size
         # The last token of the longest translation is not read again.
-        read = [tokenizer.start_id, *best.ids][: self.model.longest_target]
-        target = np.array([read], "int32")
-        beams = self.search.beam_size
+        target = [tokenizer.start_id, *best.ids][: self.model.longest_target]
         written = [*tokenizer.pieces(best.ids), END if best.ended else "…"]
-        weights = self.model.attention_weights(ids[None], target)
+        weights = self.model.attention_weights(
+            ids[None], np.array([target], "int32")
+        )
+        for kind, layers in weights.items():
+            layers = ops.cast(layers[:, 0], "float32")
+            weights[kind] = ops.convert_to_numpy(layers)
         return AttentionMaps(
             source=self.source_tokenizer.pieces(ids),
-            target=tokenizer.pieces(target[0]),
-            **{
-                kind: ops.convert_to_numpy(ops.cast(each[:, 0], "float32"))
-                for kind, each in weights.items()
-            },
+            target=tokenizer.pieces(target),
             sentence=sentence,
-            translation=self._alternatives([[best]])[0][0].text,
+            translation=self._written(best).text,
             model=self.model.name,
-            written=written[: target.shape[1]],
+            written=written[: len(target)],
             search="greedy" if beams == 1 else f"{beams} beams",
+            **weights,
         )
 
-    def _translation(self, text, ids, alternatives):
-        notes = []
-        if len(ids) > self.max_tokens:
-            notes.append(
-                f"the first {self.max_tokens} of {len(ids)} tokens were read"
-            )
-        notes += self._on_words(text, ids)
-        if not alternatives[0].ended:
-            notes.append("the translation did not end within the limit")
-        if not alternatives[0].text:
-            notes.append(
-                "the translation is empty: was the model trained enough?"
-            )
-        return Translation(text, alternatives, tuple(notes))
+    def _translations(self, sentences: list[str]) -> list[Translation]:
+        """The translations of sentences that have words."""
+        rows = self.source_tokenizer.encode(sentences)
+        n_best = self.search_all([ids[: self.max_tokens] for ids in rows])
+        translations = []
+        for text, ids, hypotheses in zip(sentences, rows, n_best, strict=True):
+            alternatives = tuple(map(self._written, hypotheses))
+            notes = tuple(self._notes(text, ids, alternatives[0]))
+            translations.append(Translation(text, alternatives, notes))
+        return translations
 
-    def _on_words(self, text: str, ids) -> Iterator[str]:
-        """Yields notes on words that training can hardly have had."""
-        words = list(dict.fromkeys(text.split()))
-        if UNKNOWN_ID not in ids and len(ids) < len(words) + MANY:
-            return
-        pieces = self.source_tokenizer.encode(words)
-        lacking = [
-            w for w, of_one in zip(words, pieces) if UNKNOWN_ID in of_one
-        ]
-        if lacking:
-            yield f"the vocabulary lacks {', '.join(lacking)}"
-        if len(text) > LONG * len(
-            words
-        ):  # a script without spaces between words
-            return
-        spelt = [
-            word
-            for word, of_one in zip(words, pieces)
-            if word not in lacking
-            and len(of_one) - 2 >= max(MANY, len(word) / 2)
-        ]
-        if spelt:
-            yield f"spelt in many pieces, as words never seen: {', '.join(spelt)}"
-
-    def _alternatives(self, found: Sequence[Sequence[Hypothesis]]):
-        """The hypotheses of several sentences as text; all at once for speed."""
+    def _written(self, hypothesis: Hypothesis) -> Alternative:
+        """A hypothesis with its words."""
         tokenizer = self.target_tokenizer
-        ids = [each.ids for hypotheses in found for each in hypotheses]
-        texts = map(tokenizer.as_written, tokenizer.decode(ids))
+        [text] = tokenizer.decode([hypothesis.ids])
+        return Alternative(
+            **vars(hypothesis),
+            text=tokenizer.as_written(text),
+            tokens=tokenizer.pieces(hypothesis.ids),
+        )
 
-        def alternative(each):
-            pieces = tokenizer.pieces(each.ids)
-            return Alternative(**vars(each), text=next(texts), tokens=pieces)
-
-        return [tuple(map(alternative, hypotheses)) for hypotheses in found]
+    def _notes(self, text: str, ids, best: Alternative) -> Iterator[str]:
+        """Yields what a reader of a translation should know."""
+        if len(ids) > self.max_tokens:
+            yield f"the first {self.max_tokens} of {len(ids)} tokens were read"
+        if UNKNOWN_ID in ids:
+            words = list(dict.fromkeys(text.split()))
+            lacking = []
+            for word, pieces in zip(words, self.source_tokenizer.encode(words)):
+                if UNKNOWN_ID in pieces:
+                    lacking.append(word)
+            if lacking:
+                yield f"the vocabulary lacks {', '.join(lacking)}"
+        if not best.ended:
+            yield "the translation did not end within the limit"
+        if not best.text:
+            yield "the translation is empty: was the model trained enough?"
 
 
 def _strings(sentences: Iterable) -> Iterator[str]:
@@ -272,7 +262,8 @@ def _strings(sentences: Iterable) -> Iterator[str]:
             f"Expected several sentences. Received one: {sentences!r}."
         )
     for row, sentence in enumerate(sentences):
-        if hasattr(sentence, "numpy"):  # TensorFlow's
+        # TensorFlow's tensors have this method.
+        if hasattr(sentence, "numpy"):
             sentence = sentence.numpy()
         if isinstance(sentence, bytes):
             sentence = sentence.decode("utf-8", "replace")
@@ -282,6 +273,5 @@ def _strings(sentences: Iterable) -> Iterator[str]:
                 f"of type {type(sentence).__name__} in row {row}, counted from 0."
             )
         # Bytes that are not UTF-8 come from a terminal as surrogates.
-        yield sentence.encode("utf-8", "surrogatepass").decode(
-            "utf-8", "replace"
-        )
+        data = sentence.encode("utf-8", "surrogatepass")
+        yield data.decode("utf-8", "replace")

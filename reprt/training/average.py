@@ -8,17 +8,19 @@ from reprt.files import whole_file
 from reprt.models.saving import load_model
 
 
-def keep_model(folder: Path, model, step: int, most: int, of_epochs: int):
+def keep_model(folder: Path, model, step: int, most: int, steps_of_epochs: int):
     """Saves a step's model, and drops all but the newest and any of later steps.
 
-    The newest up to the last finished epoch, at step `of_epochs`, stay too: the present
-    epoch may not count.
+    The newest up to the last finished epoch, at step `steps_of_epochs`, stay too: the
+    present epoch may not count.
     """
-    with whole_file(_kept(folder, step)) as file:
+    with whole_file(_path(folder, step)) as file:
         model.save(file.name)
-    kept = {*_newest(folder, step, most), *_newest(folder, of_epochs, most)}
-    for path in {*folder.glob("step-*.keras")} - kept:
-        path.unlink()
+    needed = _newest(folder, step, most)
+    needed += _newest(folder, steps_of_epochs, most)
+    for path in folder.glob("step-*.keras"):
+        if path not in needed:
+            path.unlink()
 
 
 def average_last(folder: Path, model, step: int, most: int) -> list[str]:
@@ -30,21 +32,23 @@ def average_last(folder: Path, model, step: int, most: int) -> list[str]:
     none, the model stays as it is.
     """
     paths = _newest(folder, step, most)
-    total: list[np.ndarray] = []
-    for path in paths:  # one in memory at a time
-        kept = [
-            each.astype("float64") for each in load_model(path).get_weights()
-        ]
-        total = [a + b for a, b in zip(total, kept)] if total else kept
-    if total:
-        model.set_weights([weight / len(paths) for weight in total])
+    if not paths:
+        return []
+    sums = [np.zeros(weight.shape) for weight in model.weights]
+    # One model is in memory at a time.
+    for path in paths:
+        weights = load_model(path).get_weights()
+        for total, weight in zip(sums, weights, strict=True):
+            total += weight
+    model.set_weights([total / len(paths) for total in sums])
     return [path.name for path in paths]
 
 
 def _newest(folder: Path, step: int, most: int) -> list[Path]:
-    kept = sorted(folder.glob("step-*.keras"))
-    return [path for path in kept if path <= _kept(folder, step)][-most:]
+    last = _path(folder, step)
+    paths = sorted(folder.glob("step-*.keras"))
+    return [path for path in paths if path <= last][-most:]
 
 
-def _kept(folder: Path, step: int) -> Path:
+def _path(folder: Path, step: int) -> Path:
     return folder / f"step-{step:08d}.keras"

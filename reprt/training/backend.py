@@ -32,9 +32,10 @@ class Backend(abc.ABC):
 
     def check_same(self, what: str):
         """Raises a `ValueError` on every worker if they are to do different things."""
-        own = zlib.crc32(what.encode()) % 2**20
-        mean, of_squares = self.agreed(own), self.agreed(own**2)
-        if of_squares != mean**2:  # unless all are equal, it is larger
+        number = zlib.crc32(what.encode()) % 2**20
+        mean, mean_of_squares = self.agreed(number), self.agreed(number**2)
+        # Unless all numbers are equal, the mean of their squares is larger.
+        if mean_of_squares != mean**2:
             raise ValueError(
                 "The workers do not have the same settings, text, vocabularies and "
                 f"checkpoint. They need one --out and one text. This one has: {what}"
@@ -63,7 +64,7 @@ class Backend(abc.ABC):
     ) -> Iterable[Any]:
         """Returns what `train` and `evaluate` take, for each of `plan.batches`."""
 
-    # Attributes, because TensorFlow makes them of functions when it compiles.
+    # Attributes, because TensorFlow compiles them from functions.
     train: Any
     """Takes a batch's step; returns what `read` makes numbers of."""
     evaluate: Any
@@ -75,3 +76,9 @@ class Backend(abc.ABC):
             (int(rows), float(loss), int(tokens), int(correct))
             for rows, loss, tokens, correct in sums
         ]
+
+
+def seeds(model) -> list[Any]:
+    """Returns the variables that random numbers come from, such as a Dropout's."""
+    weights = {id(weight) for weight in model.weights}
+    return [seed for seed in model.variables if id(seed) not in weights]

@@ -14,18 +14,16 @@ _STATE = "state"
 
 def by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training, by names that any process gives them."""
-    named = [
-        (each.path, each) for each in (*model.weights, *optimizer.variables)
-    ]
-    named += _seeds(model, model.name)
-    found = dict(named)
-    if len(found) < len(model.variables) + len(optimizer.variables):
+    variables = dict(_seeds(model, model.name))
+    for variable in (*model.weights, *optimizer.variables):
+        variables[variable.path] = variable
+    if len(variables) < len(model.variables) + len(optimizer.variables):
         raise ValueError(
             "Expected every variable of the training to be a weight, the seed of a "
             "Dropout or the optimizer's, and to have a name of its own, by which a "
-            f"checkpoint keeps it. Received: {sorted(name for name, _ in named)}."
+            f"checkpoint keeps it. Received: {sorted(variables)}."
         )
-    return found
+    return variables
 
 
 def _seeds(layer, path):
@@ -39,10 +37,10 @@ def save_checkpoint(
     folder: Path, step: int, variables: Mapping[str, Any], state: Mapping
 ):
     """Writes a checkpoint, whole or not at all, and keeps only the one before it."""
-    arrays = {name: each.numpy() for name, each in variables.items()}
+    arrays = {name: variable.numpy() for name, variable in variables.items()}
     arrays[_STATE] = np.array(json.dumps(state))
-    for old in _checkpoints(folder)[:-1]:
-        old.unlink()
+    for path in _checkpoints(folder)[:-1]:
+        path.unlink()
     with whole_file(folder / f"step-{step:08d}.npz") as file:
         np.savez(file, **arrays)
 
@@ -57,40 +55,37 @@ def restore_checkpoint(
     newest = checkpoints[-1]
     try:
         # Opened here, because NumPy leaves a damaged file open.
-        with (
-            open(newest, "rb") as file,
-            np.load(file, allow_pickle=False) as saved,
-        ):
-            arrays = {name: np.asarray(array) for name, array in saved.items()}
+        with open(newest, "rb") as file, np.load(file) as saved:
+            arrays = dict(saved)
         state = json.loads(str(arrays.pop(_STATE)))
-    except (
-        Exception
-    ) as error:  # NumPy, zip and zlib have no common base of errors.
-        older = (
-            f"; {checkpoints[-2].name} would be used" if checkpoints[1:] else ""
-        )
+    # NumPy, zip and zlib have no common base of errors.
+    except Exception as error:
+        advice = "Delete it to go on without it"
+        if checkpoints[1:]:
+            advice += f"; {checkpoints[-2].name} would be used"
         raise ValueError(
             f"The checkpoint {newest} is damaged ({type(error).__name__}: {error}). "
-            f"Delete it to go on without it{older}."
+            f"{advice}."
         ) from error
-    expected = {name: _kind(each) for name, each in variables.items()}
-    received = {name: _kind(array) for name, array in arrays.items()}
-    if expected != received:
-        name = min(name for name, _ in expected.items() ^ received.items())
-        raise ValueError(
-            f"The checkpoint {newest} is of another model, or of an earlier version. "
-            f"Expected {name!r} of shape {expected.get(name, 'none')}. Received: "
-            f"{received.get(name, 'none')}."
-        )
+    for name in sorted(variables.keys() | arrays.keys()):
+        expected, received = _kind(variables, name), _kind(arrays, name)
+        if expected != received:
+            raise ValueError(
+                f"The checkpoint {newest} is of another model, or of an earlier "
+                f"version. Expected {name!r} of shape {expected}. Received: {received}."
+            )
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
 
 
-def _kind(values) -> str:
+def _kind(values: Mapping[str, Any], name: str) -> str:
     """The shape and type; backends have integers of different widths."""
-    dtype = str(values.dtype)
-    return f"{tuple(values.shape)} of {'integers' if 'int' in dtype else dtype}"
+    if name not in values:
+        return "none"
+    dtype = str(values[name].dtype)
+    dtype = "integers" if "int" in dtype else dtype
+    return f"{tuple(values[name].shape)} of {dtype}"
 
 
 def _checkpoints(folder: Path) -> list[Path]:

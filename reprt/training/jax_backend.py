@@ -11,16 +11,21 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from reprt.compilation import keep_compiled
 from reprt.data.batching import BatchPlan, arrays
-from reprt.data.packing import fitting, lay_out, plan_shapes, shares
-from reprt.training.backend import Backend
-
-FEW_BATCHES = (
-    200  # of which the shapes are compiled in advance; others are rare
+from reprt.data.packing import (
+    fitting,
+    lay_out,
+    plan_shapes,
+    shares,
 )
-DEVICES = "batch"  # the mesh's axis, as Keras names it
+from reprt.training.backend import Backend, seeds
+
+# The shapes of this many batches are compiled in advance. Others are rare.
+FEW_BATCHES = 200
+# Keras' name of the mesh's axis.
+DEVICES = "batch"
 
 
-def _summed(numbers):
+def _over_devices(numbers):
     return lax.psum(numbers, DEVICES)
 
 
@@ -33,79 +38,82 @@ class OnJax(Backend):
     """
 
     def __init__(self):
-        found = jax.devices()
-        self.devices = list(map(str, found))
+        devices = jax.devices()
+        self.devices = [str(device) for device in devices]
         self.accelerators = [
-            e.device_kind for e in found if e.platform != "cpu"
+            device.device_kind for device in devices if device.platform != "cpu"
         ]
         distribution = keras.distribution.DataParallel()
         if jax.device_count() > 1:
             keras.distribution.set_distribution(distribution)
         # Weights are on every device, and each has its share of a batch.
         mesh = distribution.device_mesh.backend_mesh
-        self._everywhere = NamedSharding(mesh, PartitionSpec())
-        self._apart = NamedSharding(mesh, PartitionSpec(DEVICES))
+        self._replicated = NamedSharding(mesh, PartitionSpec())
+        self._sharded = NamedSharding(mesh, PartitionSpec(DEVICES))
 
     def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
         model = objective.model
-        weights = {id(weight) for weight in model.weights}
-        others = model.non_trainable_variables
-        self._are_seeds = [id(variable) not in weights for variable in others]
         self._variables = [
             model.trainable_variables,
-            others,
+            model.non_trainable_variables,
             optimizer.variables,
         ]
-        self._plans: dict[tuple[BatchPlan, bool], tuple] = {}
+        seed_ids = {id(seed) for seed in seeds(model)}
+        self._are_seeds = [
+            id(variable) in seed_ids
+            for variable in model.non_trainable_variables
+        ]
+        # The lengths of a text and the shapes of its batches, the same in all epochs.
+        self._shapes: dict[tuple[BatchPlan, bool], tuple] = {}
         keep_compiled()
         self._train = jax.jit(self._on_devices(self._step), donate_argnums=0)
         self._evaluate = jax.jit(self._on_devices(self._validate))
 
     def load(self):
-        values = [[each.value for each in some] for some in self._variables]
+        values = keras.tree.map_structure(
+            lambda variable: variable.value, self._variables
+        )
         # Copies, because a step overwrites its arguments.
         copies = jax.tree.map(jnp.copy, values)
-        self._state = jax.device_put(copies, self._everywhere)
+        self._state = jax.device_put(copies, self._replicated)
 
     def store(self):
         for variable, value in self._with_values(self._state):
             variable.assign(jnp.copy(value))
 
     def batches(self, split, plan, epoch=None, skip=0):
-        for chosen in plan.batches(epoch, skip):
-            yield len(chosen), self._packed(split, plan, epoch, chosen)[1]
+        for indices in plan.batches(epoch, skip):
+            yield len(indices), self._packed(split, plan, epoch, indices)[1]
 
     def warm_up(self, split, plan):
-        seen = set()
-        for chosen in itertools.islice(plan.batches(0), FEW_BATCHES):
-            shape, batch = self._packed(split, plan, 0, chosen)
-            if shape not in seen:
-                seen.add(shape)
+        compiled = set()
+        for indices in itertools.islice(plan.batches(0), FEW_BATCHES):
+            shape, batch = self._packed(split, plan, 0, indices)
+            if shape not in compiled:
+                compiled.add(shape)
                 self.train((0, batch))
 
-    def _packed(self, split, plan, epoch, chosen):
-        """A batch, each device's share after the other, and their common shape."""
-        layout, devices = (
-            self._objective.model.packed_layout,
-            jax.device_count(),
-        )
-        key = plan, epoch is None
-        if key not in self._plans:
-            sides, training = split.tokens, epoch is not None
+    def _packed(self, split, plan, epoch, indices):
+        """The shape of a device's share, and all shares, one after the other."""
+        layout = self._objective.model.packed_layout
+        devices, training = jax.device_count(), epoch is not None
+        key = plan, training
+        if key not in self._shapes:
+            sides = split.tokens
             shapes = plan_shapes(plan, sides, layout, devices, training)
-            self._plans[key] = sides, shapes  # the same in all epochs
-        sides, shapes = self._plans[key]
-        rows, lengths = zip(*shares(sides, chosen, devices))
+            self._shapes[key] = sides, shapes
+        sides, shapes = self._shapes[key]
+        rows, lengths = zip(*shares(sides, indices, devices))
         shape = fitting(lengths, shapes, layout)
-        of_devices = [
-            lay_out(source, target, labels, layout=layout, shapes=[shape])
-            for (source, target), labels in (
-                arrays(split, each) for each in rows
+        parts = []
+        for share in rows:
+            (source, target), labels = arrays(split, share)
+            parts.append(
+                lay_out(source, target, labels, layout=layout, shapes=[shape])
             )
-        ]
-        batch = jax.tree.map(lambda *each: np.concatenate(each), *of_devices)
-        return shape, jax.device_put(batch, self._apart)
+        batch = jax.tree.map(lambda *part: np.concatenate(part), *parts)
+        return shape, jax.device_put(batch, self._sharded)
 
     def train(self, batch):
         rows, batch = batch
@@ -123,33 +131,36 @@ class OnJax(Backend):
         """Each device calls it with all of the state and its share of a batch."""
         return jax.shard_map(
             function,
-            mesh=self._apart.mesh,
-            in_specs=(PartitionSpec(), self._apart.spec),
+            mesh=self._sharded.mesh,
+            in_specs=(PartitionSpec(), self._sharded.spec),
             out_specs=PartitionSpec(),
             check_vma=False,
         )
 
     def _step(self, state, batch):
-        weights, others, of_optimizer = state
+        weights, others, slots = state
         inputs, labels = batch
 
         def objective(weights):
-            state = weights, self._seeded(others), of_optimizer
+            state = weights, self._seeded(others), slots
             with self._scope(state) as scope:
                 step = self._optimizer.iterations.value
-                loss, sums = self._objective.loss(inputs, labels, step, _summed)
+                loss, sums = self._objective.loss(
+                    inputs, labels, step, _over_devices
+                )
                 loss = self._optimizer.scale_loss(loss)
-            after = [
-                scope.get_current_value(each) for each in self._variables[1]
+            values = [
+                scope.get_current_value(variable)
+                for variable in self._variables[1]
             ]
-            return loss, (sums, after)
+            return loss, (sums, values)
 
-        gradients, (sums, after) = jax.grad(objective, has_aux=True)(weights)
-        gradients, sums = _summed((gradients, sums))
-        weights, of_optimizer = self._optimizer.stateless_apply(
-            of_optimizer, gradients, weights
+        gradients, (sums, others) = jax.grad(objective, has_aux=True)(weights)
+        gradients, sums = _over_devices((gradients, sums))
+        weights, slots = self._optimizer.stateless_apply(
+            slots, gradients, weights
         )
-        return [weights, self._seeded(after, -1), of_optimizer], sums
+        return [weights, self._seeded(others, -1), slots], sums
 
     def _seeded(self, others, sign=1):
         """Gives each device a dropout of its own, or takes that back."""
@@ -161,12 +172,13 @@ class OnJax(Backend):
 
     def _validate(self, state, batch):
         with self._scope(state):
-            return _summed(self._objective.validate(*batch))
+            return _over_devices(self._objective.validate(*batch))
 
     def _scope(self, state):
         """Returns the context in which all variables have these values."""
         return keras.StatelessScope(state_mapping=self._with_values(state))
 
     def _with_values(self, state):
-        chained = map(itertools.chain.from_iterable, (self._variables, state))
-        return list(zip(*chained, strict=True))
+        variables = itertools.chain.from_iterable(self._variables)
+        values = itertools.chain.from_iterable(state)
+        return list(zip(variables, values, strict=True))

@@ -13,19 +13,31 @@ from reprt.training.settings import TranslationSettings
 
 
 class Term(NamedTuple):
-    """A part of the loss: `weight · total / count`, over all replicas."""
+    """A part of the loss: `weight · total / count`, over all replicas.
 
-    total: Any  # the sum over this replica's tokens
-    count: Any  # their number
-    weight: Any = 1.0  # or a scalar tensor made from the step
+    Attributes:
+        total: the sum over this replica's tokens.
+        count: the number of these tokens.
+        weight: a number, or a scalar tensor made from the step.
+    """
+
+    total: Any
+    count: Any
+    weight: Any = 1.0
 
 
 class Sums(NamedTuple):
-    """Sums over a batch's targets, neither smoothed nor weighted: float32 scalars."""
+    """Sums over a batch's targets, neither smoothed nor weighted: float32 scalars.
 
-    loss: Any  # the cross-entropy in nats
-    tokens: Any  # the number of real labels
-    correct: Any  # how many of them are the model's likeliest tokens
+    Attributes:
+        loss: the cross-entropy in nats.
+        tokens: the number of real labels.
+        correct: how many of them are the model's likeliest tokens.
+    """
+
+    loss: Any
+    tokens: Any
+    correct: Any
 
 
 class Objective:
@@ -49,7 +61,9 @@ class Objective:
     """
 
     def __init__(self, model, settings=TranslationSettings(), steps=1):
-        self.model, self.settings, self.steps = model, settings, steps
+        self.model = model
+        self.settings = settings
+        self.steps = steps
         self._crossentropy = MaskedCrossentropy()
 
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
@@ -67,8 +81,9 @@ class Objective:
         smoothed, loss, likeliest = linear_crossentropy(
             states, kernel, bias, labels, real, smoothing
         )
-        tokens, right = ops.sum(real), correct_tokens(labels, likeliest)
-        return Term(smoothed, tokens), Sums(loss, tokens, ops.sum(right * real))
+        tokens = ops.sum(real)
+        correct = ops.sum(correct_tokens(labels, likeliest) * real)
+        return Term(smoothed, tokens), Sums(loss, tokens, correct)
 
     def loss(
         self,
@@ -83,13 +98,11 @@ class Objective:
         of the whole batch: its gradients do not depend on how many there are.
         """
         terms, sums = self.terms(inputs, labels, step)
-        parts = [
-            term.weight
-            * term.total
-            / ops.maximum(over_replicas(term.count), 1.0)
-            for term in terms
-        ]
-        return sum(parts[1:], parts[0]), sums
+        loss = 0.0
+        for term in terms:
+            count = ops.maximum(over_replicas(term.count), 1.0)
+            loss += term.weight * term.total / count
+        return loss, sums
 
     def validate(self, inputs, labels) -> Sums:
         """Returns the sums over a batch, without dropout, smoothing or weights."""
@@ -118,8 +131,9 @@ class TranslationAndSource(Objective):
     >>> from reprt.training.settings import TranslationAndSourceSettings
     >>> sizes = {"num_blocks": 1, "embedding_dim": 8, "feed_forward_dim": 16}
     >>> model = reprt.models.build("decoder-only", 9, 9, **sizes)
-    >>> own = TranslationAndSource(model, TranslationAndSourceSettings(), steps=100)
-    >>> [round(float(own.weight(step)), 3) for step in (0, 25, 100)]
+    >>> settings = TranslationAndSourceSettings()
+    >>> objective = TranslationAndSource(model, settings, steps=100)
+    >>> [round(float(objective.weight(step)), 3) for step in (0, 25, 100)]
     [1.0, 0.1, 0.0]
 
     Reference: Wang et al. 2021, "Language models are good translators".
@@ -135,10 +149,11 @@ class TranslationAndSource(Objective):
     def terms(self, inputs, labels, step) -> tuple[list[Term], Sums]:
         source, target = self.model.both_states(inputs, training=True)
         term, sums = self._scored(target, labels, self.settings.label_smoothing)
-        following = self.model.source_labels(inputs)
-        following = ops.where(following == END_ID, PAD_ID, following)
-        of_source, _ = self._scored(source, following)
-        return [of_source._replace(weight=self.weight(step)), term], sums
+        labels = self.model.source_labels(inputs)
+        labels = ops.where(labels == END_ID, PAD_ID, labels)
+        source_term, _ = self._scored(source, labels)
+        source_term = source_term._replace(weight=self.weight(step))
+        return [source_term, term], sums
 
 
 OBJECTIVES: dict[str, type[Objective]] = {

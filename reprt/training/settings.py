@@ -1,19 +1,15 @@
 """Everything that decides one training, as tables that can grow."""
 
-import difflib
 import inspect
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union
 
 import pydantic
 from pydantic import Field
 
 from reprt.data.corpora.tables import Quoting
-from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
-from reprt.files import read_json, read_toml
 from reprt.models.presets import PRESETS, preset
 from reprt.optimizers import OPTIMIZERS
 from reprt.schedules import cosine
@@ -24,7 +20,7 @@ Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], Field(max_length=2, strict=False)]
 
 
-# Not a `Literal`, because a family that is tried out adds its own.
+# Not a `Literal`, because a new family adds presets of its own.
 Preset = Annotated[
     str,
     pydantic.AfterValidator(lambda name: preset(name) and name),
@@ -111,13 +107,11 @@ class OptimizerSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _clip_in_one_way(self):
-        ways = {name: getattr(self, name) for name in CLIPPING}
-        given = {
-            name: value for name, value in ways.items() if value is not None
-        }
-        if len(given) > 1:
+        names = [name for name in CLIPPING if getattr(self, name) is not None]
+        if len(names) > 1:
             raise ValueError(
-                f"Expected one of {', '.join(CLIPPING)} at most. Received: {given}."
+                f"Expected one of {', '.join(CLIPPING)} at most. Received: "
+                f"{', '.join(names)}."
             )
         return self
 
@@ -163,7 +157,7 @@ NOT_ASKED = {
 }
 
 
-def _settings_of(name: str, base=OptimizerSettings, **defaults: float) -> Any:
+def _make_settings(name: str, base=OptimizerSettings, **defaults: float) -> Any:
     """Makes the settings' class of one of Keras' optimizers from its signature.
 
     Args:
@@ -190,16 +184,16 @@ def _settings_of(name: str, base=OptimizerSettings, **defaults: float) -> Any:
 
 
 PAPER = {"beta_2": 0.98, "epsilon": 1e-9}
-AdamSettings = _settings_of("adam", SparseOptimizerSettings, **PAPER)
+AdamSettings = _make_settings("adam", SparseOptimizerSettings, **PAPER)
 # The decay is PyTorch's default.
-AdamWSettings = _settings_of(
+AdamWSettings = _make_settings(
     "adamw", SparseOptimizerSettings, **PAPER, weight_decay=0.01
 )
 OPTIMIZER_SETTINGS = (
     AdamSettings,
     AdamWSettings,
     *(
-        _settings_of(name)
+        _make_settings(name)
         for name in OPTIMIZERS
         if name not in ("adam", "adamw")
     ),
@@ -242,7 +236,8 @@ class CosineSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _falls(self):
-        steps = self.steps or self.warmup_steps + 1  # any that will do
+        # The number of steps is not known yet. Any that is great enough will do.
+        steps = self.steps or self.warmup_steps + 1
         cosine(steps, self.warmup_steps, self.peak, self.floor)
         return self
 
@@ -306,19 +301,19 @@ class LanguageModelSettings(TranslationSettings):
     name: Literal["language_model"] = "language_model"  # type: ignore
 
 
-Batching = Annotated[
+BatchingTable = Annotated[
     SentencesSettings | TokensSettings,
     by_name(SentencesSettings, TokensSettings),
 ]
-Optimizer = Annotated[
+OptimizerTable = Annotated[
     Union[OPTIMIZER_SETTINGS],  # type: ignore
     by_name(*OPTIMIZER_SETTINGS),
 ]
-Schedule = Annotated[
+ScheduleTable = Annotated[
     InverseSqrtSettings | CosineSettings,
     by_name(InverseSqrtSettings, CosineSettings),
 ]
-Objective = Annotated[
+ObjectiveTable = Annotated[
     TranslationSettings | TranslationAndSourceSettings | LanguageModelSettings,
     by_name(
         TranslationSettings, TranslationAndSourceSettings, LanguageModelSettings
@@ -357,36 +352,12 @@ class RunTables(Settings):
         schedule = self.schedule
         if self.schedule_dim is not None:
             schedule = schedule.changed(dim=self.schedule_dim)
-        where = {"source": "", "quoting": None, **dict.fromkeys(FILES, ())}
-        text = self.text.changed(**where)
-        steady = self.training.model_dump(exclude=MAY_CHANGE)
-        training = type(self.training)(**steady)
+        files = dict.fromkeys(FILES, ())
+        text = self.text.changed(source="", quoting=None, **files)
+        constant = self.training.model_dump(exclude=MAY_CHANGE)
+        training = type(self.training)(**constant)
         update = {"schedule": schedule, "text": text, "training": training}
         return self.model_copy(update={"name": "", **update})
-
-    @property
-    def departures(self) -> list[str]:
-        """The settings that are not those of the preset and of the paper.
-
-        Of a preset that is gone, all settings of the model are.
-        """
-        here = self.identity
-        usual = {
-            table: RunSettings.model_fields[table].default for table in TABLES
-        }
-        usual["model"] = PRESETS.get(self.preset)
-        # The paper's m is the width of the model's own embedding.
-        usual["schedule"] = usual["schedule"].changed(
-            dim=self.model.embedding_dim
-        )
-        return [
-            f"{table}.{name} = {list(value) if isinstance(value, tuple) else value}"
-            for table, values in here
-            if isinstance(values, Settings)
-            for name, value in values
-            if f"{table}.{name}" not in NO_DEPARTURES
-            and value not in (None, getattr(usual.get(table), name, None))
-        ]
 
 
 class RunSettings(RunTables):
@@ -401,10 +372,10 @@ class RunSettings(RunTables):
     text: TextSettings = TextSettings()
     training: TrainingSettings = TrainingSettings()
     vocabulary: Vocabulary = WordPieceSettings()
-    batching: Batching = SentencesSettings()
-    optimizer: Optimizer = AdamSettings()  # type: ignore
-    schedule: Schedule = InverseSqrtSettings()
-    objective: Objective = TranslationSettings()
+    batching: BatchingTable = SentencesSettings()
+    optimizer: OptimizerTable = AdamSettings()  # type: ignore
+    schedule: ScheduleTable = InverseSqrtSettings()
+    objective: ObjectiveTable = TranslationSettings()
 
     @pydantic.field_validator("name")
     @classmethod
@@ -434,45 +405,46 @@ class RunSettings(RunTables):
                 "Expected 'max_tokens' in [text] to be at most the model's"
                 f" 'max_length', {model.max_length}. Received: {text.max_tokens}."
             )
-        one_table = getattr(model, "shared_embedding", False)
-        both = text.side == "both"
-        if (self.objective.name == "language_model") == both:
+        objective = self.objective
+        translates = text.side == "both"
+        if translates == (objective.name == "language_model"):
             raise ValueError(
                 "The objective 'language_model' and side = 'target' in [text] go "
-                f"together. Received: {self.objective.name!r} and {text.side!r}."
+                f"together. Received: {objective.name!r} and {text.side!r}."
             )
-        if one_table and both and not self.vocabulary.joint:
+        one_table = getattr(model, "shared_embedding", False)
+        if one_table and translates and not self.vocabulary.joint:
             raise ValueError(
                 "Expected name = 'bpe' and shared = true in [vocabulary], as "
                 f"shared_embedding needs. Received: name = {self.vocabulary.name!r}."
             )
-        alone = getattr(model, "scores_source", False)  # a decoder
-        if type(self.objective) is not TranslationSettings and not alone:
+        decoder_only = getattr(model, "scores_source", False)
+        if objective.name != "translation" and not decoder_only:
             raise ValueError(
-                f"The objective {self.objective.name!r} takes a decoder-only model. "
+                f"The objective {objective.name!r} takes a decoder-only model. "
                 f"Received: {self.preset!r}."
             )
-        if (
-            isinstance(batching, TokensSettings)
-            and batching.size < text.max_tokens
-        ):
+        if batching.name == "tokens" and batching.size < text.max_tokens:
             raise ValueError(
                 "Expected 'size' in [batching] to be at least the 'max_tokens' in"
                 f" [text], {text.max_tokens}. Received: {batching.size}."
             )
+        precision = self.training.precision
         optimizer: OptimizerSettings = self.optimizer
-        half, scaling = self.training.precision, optimizer.loss_scaling
-        if half == "mixed_float16" and scaling != "dynamic":
+        scaling = optimizer.loss_scaling
+        if precision == "mixed_float16" and scaling != "dynamic":
             raise ValueError(
                 "Expected 'loss_scaling' in [optimizer] to be 'dynamic' where "
-                f"'precision' in [training] is {half!r}, in which small gradients are "
-                f"rounded to 0. Received: {scaling!r}."
+                f"'precision' in [training] is {precision!r}, in which small gradients "
+                f"are rounded to 0. Received: {scaling!r}."
             )
         return self
 
 
-TABLES = tuple(RunSettings.model_fields)[3:]  # all but name, preset and model
-FILES = ("train", "dev", "test")  # places, like the source
+# All tables but the model, which the preset decides.
+TABLES = tuple(RunSettings.model_fields)[3:]
+# The keys of [text] that name places, like the source.
+FILES = ("train", "dev", "test")
 # Settings of the training that may change when a run goes on.
 MAY_CHANGE = {
     "hours",
@@ -482,54 +454,3 @@ MAY_CHANGE = {
     "tensorboard",
     "bleu",
 }
-# Settings that are no departure from the paper, whatever they are.
-NO_DEPARTURES = {
-    "text.pair",
-    "text.source",
-    "training.deterministic",
-    "training.keep_every",
-    "training.seed",
-}
-
-
-def settings_of(folder: Path) -> RunSettings:
-    """Returns what was asked of the run in a folder, as `reprt train` makes it."""
-    path = folder / "config.toml"
-    if path.is_file():
-        return RunSettings.read(read_toml(path), str(path))
-    there = [each.parent.name for each in folder.parent.glob("*/config.toml")]
-    near = difflib.get_close_matches(folder.name, there, n=1)
-    inside = sorted(each.parent.name for each in folder.glob("*/config.toml"))
-    received = "no config.toml in it" if folder.exists() else "no such folder"
-    if inside:
-        received = f"a folder that holds the runs {', '.join(inside)}: name one"
-    raise ValueError(
-        f"Expected {folder} to be a run folder. `reprt train` makes one for each model."
-        f" Received: {received}."
-        + (f" Did you mean {folder.with_name(near[0])}?" if near else "")
-    )
-
-
-def vocabularies_of(
-    folder: Path, kind: type[Tokenizer]
-) -> tuple[Tokenizer, Tokenizer]:
-    """Reads a run's source and target vocabulary, as the run was begun with them.
-
-    They are compared with the manifest's sha256, unless the folder has no manifest.
-    """
-    manifest = folder / "manifest.json"
-    written = read_json(manifest) if manifest.exists() else {}
-
-    def read(side: str) -> Tokenizer:
-        path = folder / f"{side}{kind.ending}"
-        tokenizer = kind.read(path)
-        received = tokenizer.digest()
-        expected = written.get(f"{side}_vocabulary_sha256", received)
-        if received != expected:
-            raise ValueError(
-                f"Expected {path} to be the vocabulary of the run, with sha256 "
-                f"{expected[:16]}, as manifest.json says. Received: {received[:16]}."
-            )
-        return tokenizer
-
-    return read("source"), read("target")

@@ -5,10 +5,11 @@ import functools
 
 import tensorflow as tf
 
-from reprt.data.batching import batches, of_replicas, planned_batches
+from reprt.data.batching import batches, planned_batches
 from reprt.data.packing import GROUPS, pack
+from reprt.data.replicas import per_replica
 from reprt.optimizers import SquaredApart, several_replicas
-from reprt.training.backend import Backend
+from reprt.training.backend import Backend, seeds
 from reprt.training.workers import several_workers
 
 
@@ -28,7 +29,7 @@ def mirrored_strategy() -> tf.distribute.Strategy:
 
 
 @contextlib.contextmanager
-def together():
+def naming_lost_workers():
     """Makes the loss of another worker a `ConnectionError`, while it lasts."""
     try:
         yield
@@ -52,11 +53,10 @@ class OnTensorFlow(Backend):
         devices = list(self._strategy.extended.worker_devices)
         workers = self._strategy.num_replicas_in_sync // len(devices)
         self.devices = devices * workers
-        details = tf.config.experimental.get_device_details
-        gpus = tf.config.list_physical_devices("GPU")
-        self.accelerators = [
-            details(gpu).get("device_name", "GPU") for gpu in gpus
-        ]
+        self.accelerators = []
+        for gpu in tf.config.list_physical_devices("GPU"):
+            details = tf.config.experimental.get_device_details(gpu)
+            self.accelerators.append(details.get("device_name", "GPU"))
 
     def agreed(self, number: float) -> float:
         if not several_workers():
@@ -65,100 +65,83 @@ class OnTensorFlow(Backend):
 
     @tf.function
     def _mean(self, number):
-        each = self._strategy.run(lambda: number)
-        return self._strategy.reduce(
-            tf.distribute.ReduceOp.MEAN, each, axis=None
-        )
+        numbers = self._strategy.run(lambda: number)
+        return self._strategy.reduce("MEAN", numbers, axis=None)
 
     def scope(self) -> contextlib.AbstractContextManager:
         return self._strategy.scope()
 
     def compile(self, objective, optimizer, split):
         self._objective, self._optimizer = objective, optimizer
+        self._seeds = seeds(objective.model)
         # `_train` has added up the replicas' gradients.
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         inner._all_reduce_sum_gradients = lambda pairs: pairs
-        model = objective.model
-        weights = {id(weight) for weight in model.weights}
-        self._seeds = [
-            seed for seed in model.variables if id(seed) not in weights
-        ]
         # One trace serves every batch, whatever its lengths.
-        spec = [shared(batches(split, 1), self._strategy).element_spec]
-        graph = functools.partial(
-            tf.function, input_signature=spec, autograph=False
-        )
-        self.train = graph(functools.partial(self._on_replicas, self._train))
-        self.evaluate = graph(
-            functools.partial(self._on_replicas, self._evaluate)
-        )
+        spec = self._shared(batches(split, 1)).element_spec
+        graph = tf.function(input_signature=[spec], autograph=False)
+        self.train = graph(functools.partial(self._summed, self._train))
+        self.evaluate = graph(functools.partial(self._summed, self._evaluate))
 
     def batches(self, split, plan, epoch=None, skip=0):
-        return shared(
-            planned_batches(split, plan.batches(epoch, skip)), self._strategy
-        )
+        return self._shared(planned_batches(split, plan.batches(epoch, skip)))
 
-    def _on_replicas(self, function, batch):
-        """Sums over a distributed batch `((source, target), labels)`."""
+    def _shared(self, dataset: tf.data.Dataset):
+        """A dataset of whose batches each of n replicas gets every n-th row."""
+        if several_workers():
+            return self._strategy.experimental_distribute_dataset(dataset)
+        return per_replica(dataset, self._strategy)
+
+    def _summed(self, function, batch):
+        """What a function returns, added up over the replicas' shares of a batch."""
         sums = self._strategy.run(function, args=(batch,))
-        return self._strategy.reduce(
-            tf.distribute.ReduceOp.SUM, sums, axis=None
-        )
+        return self._strategy.reduce("SUM", sums, axis=None)
 
     def _packed(self, inputs, labels):
         """A replica's share, packed if the model takes packed inputs."""
         layout = self._objective.model.packed_layout
-        return (
-            pack(inputs, labels, layout=layout) if layout else (inputs, labels)
-        )
+        if not layout:
+            return inputs, labels
+        return pack(inputs, labels, layout=layout)
 
     def _train(self, batch):
-        replica = tf.distribute.get_replica_context()
-        self._seed_dropout(replica)
+        """Takes a replica's step for its share `((source, target), labels)`."""
+        self._seed_dropout()
         weights = self._objective.model.trainable_variables
         step = self._optimizer.iterations.value
         inputs, labels = self._packed(*batch)
-
-        def total(number):
-            return (
-                replica.all_reduce("SUM", number)
-                if several_replicas()
-                else number
-            )
-
         with tf.GradientTape() as tape:
-            loss, sums = self._objective.loss(inputs, labels, step, total)
+            loss, sums = self._objective.loss(
+                inputs, labels, step, _over_replicas
+            )
             loss = self._optimizer.scale_loss(loss)
-        self._optimizer.apply(
-            *self._summed(tape.gradient(loss, weights), weights)
-        )
+        gradients = tape.gradient(loss, weights)
+        self._optimizer.apply(*self._of_whole_batch(gradients, weights))
         return _rows(batch), *sums
 
-    def _summed(self, gradients, weights):
+    def _of_whole_batch(self, gradients, weights):
         """Returns the whole batch's gradients, and the weights that have one.
 
         An optimizer clips these, and not each replica's own. The gradients of an id
         that a batch has several times are added up as well, before an optimizer squares
         them.
         """
-        pairs = [
-            pair for pair in zip(gradients, weights) if pair[0] is not None
-        ]
-        gradients, weights = zip(*pairs)
-        if not isinstance(self._optimizer, SquaredApart):
-            gradients = [
-                tf.convert_to_tensor(gradient) for gradient in gradients
-            ]
-        if several_replicas():
-            replica = tf.distribute.get_replica_context()
-            gradients = replica.all_reduce("SUM", list(gradients))
-        return gradients, weights
+        sums, with_gradients = [], []
+        for gradient, weight in zip(gradients, weights, strict=True):
+            if gradient is None:
+                continue
+            if not isinstance(self._optimizer, SquaredApart):
+                gradient = tf.convert_to_tensor(gradient)
+            sums.append(gradient)
+            with_gradients.append(weight)
+        return _over_replicas(sums), with_gradients
 
     def _evaluate(self, batch):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))
 
-    def _seed_dropout(self, replica):
+    def _seed_dropout(self):
         """Makes dropout depend on step and replica: Keras' seeds are alike on all."""
+        replica = tf.distribute.get_replica_context()
         step = tf.cast(self._optimizer.iterations.value, tf.int64)
         number = tf.cast(replica.replica_id_in_sync_group, tf.int64)
         # Every group of sentences makes its own draw for attention.
@@ -167,11 +150,12 @@ class OnTensorFlow(Backend):
             seed.assign(tf.stack([seed.value[0], tf.cast(draw, seed.dtype)]))
 
 
-def shared(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
-    """Returns a dataset of whose batches each of n replicas gets every n-th row."""
-    if several_workers():
-        return strategy.experimental_distribute_dataset(dataset)
-    return of_replicas(dataset, strategy)
+def _over_replicas(numbers):
+    """Adds up each replica's numbers, within its step."""
+    if not several_replicas():
+        return numbers
+    replica = tf.distribute.get_replica_context()
+    return replica.all_reduce("SUM", numbers)
 
 
 def _rows(batch):

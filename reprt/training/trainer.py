@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -27,15 +27,17 @@ from reprt.training.checkpoint import (
     save_checkpoint,
 )
 from reprt.training.objective import OBJECTIVES
+from reprt.training.run_log import RunLog
 from reprt.training.settings import RunSettings
 from reprt.training.workers import several_workers
 
+# The time of a step is measured on this many steps.
 CALIBRATION_STEPS = 3
-EVALUATION_COST = 0.4  # of a batch, in training steps
-# The device computes ahead: its sums are read after this many seconds or steps.
+# The device computes ahead. Its sums are read after this many seconds or steps.
 READ_SECONDS = 1.0
 READ_STEPS = 100
-RECENT = 20  # readings that rates and forecasts are of
+# Rates and forecasts are medians of this many readings.
+RECENT = 20
 
 
 @dataclasses.dataclass
@@ -48,7 +50,7 @@ class Tally:
     loss: float = 0.0
     row_weighted_means: float = 0.0
 
-    def add(self, rows, loss, tokens, correct):
+    def add(self, rows: int, loss: float, tokens: int, correct: int):
         self.rows += rows
         self.tokens += tokens
         self.correct += correct
@@ -56,20 +58,33 @@ class Tally:
         self.row_weighted_means += rows * loss / max(tokens, 1)
 
     def means(self, prefix: str) -> dict[str, float]:
+        rows, tokens = max(self.rows, 1), max(self.tokens, 1)
         return {
-            # Keras' running mean: of each batch's token mean, weighted by its rows.
-            f"{prefix}_loss": self.row_weighted_means / max(self.rows, 1),
-            f"{prefix}_loss_per_token": self.loss / max(self.tokens, 1),
-            f"{prefix}_accuracy": self.correct / max(self.tokens, 1),
+            # Keras' running mean: each batch's mean over tokens, weighted by its rows.
+            f"{prefix}_loss": self.row_weighted_means / rows,
+            f"{prefix}_loss_per_token": self.loss / tokens,
+            f"{prefix}_accuracy": self.correct / tokens,
         }
 
 
 @dataclasses.dataclass
 class State:
-    """Where a training stands, apart from its variables."""
+    """Where a training stands, apart from its variables.
 
-    step: int = 0  # finished steps
-    epoch: int = 0  # finished epochs
+    Attributes:
+        step: the number of finished steps.
+        epoch: the number of finished epochs.
+        step_in_epoch: the finished steps of the present epoch.
+        seconds_in_epoch: their seconds.
+        tally: their sums.
+        rows: the log, a row for each finished epoch.
+        rows_of_steps: the rows of `steps.csv`.
+        lately: the sums since the last of these.
+        out_of_time: whether the training ended because its hours were over.
+    """
+
+    step: int = 0
+    epoch: int = 0
     step_in_epoch: int = 0
     seconds_in_epoch: float = 0.0
     tally: Tally = dataclasses.field(default_factory=Tally)
@@ -77,100 +92,106 @@ class State:
     rows_of_steps: list[dict[str, float]] = dataclasses.field(
         default_factory=list
     )
-    lately: Tally = dataclasses.field(
-        default_factory=Tally
-    )  # since the last of these
+    lately: Tally = dataclasses.field(default_factory=Tally)
     out_of_time: bool = False
 
     @classmethod
-    def read(cls, saved) -> "State":
+    def read(cls, table: dict[str, Any]) -> "State":
         """Returns what `dataclasses.asdict` made a table of."""
-        tallies = ("tally", "lately")
-        return cls(**saved | {name: Tally(**saved[name]) for name in tallies})
+        state = cls(**table)
+        state.tally = Tally(**table["tally"])
+        state.lately = Tally(**table["lately"])
+        return state
 
 
 class Trainer:
     """Trains one model, from where its folder says it stands.
 
+    Making a trainer only reads: `write_start` is the first that writes to the folder.
+
     Args:
-        settings, text: of the run.
-        folder: the run's folder, such as the laboratory's `RunFolder`, already opened.
+        settings: those of the run.
+        text: the encoded text.
+        folder: where checkpoints, the log and the model are kept.
         progress: where the state of the work is shown.
-        more: what else of the model a row of `steps.csv` has, by name.
+        more_measures: returns what else of the model a row of `steps.csv` has, by name.
     """
 
     def __init__(
         self,
         settings: RunSettings,
         text: EncodedCorpus,
-        folder: Any,
+        folder: RunLog,
         progress: Progress,
-        more: Callable[[Any], dict[str, float]] = lambda model: {},
+        more_measures: Callable[[Any], dict[str, float]] = lambda model: {},
     ):
-        self.settings, self.text, self.folder = settings, text, folder
-        self._progress, self._more = progress, more
-        self.name, training = settings.name, settings.training
-        tokenizers = text.source_tokenizer, text.target_tokenizer
-        self._backend = backend(training.deterministic)
-        self._plan, self.validation = (
-            BatchPlan(
-                split.lengths, seed=training.seed, **dict(settings.batching)
-            )
-            for split in (text.train, text.dev)
+        self.settings = settings
+        self.name = settings.name
+        self.text = text
+        self.folder = folder
+        self._progress = progress
+        self._more_measures = more_measures
+        training, batching = settings.training, dict(settings.batching)
+        self._plan = BatchPlan(
+            text.train.lengths, seed=training.seed, **batching
         )
-        # Of the whole run, if its time allows.
+        self.validation = BatchPlan(
+            text.dev.lengths, seed=training.seed, **batching
+        )
+        # The steps of the whole run, if its time allows.
         self.steps = training.steps or training.epochs * self._plan.steps
-        self._of_epochs = "" if training.steps else f"/{training.epochs}"
-        # Every model starts from its own seed, whatever was built before it.
-        with quietly():  # Keras loads TensorFlow for it, whatever the backend
+        self._backend = backend(training.deterministic)
+        # Every model starts from its own seed, whatever was built before it. To set it,
+        # Keras loads TensorFlow, whatever the backend.
+        with quietly():
             keras.utils.set_random_seed(training.seed)
         with self._backend.scope():
-            sizes = map(len, tokenizers)
             self.model = make(
                 settings.model,
-                *sizes,
+                len(text.source_tokenizer),
+                len(text.target_tokenizer),
                 name=settings.preset,
                 dtype=training.precision,
             )
-            schedule = settings.identity.schedule  # which has the paper's m
+            # The identity's schedule has the paper's m.
+            schedule = settings.identity.schedule
             self._optimizer = make_optimizer(
                 settings.optimizer, schedule, self.steps
             )
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
-        saved = restore_checkpoint(folder.checkpoints, self._variables)
-        self.state = State.read(saved) if saved else State()
-        self.state.out_of_time &= self._seconds_of_budget_left() <= 0
-        digests = ", ".join(
-            each.digest() for each in (text.corpus, *tokenizers)
-        )
-        self._backend.check_same(
-            f"step {self.state.step}, text and vocabularies {digests}, "
-            f"{settings.identity}, {training}"
-        )
-        # Epochs that ended after the checkpoint will be done again, and a kill may have
-        # come between a checkpoint and what is written after it.
-        folder.write_log(self.state.rows)
-        self._write_steps()
-        if self.state.epoch and not self.state.step_in_epoch:
-            folder.save_model(self.model)
-        hardware = self._backend.devices, self._backend.accelerators
-        folder.add_start(*hardware, self.model.looks_ahead)
+        self.state = State()
+        if table := restore_checkpoint(folder.checkpoints, self._variables):
+            self.state = State.read(table)
+        # A training that was out of time goes on if it is given more.
+        self.state.out_of_time &= self._seconds_of_budget_left <= 0
+        self._check_workers()
         kind = OBJECTIVES[settings.objective.name]
         objective = kind(self.model, settings.objective, self.steps)
         self._backend.compile(objective, self._optimizer, text.dev)
         self._backend.load()
-        # Of the last readings: seconds a step, tokens a second.
-        self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
-        self._calibrated, self._compiled = 0.0, False
+        # The seconds of a step, by the last readings.
+        self._recent: deque[float] = deque(maxlen=RECENT)
+        self._calibrated = 0.0
+        self._compiled = False
         self._checkpoint_time = time.monotonic()
-        self._kept = folder.path / "models"  # those of a mean
+        # The models that a mean may be of.
+        self._models = folder.path / "models"
+
+    def _check_workers(self):
+        """Raises a `ValueError` unless all workers are to do the same."""
+        text = self.text
+        parts = text.corpus, text.source_tokenizer, text.target_tokenizer
+        digests = ", ".join(part.digest() for part in parts)
+        self._backend.check_same(
+            f"step {self.state.step}, text and vocabularies {digests}, "
+            f"{self.settings.identity}, {self.settings.training}"
+        )
 
     @property
     def finished(self) -> bool:
-        going = (
-            self.steps_left or self.state.step_in_epoch
-        )  # of an unfinished epoch
+        # The last steps may be done, and their epoch not yet ended.
+        going = self.steps_left or self.state.step_in_epoch
         return self.state.out_of_time or not going
 
     @property
@@ -193,41 +214,53 @@ class Trainer:
         """Returns the steps of the finished epochs."""
         return self.state.step - self.state.step_in_epoch
 
-    def average(self) -> list[str]:
-        """Gives the model the mean of the last models; returns their names."""
-        most = self.settings.training.average
-        return average_last(self._kept, self.model, self.steps_of_epochs, most)
-
     @property
     def seconds_left(self) -> float:
         """Returns the expected time to the end of the training."""
-        epochs = -(-self.steps_left // self._plan.steps)
-        steps = (
-            self.steps_left + epochs * EVALUATION_COST * self.validation.steps
+        if self.finished:
+            return 0.0
+        expected = self.steps_left * self._seconds_per_step
+        return min(expected, self._seconds_of_budget_left)
+
+    def write_start(self):
+        """Brings the folder to where the training stands, and notes the start there.
+
+        Epochs that ended after the checkpoint will be done again, and a kill may have
+        come between a checkpoint and what is written after it.
+        """
+        self.folder.write_log(self.state.rows)
+        self._write_steps()
+        if self.state.epoch and not self.state.step_in_epoch:
+            self.folder.save_model(self.model)
+        self.folder.add_start(
+            self._backend.devices,
+            self._backend.accelerators,
+            self.model.looks_ahead,
         )
-        expected = steps * self._seconds_per_step
-        return (
-            0.0
-            if self.finished
-            else min(expected, self._seconds_of_budget_left())
+
+    def average(self) -> list[str]:
+        """Gives the model the mean of the last models; returns their names."""
+        most = self.settings.training.average
+        return average_last(
+            self._models, self.model, self.steps_of_epochs, most
         )
 
     def calibrate(self):
         """Measures the time of a step, and leaves no trace in the state."""
-        before = [(each, each.numpy()) for each in self._variables.values()]
+        values = [variable.numpy() for variable in self._variables.values()]
         self._backend.warm_up(self.text.train, self._plan)
         seconds = []
-        for batch in itertools.islice(
-            self._training_batches(), 1 + CALIBRATION_STEPS
-        ):
-            start = time.monotonic()
+        batches = iter(self._training_batches())
+        for batch in itertools.islice(batches, 1 + CALIBRATION_STEPS):
+            since = time.monotonic()
             self._backend.read([self._backend.train(batch)])
-            seconds.append(time.monotonic() - start)
-        for variable, value in before:
+            seconds.append(time.monotonic() - since)
+        for variable, value in zip(self._variables.values(), values):
             variable.assign(value)
         self._backend.load()
-        timed = seconds[1:] or seconds  # the first includes the tracing
-        self._calibrated = self._backend.agreed(sum(timed) / len(timed))
+        # The first step includes the tracing.
+        timed = seconds[1:] or seconds
+        self._calibrated = self._backend.agreed(statistics.mean(timed))
 
     def train_epoch(
         self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0
@@ -236,34 +269,19 @@ class Trainer:
 
         If the process is asked to end, it saves a checkpoint and raises `Terminated`.
         """
-        state, training, unread = self.state, self.settings.training, []
-        keep_every = training.keep_every or self._plan.steps
-        begun, every = time.monotonic(), self._steps_between_readings
-        for batch in self._training_batches():
-            unread.append(self._backend.train(batch))
-            state.step += 1
-            state.step_in_epoch += 1
-            done = state.step_in_epoch == self.steps_per_epoch
-            at_once = termination.asked() and not several_workers()
-            due = state.step % keep_every == 0 or not self.steps_left
-            kept = training.average > 0 and due
-            steps = training.validate_every
-            measured = steps is not None and state.step % steps == 0
-            if len(unread) < every and not (
-                done or at_once or kept or measured
-            ):
-                continue
-            self._read(unread, begun)
+        state, training = self.state, self.settings.training
+        since = time.monotonic()
+        batches = iter(self._training_batches())
+        while not self._epoch_is_done:
+            self._read(self._train_until_reading(batches), since)
             self._show(seconds_left_elsewhere())
-            if measured:
+            if self._measurement_is_due:
                 self._measure()
-            if kept and self.folder.writable:
-                self._backend.store()
-                of_epochs = state.step if done else self.steps_of_epochs
-                which = state.step, training.average, of_epochs
-                keep_model(self._kept, self.model, *which)
-            if done:
-                break  # an epoch that is done counts, whatever time is left
+            if self._model_is_to_be_kept:
+                self._keep_model()
+            # An epoch that is done counts, whatever time is left.
+            if self._epoch_is_done:
+                break
             # Where there are several workers, all of them have met here.
             if self._backend.agreed(termination.asked()):
                 self.checkpoint()
@@ -272,7 +290,7 @@ class Trainer:
                     f"checkpoint after step {state.step_in_epoch}"
                 )
                 raise Terminated
-            if self._seconds_of_budget_left() <= 0:
+            if self._seconds_of_budget_left <= 0:
                 state.out_of_time = True
                 self.checkpoint()
                 self._progress.say(
@@ -280,47 +298,91 @@ class Trainer:
                     f"not count; {training.hours} hours are over"
                 )
                 return
-            since = time.monotonic() - self._checkpoint_time
-            if since >= 60 * training.checkpoint_minutes:
+            seconds = time.monotonic() - self._checkpoint_time
+            if seconds >= 60 * training.checkpoint_minutes:
                 self.checkpoint()
-            unread = []
-            begun, every = time.monotonic(), self._steps_between_readings
+            since = time.monotonic()
         self._end_epoch()
+
+    def _train_until_reading(self, batches: Iterator) -> list:
+        """Takes steps until their sums are to be read; returns these.
+
+        It does not wait for the steps: the device computes ahead.
+        """
+        sums, most = [], self._steps_between_readings
+        for batch in batches:
+            sums.append(self._backend.train(batch))
+            self.state.step += 1
+            self.state.step_in_epoch += 1
+            if len(sums) >= most or self._must_read:
+                break
+        return sums
 
     @property
     def _steps_between_readings(self) -> int:
         """A function of what all workers agree on, because reading makes them meet."""
+        if not self._seconds_per_step:
+            return 1
         checkpoint = 60 * self.settings.training.checkpoint_minutes
-        seconds = min(READ_SECONDS, checkpoint, self._seconds_of_budget_left())
-        steps = (
-            seconds / self._seconds_per_step if self._seconds_per_step else 1
-        )
-        return max(1, min(int(steps), READ_STEPS))
+        seconds = min(READ_SECONDS, checkpoint, self._seconds_of_budget_left)
+        return max(1, min(int(seconds / self._seconds_per_step), READ_STEPS))
 
-    def _read(self, sums, begun):
-        """Waits for the last steps, and adds them up."""
-        state, steps = self.state, len(sums)
-        before, first = state.tally.tokens, state.step_in_epoch - steps + 1
-        for step, (rows, loss, *counts) in enumerate(
-            self._backend.read(sums), first
-        ):
+    @property
+    def _must_read(self) -> bool:
+        """Whether something is to be done that needs the sums of all steps so far."""
+        return (
+            self._epoch_is_done
+            or self._measurement_is_due
+            or self._model_is_to_be_kept
+            or (termination.asked() and not several_workers())
+        )
+
+    @property
+    def _epoch_is_done(self) -> bool:
+        return self.state.step_in_epoch == self.steps_per_epoch
+
+    @property
+    def _measurement_is_due(self) -> bool:
+        steps = self.settings.training.validate_every
+        return steps is not None and self.state.step % steps == 0
+
+    @property
+    def _model_is_to_be_kept(self) -> bool:
+        training = self.settings.training
+        steps = training.keep_every or self._plan.steps
+        due = self.state.step % steps == 0 or not self.steps_left
+        return training.average > 0 and due
+
+    def _read(self, sums: list, since: float):
+        """Waits for the last steps, and adds up their sums."""
+        state = self.state
+        first = state.step_in_epoch - len(sums) + 1
+        for step, numbers in enumerate(self._backend.read(sums), first):
+            _, loss, *_ = numbers
             self._check_finite("loss", loss, step)
-            for tally in (state.tally, state.lately):
-                tally.add(rows, loss, *counts)
-        seconds = self._backend.agreed(time.monotonic() - begun)
+            state.tally.add(*numbers)
+            state.lately.add(*numbers)
+        seconds = self._backend.agreed(time.monotonic() - since)
         state.seconds_in_epoch += seconds
+        # The first steps compile, so their time does not count.
         if self._compiled:
-            rate = (state.tally.tokens - before) / seconds
-            self._recent.append((seconds / steps, rate))
-        self._compiled = True  # by the first steps, which do not count
+            self._recent.append(seconds / len(sums))
+        self._compiled = True
 
     @property
     def _seconds_per_step(self) -> float:
         """The median of the last readings, which forgets a stall."""
-        seconds = [each for each, _ in self._recent]
-        return statistics.median(seconds) if seconds else self._calibrated
+        if not self._recent:
+            return self._calibrated
+        return statistics.median(self._recent)
 
-    def _check_finite(self, what, loss, step):
+    @property
+    def _seconds_of_budget_left(self) -> float:
+        logged = sum(row["train_seconds"] for row in self.state.rows)
+        used = logged + self.state.seconds_in_epoch
+        return self.settings.training.hours * 3600 - used
+
+    def _check_finite(self, what: str, loss: float, step: int):
         if not math.isfinite(loss):
             raise ArithmeticError(
                 f"The {what} is {loss} in epoch {self.state.epoch + 1}, step {step}. "
@@ -332,11 +394,12 @@ class Trainer:
         self._checkpoint_time = time.monotonic()
         self._backend.store()
         if self.folder.writable:
-            folder, state = (
+            save_checkpoint(
                 self.folder.checkpoints,
+                self.state.step,
+                self._variables,
                 dataclasses.asdict(self.state),
             )
-            save_checkpoint(folder, self.state.step, self._variables, state)
 
     def evaluate(self) -> Tally:
         """Returns the sums of the teacher-forced loss over the validation split."""
@@ -350,26 +413,41 @@ class Trainer:
     def _measure(self):
         """Adds a row to those of steps."""
         state = self.state
-        means = state.lately.means("train") | self.evaluate().means("val")
-        losses = {
-            n: mean for n, mean in means.items() if n.endswith("per_token")
-        }
         self._backend.store()
-        row = {"step": state.step, **losses, **self._more(self.model)}
-        state.rows_of_steps.append(row)
+        row: dict[str, float] = {"step": state.step}
+        means = state.lately.means("train") | self.evaluate().means("val")
+        for name in ("train_loss_per_token", "val_loss_per_token"):
+            row[name] = means[name]
+        state.rows_of_steps.append(row | self._more_measures(self.model))
         state.lately = Tally()
         self._write_steps()
 
     def _write_steps(self):
-        if rows := self.state.rows_of_steps:
-            self.folder.write_log(rows, "steps.csv")
+        if self.state.rows_of_steps:
+            self.folder.write_log(self.state.rows_of_steps, "steps.csv")
+
+    def _keep_model(self):
+        """Saves the model for a mean."""
+        if not self.folder.writable:
+            return
+        self._backend.store()
+        steps_of_epochs = self.steps_of_epochs
+        if self._epoch_is_done:
+            steps_of_epochs = self.state.step
+        keep_model(
+            self._models,
+            self.model,
+            step=self.state.step,
+            most=self.settings.training.average,
+            steps_of_epochs=steps_of_epochs,
+        )
 
     def _training_batches(self):
         epoch, skip = self.state.epoch, self.state.step_in_epoch
         return self._backend.batches(self.text.train, self._plan, epoch, skip)
 
     def _end_epoch(self):
-        state, begun = self.state, time.monotonic()
+        state, since = self.state, time.monotonic()
         validation = self.evaluate()
         # The last step's weights are in no training loss.
         self._check_finite(
@@ -384,42 +462,51 @@ class Trainer:
             **validation.means("val"),
             "train_tokens": state.tally.tokens,
             "train_seconds": round(state.seconds_in_epoch, 3),
-            "val_seconds": round(time.monotonic() - begun, 3),
+            "val_seconds": round(time.monotonic() - since, 3),
         }
         state.rows.append(row)
         state.epoch += 1
-        state.step_in_epoch, state.seconds_in_epoch = 0, 0.0
+        state.step_in_epoch = 0
+        state.seconds_in_epoch = 0.0
         state.tally = Tally()
         self.checkpoint()
         self.folder.write_log(state.rows)
         self.folder.save_model(self.model)
         if self.settings.training.tensorboard and self.folder.writable:
-            import tensorflow as tf
-
-            place = str(self.folder.path / "tensorboard")
-            with tf.summary.create_file_writer(place).as_default(state.epoch):
-                for name, value in row.items():
-                    tf.summary.scalar(name, value)
+            self._write_tensorboard(row)
         self._progress.say(
             f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
 
-    def _seconds_of_budget_left(self):
-        logged = sum(row["train_seconds"] for row in self.state.rows)
-        used = self.state.seconds_in_epoch + logged
-        return self.settings.training.hours * 3600 - used
+    def _write_tensorboard(self, row: dict[str, float]):
+        import tensorflow as tf
 
-    def _show(self, seconds_elsewhere):
-        state, tally = self.state, self.state.tally
+        path = str(self.folder.path / "tensorboard")
+        writer = tf.summary.create_file_writer(path)
+        with writer.as_default(step=self.state.epoch):
+            for name, value in row.items():
+                tf.summary.scalar(name, value)
+
+    @property
+    def _of_epochs(self) -> str:
+        training = self.settings.training
+        return "" if training.steps else f"/{training.epochs}"
+
+    def _show(self, seconds_elsewhere: float):
+        state = self.state
+        loss = state.tally.means("train")["train_loss"]
+        rate = ""
+        if self._recent:
+            tokens_per_step = state.tally.tokens / state.step_in_epoch
+            tokens_per_second = tokens_per_step / self._seconds_per_step
+            rate = f"{tokens_per_second:.0f} tokens/s, "
         steps_left = self.steps_per_epoch - state.step_in_epoch
-        rates = [each for _, each in self._recent]
-        rate = f"{statistics.median(rates):.0f} tokens/s, " if rates else ""
         self._progress.show(
             f"{self.name}: epoch {state.epoch + 1}{self._of_epochs}, "
             f"step {state.step_in_epoch}/{self.steps_per_epoch}, "
-            f"loss {tally.means('train')['train_loss']:.3f}, {rate}epoch ends in "
+            f"loss {loss:.3f}, {rate}epoch ends in "
             f"{duration(steps_left * self._seconds_per_step)}, training in "
             f"{duration(self.seconds_left + seconds_elsewhere)}"
         )
@@ -432,7 +519,8 @@ def backend(deterministic: bool) -> Backend:
             from reprt.training.tensorflow_backend import OnTensorFlow
 
             return OnTensorFlow(deterministic)
-        case "jax":  # which gives the same bits each time in any case
+        case "jax":
+            # JAX gives the same bits each time in any case.
             from reprt.training.jax_backend import OnJax
 
             return OnJax()
@@ -453,12 +541,15 @@ def train_side_by_side(
     while pending := [trainer for trainer in pending if not trainer.finished]:
         trainer = min(pending, key=lambda trainer: trainer.state.epoch)
         others = [other for other in pending if other is not trainer]
+
+        def seconds_left_elsewhere(others=others) -> float:
+            return sum(other.seconds_left for other in others)
+
         with termination.put_off():
             try:
-                trainer.train_epoch(
-                    lambda: sum(each.seconds_left for each in others)
-                )
-            except ArithmeticError as error:  # of a loss, or of a search
+                trainer.train_epoch(seconds_left_elsewhere)
+            # The loss was not finite, or the probabilities of a search.
+            except ArithmeticError as error:
                 errors.append(ArithmeticError(f"{trainer.name}: {error}"))
                 pending = others
             after_epoch()

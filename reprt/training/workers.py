@@ -1,62 +1,64 @@
 """The workers that share one run, as TensorFlow's `TF_CONFIG` names them."""
 
-import json
 import os
+
+import pydantic
+
+EXAMPLE = (
+    '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
+    '"task": {"type": "worker", "index": 0}}'
+)
+
+
+class _Task(pydantic.BaseModel):
+    type: str
+    index: int
+
+
+class _Config(pydantic.BaseModel):
+    """What `TF_CONFIG` says of the workers: their addresses by job, and this one."""
+
+    cluster: dict[str, list[str]] = {}
+    task: _Task | None = None
+
+    @property
+    def several(self) -> bool:
+        return sum(map(len, self.cluster.values())) > 1
+
+    @pydantic.model_validator(mode="after")
+    def _task_has_an_address(self):
+        if self.several:
+            if self.task is None:
+                raise ValueError("there is no task")
+            addresses = self.cluster.get(self.task.type, [])
+            if self.task.index not in range(len(addresses)):
+                raise ValueError("the task has no address in the cluster")
+        return self
 
 
 def several_workers() -> bool:
     """Returns whether this process is one of several that train the same run."""
-    return sum(map(len, _config()["cluster"].values())) > 1
+    return _config().several
 
 
 def is_chief() -> bool:
     """Returns whether this process is the one that writes: chief or first worker."""
-    if not several_workers():
-        return True
     config = _config()
-    task = config["task"]
-    chief = "chief" if config["cluster"].get("chief") else "worker"
-    return task["type"] == chief and task["index"] == 0
+    if not config.several or config.task is None:
+        return True
+    chief = "chief" if config.cluster.get("chief") else "worker"
+    return config.task == _Task(type=chief, index=0)
 
 
-def _config() -> dict:
-    """TF_CONFIG's `cluster` and `task`, both empty where it does not name them."""
+def _config() -> _Config:
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
-        config = json.loads(text)
-    except ValueError as error:
+        return _Config.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        reason = f"{place} {fault['msg']}".strip()
         raise ValueError(
-            f"Expected TF_CONFIG to be JSON: {error}. Received: {text!r}."
-        ) from error
-    if not isinstance(config, dict):
-        raise _no_cluster(text, "an object")
-    cluster, task = config.get("cluster", {}), config.get("task", {})
-    if not isinstance(cluster, dict) or not all(
-        map(_are_addresses, cluster.values())
-    ):
-        raise _no_cluster(text, "'cluster' to be lists of addresses by job")
-    several = sum(map(len, cluster.values())) > 1
-    if several and not (isinstance(task, dict) and _is_in(cluster, task)):
-        raise _no_cluster(
-            text, "'task' to have the type and index of an address"
-        )
-    return {"cluster": cluster, "task": task}
-
-
-def _are_addresses(value) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(each, str) for each in value
-    )
-
-
-def _is_in(cluster: dict[str, list[str]], task: dict) -> bool:
-    addresses = cluster.get(str(task.get("type")), [])
-    return task.get("index") in range(len(addresses))
-
-
-def _no_cluster(text: str, expected: str) -> ValueError:
-    return ValueError(
-        f"Expected TF_CONFIG to name a cluster of workers: {expected}, as in "
-        '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": '
-        f'"worker", "index": 0}}}}. Received: {text!r}.'
-    )
+            f"Expected TF_CONFIG to name a cluster of workers, as in {EXAMPLE}. "
+            f"Received: {text!r} ({reason})."
+        ) from None

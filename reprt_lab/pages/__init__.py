@@ -21,10 +21,8 @@ from reprt_lab.pages.runs import (
     ways,
 )
 from reprt_lab.pages.tables import fill, plain
-from reprt_lab.recipe import Page
+from reprt_lab.recipe import ON_SEVERAL_TEXTS, Page
 
-# The folder of these holds the folders of several texts.
-ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
 PAGES = get_args(Page)
 
 

@@ -125,9 +125,8 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
         r"@import|url\(|fetch\(|XMLHttpRequest|import ", page.text
     )
     addresses = set(re.findall(r"https?://[^\"]*", page.text))
-    assert addresses == {
-        "http://www.w3.org/2000/svg"
-    }  # a name, which is not looked up
+    # This is a name, which no browser looks up.
+    assert addresses == {"http://www.w3.org/2000/svg"}
     assert any(
         "default-src 'none'" in (value or "") for _, value in page.attributes
     )
@@ -168,29 +167,6 @@ def test_any_token_can_be_drawn(tmp_path, pictures, tokens):
     assert max(pictures[0].get_size_inches()) < 30
 
 
-def test_what_heads_do_is_told():
-    source = ["a", "b", "a", "[END]"]
-    back, ahead = np.eye(4, k=-1), np.eye(4, k=1)
-    back[0, 0] = ahead[3, 3] = 1
-    ends = np.tile([0.0, 0, 0, 1], (4, 1))
-    some = make(source, ["[START]", "b"], 1, 1, written=["b", "[END]"])
-    planted = np.array([[back, ahead, np.eye(4), ends]])
-    maps = AttentionMaps(source, ["x"], "", "", "m", encoder=planted)
-    keys = "before", "itself", "after", "same", "end"
-    found = [[row[key] for key in keys] for row in maps.shares()]
-    assert found == [
-        [0.75, 0.25, 0, 0.25, 0],
-        [0, 0.25, 0.75, 0.25, 0.5],
-        [0, 1, 0, 1, 0.25],
-        [0, 0.25, 0.25, 0.25, 1],
-    ]
-    cross = some.cross[0, 0]
-    (row,) = [row for row in some.shares() if row["kind"] == "cross"]
-    assert row["same"] == pytest.approx(cross[1, 1] / 2, abs=1e-4)
-    assert row["end"] == pytest.approx(cross[:, 3].mean(), abs=1e-4)
-    assert "before" not in row
-
-
 @pytest.mark.parametrize("variant", POSITIONED)
 def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
     name, settings = POSITIONED[variant]
@@ -200,5 +176,6 @@ def test_positions_of_any_method_are_drawn(variant, tmp_path, pictures):
     assert len(table) == 12 and met.shape == (12, 12)
     # Sinusoids, rotations and distances are the same everywhere in a sentence.
     np.testing.assert_allclose(met[1:, 1:], met[:-1, :-1], atol=1e-3)
-    if settings["position"] not in ("none", "relative"):  # which begins at 0
+    # A relative position's table begins at 0.
+    if settings["position"] not in ("none", "relative"):
         assert met[0, 0] > met[0, 5]

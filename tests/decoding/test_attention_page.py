@@ -46,11 +46,13 @@ def visit(maps, tmp_path_factory):
             [
                 BROWSER,
                 "--headless",
-                "--no-sandbox",  # which root, in a container, cannot have
+                # Root has no sandbox in a container.
+                "--no-sandbox",
                 "--disable-gpu",
                 "--enable-logging=stderr",
                 f"--user-data-dir={folder / 'profile'}",
-                "--virtual-time-budget=1000",  # in which links lead somewhere
+                # Links lead somewhere within this time.
+                "--virtual-time-budget=1000",
                 "--dump-dom",
                 f"{seen.as_uri()}#{address}",
             ],

@@ -94,7 +94,8 @@ def test_tokenizers_are_copied_before_and_after_their_use(kind, way, tokenizer):
         )
         assert ids.tolist() == expected.tolist()
         assert other.start_id == tokenizer.start_id
-        tokenizer.graph  # is made by the first use
+        # The first use makes the graph.
+        tokenizer.graph
 
 
 def test_what_was_compiled_for_a_value_keeps_it(translator):

@@ -24,14 +24,16 @@ SENTENCES = [
     "😀 שלום 漢",
     "e",
     'olá — "não", disse: (9:30)',
-    "a " * 200,  # longer than the model was trained for
+    # The next sentence is longer than the model was trained for.
+    "a " * 200,
     "a\x00casa\u200b",
 ]
 
 
 WITHOUT_THE_PACKAGE = """
 import json, pathlib, sys
-sys.modules["reprt"] = None  # nobody can import it
+# Nobody can import the package.
+sys.modules["reprt"] = None
 import tensorflow as tf
 import tensorflow_text
 
@@ -59,13 +61,15 @@ def test_a_saved_model_needs_tensorflow_and_its_text_alone(
         translator = Translator.load(tiny_run.lively(base, name), **search)
         paths = export(translator, place := tmp_path / name)
         assert paths == (place / "saved_model", place / "model.keras")
-        assert {*place.iterdir()} == {*paths}  # and nothing unfinished
+        # Nothing unfinished is left.
+        assert {*place.iterdir()} == {*paths}
         assert (
             keras.saving.load_model(paths[1]).config == translator.model.config
         )
         found = translator(SENTENCES)
         expected[name] = [one.text for one in found]
-        assert len(set(expected[name])) > 5  # else little would be shown
+        # Translations that were all alike would show little.
+        assert len(set(expected[name])) > 5
         assert any("the first 128 of" in str(one) for one in found)
     told = python(WITHOUT_THE_PACKAGE, tmp_path, input=json.dumps(SENTENCES))
     assert json.loads(told) == expected

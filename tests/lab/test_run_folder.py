@@ -7,8 +7,8 @@ import tomllib
 import pytest
 from tiny import contents, settings
 
+from reprt.decoding.run_folder import read_vocabularies
 from reprt.decoding.translator import Translator
-from reprt.training.settings import vocabularies_of
 from reprt_lab import provenance
 from reprt_lab.folder import RunFolder
 from reprt_lab.records import Metrics
@@ -130,7 +130,7 @@ def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
     flipped = [*lines[:-1], chr(ord(lines[-1][0]) ^ 1) + lines[-1][1:]]
     kind = type(text.source_tokenizer)
     readers = (
-        lambda: vocabularies_of(files.path, kind),
+        lambda: read_vocabularies(files.path, kind),
         lambda: Translator.load(files.path),
         lambda: files.open(settings(), text),  # training goes on
     )
@@ -142,7 +142,7 @@ def test_a_vocabulary_that_is_not_the_runs_is_refused(files, text, side):
             ):
                 read()
     path.write_text("\n".join(lines) + "\n")
-    assert [len(each) for each in vocabularies_of(files.path, kind)] == [
+    assert [len(each) for each in read_vocabularies(files.path, kind)] == [
         len(text.source_tokenizer),
         len(text.target_tokenizer),
     ]

@@ -21,7 +21,9 @@ def random_model(seed):
 def kept(tmp_path):
     """The folder of three models of random weights."""
     for step in STEPS:
-        keep_model(tmp_path, random_model(step), step, most=3, of_epochs=0)
+        keep_model(
+            tmp_path, random_model(step), step, most=3, steps_of_epochs=0
+        )
     return tmp_path
 
 
@@ -53,14 +55,14 @@ def test_models_of_an_epoch_that_does_not_count_are_left_out(kept):
 def test_models_of_later_steps_go_where_a_training_begins_again_before_them(
     kept,
 ):
-    keep_model(kept, random_model(3), 3, most=2, of_epochs=0)
+    keep_model(kept, random_model(3), 3, most=2, steps_of_epochs=0)
     assert sorted(path.name for path in kept.iterdir()) == names((2, 3))
 
 
 def test_an_epoch_that_may_not_count_drives_none_out_of_the_last_that_does(
     kept,
 ):
-    keep_model(kept, random_model(8), 8, most=2, of_epochs=4)
+    keep_model(kept, random_model(8), 8, most=2, steps_of_epochs=4)
     assert average_last(kept, random_model(9), step=4, most=2) == names((2, 4))
 
 
@@ -80,8 +82,8 @@ def test_the_mean_survives_interruptions(
         run = tiny_run.trained(base)
         return main(["train", *tiny_run.arguments(run, *asked, *out)])
 
-    def killed_in_the_second_epoch(folder, model, step, *others):
-        keep_model(folder, model, step, *others)
+    def killed_in_the_second_epoch(folder, model, step, **others):
+        keep_model(folder, model, step, **others)
         if step == 4:
             raise KeyboardInterrupt
 
@@ -89,12 +91,10 @@ def test_the_mean_survives_interruptions(
         raise KeyboardInterrupt
 
     assert train("alone") == 0
+    # At the end, the model is already the mean.
     for place, replacement in (
         ("reprt.training.trainer.keep_model", killed_in_the_second_epoch),
-        (
-            "reprt_lab.folder.RunFolder.write_metrics",
-            killed_at_the_end,
-        ),  # with a mean
+        ("reprt_lab.folder.RunFolder.write_metrics", killed_at_the_end),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, replacement)

@@ -157,7 +157,8 @@ def test_a_damaged_checkpoint_is_named_and_stays(folder, newest, damage):
     ):
         restore_checkpoint(folder, variables())
     assert newest.read_bytes() == damaged
-    newest.unlink()  # as the message advises
+    # The message advises to delete it.
+    newest.unlink()
     assert restore_checkpoint(folder, variables()) == STATE
 
 

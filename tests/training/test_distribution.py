@@ -71,7 +71,8 @@ def train(folder, name, text):
     run = settings(preset, {"dropout": 0.0, **model}, batching=size, **changes)
     # None is beside it on other vocabularies.
     one = make_trainer(folder / name / "run", run, text)
-    one._optimizer.epsilon = 1e-2  # as in test_trainer.py
+    # The value of test_trainer.py, which says why.
+    one._optimizer.epsilon = 1e-2
     one.train_epoch()
     devices = one.folder.manifest().starts[0].devices
     write(folder, name, one.model, {**one.folder.log()[0], "devices": devices})
@@ -153,7 +154,8 @@ def fit(folder):
     results["right"] = float(MaskedCrossentropy()(data[1], plain(data[0])))
     model.fit(shared, epochs=2, shuffle=False, verbose=0)
     write(folder, "fit", model, results)
-    with mirrored_strategy().scope():  # another loss takes other labels
+    # Another loss takes other labels.
+    with mirrored_strategy().scope():
         model.compile(
             "sgd", keras.losses.CategoricalCrossentropy(from_logits=True)
         )
@@ -169,9 +171,8 @@ def runs(tmp_path_factory, text):
     one, two = (
         tmp_path_factory.mktemp(f"replicas{number}") for number in (1, 2)
     )
-    encode(
-        text.corpus, VOCABULARY, 24, two / "cache"
-    )  # which the other process reads
+    # The other process reads the vocabularies from this cache.
+    encode(text.corpus, VOCABULARY, 24, two / "cache")
     here = pathlib.Path(__file__).parent
     arguments = [str(two), str(here), str(here.parent)]
     process = subprocess.Popen([sys.executable, "-c", TWO_REPLICAS, *arguments])

@@ -18,7 +18,8 @@ from reprt.data.encoding import encode
 
 pytestmark = pytest.mark.long
 HERE = pathlib.Path(__file__).parent
-NAMES = {1: tuple(COMPARED), 2: ("repe", "baseline", "recurrent")}  # by devices
+# The compared models, by the number of devices.
+NAMES = {1: tuple(COMPARED), 2: ("repe", "baseline", "recurrent")}
 SCRIPT = """
 import json, os, pathlib, sys
 
@@ -50,11 +51,13 @@ results = {}
 for name in [name for name in COMPARED if (folder / f"{name}.npz").exists()]:
     preset, model, changes = COMPARED[name]
     one = trainer(name, preset, {"dropout": 0.0, **model}, **changes)
-    one._optimizer.epsilon = 1e-2  # as in test_trainer.py
+    # The value of test_trainer.py, which says why.
+    one._optimizer.epsilon = 1e-2
     with np.load(folder / f"{name}.npz") as weights:
         one.model.set_weights([weights[key] for key in weights.files])
     one._backend.load()
-    one.calibrate()  # leaves no trace
+    # A calibration leaves no trace.
+    one.calibrate()
     one.train_epoch()
     results[name] = one.folder.log()[0]
     results["start"] = one.folder.manifest().starts[0].model_dump()
@@ -72,7 +75,8 @@ half = {
     "schedule": {"name": "cosine", "warmup_steps": 2, "peak": 0.01},
 }
 one = trainer("dropout", "repe", **half)
-one._optimizer.dynamic_scale.assign(2.0**120)  # too large for a gradient
+# No gradient is finite at this scale.
+one._optimizer.dynamic_scale.assign(2.0**120)
 one._backend.load()
 before = one.model.get_weights()
 one._backend.train(next(one._training_batches()))
@@ -159,9 +163,8 @@ def test_an_epoch_compiles_a_few_shapes(on_jax):
 @pytest.mark.parametrize("on_jax", [1], indirect=True)
 def test_float16_and_dropout_resume_exactly(on_jax):
     _, results = on_jax
-    assert (
-        results["scale"] == 2.0**119
-    )  # no update was made, and the scale was halved
+    # No update was made, and the scale was halved.
+    assert results["scale"] == 2.0**119
     assert max(results["resumed"]) == 0.0
     assert results["losses"][1] < results["losses"][0]
 

@@ -26,13 +26,15 @@ class Watch:
 
     def __init__(self):
         self.call = None
-        sys.addaudithook(self._hear)  # which stays for as long as the process
+        # An audit hook stays for as long as the process.
+        sys.addaudithook(self._hear)
 
     def _hear(self, event, arguments):
         opening = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         call = self.call
         if call and (opening or event in CHANGING):
-            self.call = None  # what it does is not watched
+            # What the call itself does is not watched.
+            self.call = None
             call()
             self.call = call
 
@@ -76,12 +78,15 @@ def small(*sizes, **keywords):
 
 def train(folder, settings, text):
     """Trains as the command does, from where the folder says the training stands."""
-    keras.backend.clear_session()  # as in a process of its own, names begin anew
+    # Names begin anew, as in a process of its own.
+    keras.backend.clear_session()
     run = RunFolder(folder / "repe")
     with run.claimed() as mine:
         assert mine
         run.open(settings, text)
-        tiny.to_the_end(trainer.Trainer(settings, text, run, tiny.Lines()))
+        training = trainer.Trainer(settings, text, run, tiny.Lines())
+        training.write_start()
+        tiny.to_the_end(training)
         found = {"parameters": 3, "epochs": 1, "finished": "now"}
         run.write_metrics(Metrics.read(found, "metrics"))
 
@@ -135,15 +140,15 @@ def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
     real = os.fsync
 
     def fsync(file):
-        sys.audit("os.fsync", file)  # which Python leaves out
+        # Python itself reports no fsync.
+        sys.audit("os.fsync", file)
         real(file)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(trainer, "backend", Arithmetic)
     monkeypatch.setattr(trainer, "make", small)
-    asked = tiny.settings(
-        checkpoint_minutes=0, batching={"size": 32}
-    )  # 2 steps
+    # An epoch has two steps.
+    settings = tiny.settings(checkpoint_minutes=0, batching={"size": 32})
     alone, left = tmp_path / "alone", []
     alone.mkdir()
 
@@ -154,7 +159,7 @@ def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
             left.append(found)
 
     watch.call = keep
-    train(alone, asked, text)
+    train(alone, settings, text)
     watch.call = None
     expected = timeless(alone)
     assert len(left) > 40 and len(tiny.contents(alone)) == len(expected)
@@ -162,5 +167,5 @@ def test_a_kill_changes_nothing(text, tmp_path, watch, monkeypatch):
         killed = tmp_path / f"killed-{number}"
         killed.mkdir()
         put(state, killed)
-        train(killed, asked, text)
+        train(killed, settings, text)
         assert timeless(killed) == expected, sorted(map(str, state))

@@ -45,7 +45,8 @@ def rate_by_hand(step, steps, warmup, peak, floor):
 )
 def test_an_optimizer_has_the_rates_of_its_schedule(schedule, step, rate):
     adam = make_optimizer(AdamSettings(), schedule, steps=99)
-    if rate is None:  # the run's own steps
+    # The schedule ends with the run's own steps.
+    if rate is None:
         rate = rate_by_hand(step, 99, 2, schedule.peak, schedule.floor)
     adam.iterations.assign(step)
     assert float(adam.learning_rate) == pytest.approx(rate, rel=1e-4)
@@ -87,9 +88,8 @@ def test_adamw_decays_only_matrices_and_tables():
     random, strategy = np.random.default_rng(0), mirrored_strategy()
     with strategy.scope():
         layers = [
-            keras.layers.Dense(
-                3, name="bias_free"
-            ),  # a name that only looks like one
+            # The name only looks like that of a bias.
+            keras.layers.Dense(3, name="bias_free"),
             keras.layers.LayerNormalization(),
             keras.layers.Embedding(5, 3),
             RMSNorm(),
@@ -170,8 +170,9 @@ def test_float16_adamw_and_cosine_resume_exactly_and_keep_the_same_models(
     settings = {**HALF, "average": 2, "keep_every": 2, "objective": objective}
     monkeypatch.setattr(loop, "READ_SECONDS", 1e9)
     whole = trainer("whole", "decoder-only", **settings)
-    assert whole._backend._objective.steps == 6  # of both epochs
-    to_the_end(whole)  # several steps would be read at once
+    # Both epochs have six steps, several of which would be read at once.
+    assert whole._backend._objective.steps == 6
+    to_the_end(whole)
     monkeypatch.setattr(loop, "READ_SECONDS", 0.0)
     trainer("parts", "decoder-only", **settings).train_epoch()
     parts = to_the_end(trainer("parts", "decoder-only", **settings))
@@ -207,9 +208,8 @@ def test_kerass_own_adam_squares_the_gradient_of_each_occurrence_and_moves_all_r
     twice = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), shape)
     adam.apply([twice], [table])
     first = keras.ops.convert_to_numpy(table)
-    assert (
-        abs(first[1]).min() > 0.14
-    )  # 2 / sqrt(1 + 1) times the rate, and not once
+    # The step is 2 / sqrt(1 + 1) times the rate, and not the rate.
+    assert abs(first[1]).min() > 0.14
     elsewhere = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([3]), shape)
     adam.apply([elsewhere], [table])
     second = keras.ops.convert_to_numpy(table)

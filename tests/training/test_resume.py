@@ -26,8 +26,10 @@ preset = "repe"
 dropout = 0.2
 """
 )
-STEPS = 15  # an epoch
-DEADLINE = 300  # seconds, on the slowest of machines
+# The steps of an epoch.
+STEPS = 15
+# The seconds that the slowest of machines may take.
+DEADLINE = 300
 
 
 @pytest.fixture
@@ -73,9 +75,11 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(
 
     command = arguments(killed.path.parent)
     kill_after(start(command), killed.checkpoints, STEPS // 3)
-    assert killed.log() == []  # in the middle of the first epoch
+    # The first kill came in the middle of the first epoch.
+    assert killed.log() == []
     kill_after(start(command), killed.checkpoints, STEPS + STEPS // 3)
-    assert len(killed.log()) == 1  # and of the second
+    # The second came in the middle of the second epoch.
+    assert len(killed.log()) == 1
     assert killed.metrics() is None
     last = start(command)
     _, said = last.communicate(timeout=DEADLINE)
@@ -91,5 +95,6 @@ def test_killed_twice_a_run_reaches_the_weights_of_one_left_whole(
         np.load(alone.checkpoints / newest) as this,
         np.load(killed.checkpoints / newest) as that,
     ):
-        for name in set(this.files) - {"state"}:  # Adam's moments among them
+        # Adam's moments are among these.
+        for name in set(this.files) - {"state"}:
             np.testing.assert_array_equal(this[name], that[name])

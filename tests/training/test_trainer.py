@@ -1,10 +1,11 @@
 import dataclasses
 import math
+import pathlib
 
 import keras
 import numpy as np
 import pytest
-from tiny import assert_same, to_the_end, variables
+from tiny import Lines, assert_same, contents, to_the_end, variables
 
 from reprt.data.batching import batches, training_order
 from reprt.losses import MaskedCrossentropy
@@ -12,7 +13,7 @@ from reprt.metrics import TokenAccuracy
 from reprt.models import Transformer
 from reprt.schedules import WarmupSchedule
 from reprt.training import trainer as loop
-from reprt.training.trainer import train_side_by_side
+from reprt.training.trainer import Trainer, train_side_by_side
 
 NAMES = ("baseline", "repe")
 NO_DROPOUT = {"dropout": 0.0}
@@ -23,7 +24,8 @@ EPSILON = 1e-2
 
 @pytest.mark.parametrize("name", NAMES)
 def test_losses_and_weights_are_those_of_fit(name, trainer, text, request):
-    compiled = name == "repe"  # one will do
+    # One model is compiled.
+    compiled = name == "repe"
     if not compiled:
         request.getfixturevalue("eagerly")
     ours = trainer("run", name, NO_DROPOUT)
@@ -114,7 +116,8 @@ def test_side_by_side_each_trains_as_by_itself(trainer, monkeypatch):
     together = [trainer(f"together-{name}", name) for name in NAMES]
     for each in together:
         before = variables(each), dataclasses.asdict(each.state)
-        assert each.seconds_left == 0  # nothing is known yet
+        # Nothing is known of the time before it is measured.
+        assert each.seconds_left == 0
         each.calibrate()
         assert_same(variables(each), before[0])
         assert dataclasses.asdict(each.state) == before[1]
@@ -145,9 +148,8 @@ def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(trainer):
 
 @pytest.mark.usefixtures("eagerly")
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
-    monkeypatch.setattr(
-        "reprt.training.trainer.READ_SECONDS", 0.0
-    )  # at each step
+    # The sums are read at each step.
+    monkeypatch.setattr(loop, "READ_SECONDS", 0.0)
     ours = trainer("run", tensorboard=True)
     ours.train_epoch()
     (row,) = ours.folder.log()
@@ -164,10 +166,11 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert progress.shown[1].startswith("repe: epoch 1/2, step 2/3, loss ")
     assert "tokens/s, epoch ends in 0:" in progress.shown[1]
     assert ", training in 0:" in progress.shown[1]
-    assert "tokens/s" not in progress.shown[0]  # a first step compiles, too
-    ours._recent.extend(
-        [(2.0, 50.0), (2.0, 50.0), (900.0, 0.1)]
-    )  # after a stall
+    # A first step compiles, so its rate is not shown.
+    assert "tokens/s" not in progress.shown[0]
+    # A stall is forgotten.
+    ours._recent.clear()
+    ours._recent.extend([2.0, 2.0, 900.0])
     assert ours._seconds_per_step == 2.0
     assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
 
@@ -175,15 +178,39 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert b"val_loss_per_token" in events.read_bytes()
 
 
+@dataclasses.dataclass
+class OnlyRead:
+    """A run log without the methods that write."""
+
+    path: pathlib.Path
+    writable = True
+
+    @property
+    def checkpoints(self):
+        return self.path / "checkpoints"
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_making_a_trainer_writes_nothing(trainer, text):
+    ours = trainer("run", validate_every=2)
+    ours.train_epoch()
+    before = contents(ours.folder.path)
+    log = OnlyRead(ours.folder.path)
+    again = Trainer(ours.settings, text, log, Lines())
+    assert (again.state.epoch, again.state.step) == (1, 3)
+    assert again.seconds_left == 0 and not again.finished
+    assert_same(variables(again), variables(ours))
+    assert contents(ours.folder.path) == before
+
+
 @pytest.mark.usefixtures("eagerly")
 def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
-    ours = trainer("run", steps=4, epochs=1)  # of 3 an epoch
+    # An epoch has three steps.
+    ours = trainer("run", steps=4, epochs=1)
     assert (ours.steps_left, ours.steps_per_epoch) == (4, 3)
     ours.train_epoch()
-    assert not ours.finished and (ours.steps_left, ours.steps_per_epoch) == (
-        1,
-        1,
-    )
+    assert (ours.steps_left, ours.steps_per_epoch) == (1, 1)
+    assert not ours.finished
     ours.train_epoch()
     assert ours.finished and ours.state.step == 4 and ours.seconds_left == 0
     one, other = ours.folder.log()
@@ -197,7 +224,8 @@ def test_a_training_of_four_steps_ends_within_an_epoch(trainer):
 def test_out_of_time_only_finished_epochs_count(trainer):
     ours = trainer("run", epochs=3)
     ours.train_epoch()
-    ours.state.rows[0]["train_seconds"] = 12 * 3600.0  # all its hours
+    # The first epoch took all the hours of the run.
+    ours.state.rows[0]["train_seconds"] = 12 * 3600.0
     finished = ours.folder.model.read_bytes()
     ours.train_epoch()
     assert ours.finished and ours.state.out_of_time and ours.seconds_left == 0
@@ -230,7 +258,8 @@ def test_sums_are_read_once_an_epoch_where_steps_take_no_time(
         lambda sums: steps.append(len(sums)) or read(sums),
     )
     ours.train_epoch()
-    assert steps == [3, 1]  # those of the epoch and the validation's
+    # The epoch has three steps, and the validation one batch.
+    assert steps == [3, 1]
 
 
 @pytest.mark.usefixtures("eagerly")

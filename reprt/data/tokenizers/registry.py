@@ -8,3 +8,4 @@ from reprt.settings import by_name
 
 VOCABULARIES = (WordPieceSettings, BPESettings)
 Vocabulary = Annotated[WordPieceSettings | BPESettings, by_name(*VOCABULARIES)]
+TOKENIZERS = {kind().name: kind.tokenizer for kind in VOCABULARIES}

@@ -11,7 +11,7 @@ from fake_runs import row
 from test_committed import COMMITTED, RESULTS
 
 import reprt
-from reprt.training.settings import settings_of
+from reprt_lab.folder import RunFolder
 from reprt_lab.pages import write_page
 from reprt_lab.pages.freeze import freeze
 from reprt_lab.pages.runs import read_texts
@@ -122,7 +122,7 @@ def test_a_live_run_is_read_so_for_a_page_only(add, drawn):
     config.write_text(config.read_text() + "\n[gone]\nkey = 1\n")
     assert "gone.key = 1" in write_page(folder).read_text()
     with pytest.raises(ValueError, match="Unknown key 'gone'"):
-        settings_of(folder / "repe")
+        RunFolder(folder / "repe").settings()
 
 
 @pytest.mark.parametrize(
