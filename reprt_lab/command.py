@@ -14,13 +14,11 @@ from typing import Any
 
 import click
 
-FAILED = 2  # click's own
-LOOKS_AHEAD = (
-    3  # only `reprt audit`'s verdict; Python itself ends with 1 on an error
-)
-INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143  # the shell's
+# The exit statuses. Click and the shell use these, and Python ends with 1 after an
+# error. So 3 stands for the verdict of `reprt audit` only.
+FAILED, INTERRUPTED, TERMINATED = 2, 130, 143
+LOOKS_AHEAD = 3
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
-BACKENDS = "jax", "openvino", "torch"  # those that Keras has besides TensorFlow
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -35,21 +33,10 @@ def _do(work: str, *arguments: Any, **options: Any):
 
 def _split(context, parameter, values):
     """Values of an option that may be given more than once, or joined by commas."""
-    return [each for value in values for each in value.split(",")]
-
-
-def _two_files(context, parameter, value):
-    """The files of a split, none of which is the next option."""
-    if value and any(path.startswith("-") for path in value):
-        raise click.UsageError(_two_files_expected(parameter.opts[0]))
-    return value
-
-
-def _two_files_expected(option: str) -> str:
-    return (
-        f"Expected {option} with two files, SOURCE TARGET. Received one. A table, "
-        "which holds both sides, is given by --text or [text] of the recipe."
-    )
+    parts: list[str] = []
+    for value in values:
+        parts += value.split(",")
+    return parts
 
 
 @click.group(
@@ -92,13 +79,8 @@ def search(function):
     return beams(penalty(longest(function)))
 
 
-SPLITS = "--train", "--dev", "--test"
-
-
-def of_split(option: str, told: str):
-    return click.option(
-        option, nargs=2, metavar="SOURCE TARGET", help=told, callback=_two_files
-    )
+def files(option: str, text: str):
+    return click.option(option, nargs=2, metavar="SOURCE TARGET", help=text)
 
 
 RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
@@ -118,11 +100,11 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
     metavar="SOURCE",
     help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
-@of_split("--train", "Your own text, two files with a sentence a line.")
-@of_split(
+@files("--train", "Your own text, two files with a sentence a line.")
+@files(
     "--dev", "Its validation text; by default a share of the training pairs."
 )
-@of_split("--test", "Its test text; by default another share.")
+@files("--test", "Its test text; by default another share.")
 @click.option(
     "--set",
     "settings",
@@ -152,32 +134,27 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
     ),
 )
 @click.option(
-    "--cpus", type=COUNT, help="With --ray, cores of each run; default 1."
+    "--cpus",
+    type=COUNT,
+    default=1,
+    show_default=True,
+    help="With --ray, cores of each run.",
 )
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """Train a recipe's models, or resume their training, and write the recipe's page.
 
     RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
     """
-    if ray is not None and (not ray or ray.startswith("-")):
-        raise click.UsageError(
-            f"Expected --ray local or an address. Received: {ray!r}"
-        )
-    if plan and ray:
-        raise click.UsageError("Expected --plan or --ray. Received both.")
     if text is not None and files["train"]:
         raise click.UsageError("Expected --text or --train. Received both.")
-    if cpus and not ray:
-        raise click.UsageError(
-            "Expected --ray with --cpus. Received --cpus only."
-        )
     _do("reprt.termination:listen")
     recipe = _do(
         "reprt_lab.recipe:load_recipe", recipe, settings, pair, text, files
     )
-    if ray:
-        work = "reprt_lab.ray_executor:run_on_ray"
-        click.echo(_do(work, recipe, only, out, ray, cpus or 1))
+    # A plan is the same whoever trains.
+    if ray and not plan:
+        job = "reprt_lab.ray_executor:run_on_ray"
+        click.echo(_do(job, recipe, only, out, ray, cpus))
     else:
         click.echo(_do("reprt_lab.job:run_job", recipe, only, out, plan))
 
@@ -235,25 +212,13 @@ def translate(run, sentences, file, n_best, json, **search):
     """
     if sentences and file:
         raise click.UsageError("Expected sentences or --file. Received both.")
-    if not sentences and not file and sys.stdin is None:
-        raise click.UsageError(
-            "Expected sentences, --file or standard input. Received none of them: "
-            "standard input is closed."
-        )
     if n_best > search["beam_size"]:
         raise click.UsageError(
             f"Expected --n-best to be at most --beam. Received: {n_best} and "
             f"{search['beam_size']}."
         )
-    _do(
-        "reprt_lab.translate:translate",
-        run,
-        sentences,
-        file,
-        n_best,
-        json,
-        search,
-    )
+    work = "reprt_lab.translate:translate"
+    _do(work, run, sentences, file, n_best, json, search)
 
 
 @command.command()
@@ -277,7 +242,7 @@ def evaluate(run, split, text, **search):
     The prefix loss gives the decoder only the tokens before each position, as search
     does. evaluation-SPLIT.json and .md go into the run's folder.
     """
-    click.echo(_do("reprt_lab.evaluate:evaluate_run", run, split, text, search))
+    click.echo(_do("reprt_lab.measure:evaluate_run", run, split, text, search))
 
 
 @command.command()
@@ -289,7 +254,7 @@ def score(run, source, target):
 
     Logarithms are natural. Each token is predicted from those before it.
     """
-    click.echo(_do("reprt_lab.evaluate:score_files", run, source, target))
+    click.echo(_do("reprt_lab.measure:score_files", run, source, target))
 
 
 @command.command()
@@ -317,11 +282,8 @@ def export(run, out, **search):
     """
     out = out or run / "export"
     translator = _do("reprt_lab.translate:translator_of", run, search)
-    click.echo(
-        "\n".join(
-            map(str, _do("reprt.decoding.export:export", translator, out))
-        )
-    )
+    for path in _do("reprt.decoding.export:export", translator, out):
+        click.echo(path)
 
 
 @command.command()
@@ -343,62 +305,28 @@ def audit(model, modules, **options):
     source and target ids, or on ids. Exit status: 0 if not, 3 if so. Any other says
     that the audit failed.
     """
-    found = _do("reprt_lab.audit:audit_file", model, modules, **options)
-    click.echo(found)
-    return LOOKS_AHEAD if found.looks_ahead else 0
+    verdict = _do("reprt_lab.audit:audit_file", model, modules, **options)
+    click.echo(verdict)
+    return LOOKS_AHEAD if verdict.looks_ahead else 0
 
 
 def main(arguments=None) -> int:
     """Runs one command, by default the process's own, and returns its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    _prepare_streams()
-    status = _run(arguments)
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        # Python would try again as it ends, and change the status.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return UNREAD
-        if status in (0, LOOKS_AHEAD):
-            print(f"reprt: standard output: {error.strerror}", file=sys.stderr)
-            return FAILED
-    return status
-
-
-def _prepare_streams():
-    """Makes streams UTF-8, and puts the null device in the place of closed ones."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:  # or the next file that is opened would be written to
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # those of a notebook are others
+        # A notebook's streams are of another kind, and are UTF-8.
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
-
-
-def _run(arguments) -> int:
     goes_on = ""
     if arguments[:1] == ["train"]:
         goes_on = " The same command resumes from the last checkpoint."
     try:
-        return (
-            command.main(arguments, prog_name="reprt", standalone_mode=False)
-            or 0
+        status = command.main(
+            arguments, prog_name="reprt", standalone_mode=False
         )
+        return status or 0
     except click.UsageError as error:
-        missing = isinstance(error, click.MissingParameter)
-        alone = not arguments or (missing and len(arguments) == 1)
-        if alone and error.ctx is not None:
-            click.echo(error.ctx.get_help(), err=True)
-        else:
-            print(f"reprt: {_usage_message(error)}", file=sys.stderr)
+        _explain(error, arguments)
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
@@ -408,38 +336,28 @@ def _run(arguments) -> int:
         if error.code == TERMINATED:
             click.echo(f"Terminated.{goes_on}", err=True)
             return TERMINATED
-        if (
-            error.code == 1
-        ):  # click's, where the reader of standard output has gone
-            return UNREAD
     except ImportError as error:
         _show_traceback()
-        print(f"reprt: {error}.{_advice(error)}", file=sys.stderr)
+        # Most messages say themselves what to install.
+        advice = "" if "pip install" in str(error) else f" {EXTRAS}"
+        print(f"reprt: {error}.{advice}", file=sys.stderr)
     except (ValueError, ArithmeticError, OSError) as error:
         _show_traceback()
         print(f"reprt: {error}", file=sys.stderr)
     return FAILED
 
 
-def _usage_message(error: click.UsageError) -> str:
+def _explain(error: click.UsageError, arguments):
+    """Prints what is wrong, or the help of a command that was given alone."""
     message = error.format_message()
-    if isinstance(error, click.BadOptionUsage) and error.option_name in SPLITS:
-        return _two_files_expected(error.option_name)
-    if isinstance(error, click.MissingParameter) and error.ctx is not None:
-        return f"{message} `{error.ctx.command_path} --help` explains it."
-    return message
-
-
-def _advice(error: ImportError) -> str:
-    """What to install, unless the message says so itself."""
-    if "pip install" in str(error):
-        return ""
-    if error.name in BACKENDS:
-        return (
-            f" Keras was asked for the backend {error.name!r}, by KERAS_BACKEND or its "
-            f"keras.json: install {error.name}, or choose another backend."
-        )
-    return f" {EXTRAS}"
+    missing = isinstance(error, click.MissingParameter)
+    if error.ctx is not None:
+        if not arguments or missing and len(arguments) == 1:
+            click.echo(error.ctx.get_help(), err=True)
+            return
+        if missing:
+            message += f" `{error.ctx.command_path} --help` explains it."
+    print(f"reprt: {message}", file=sys.stderr)
 
 
 def _show_traceback():

@@ -14,18 +14,25 @@ from pathlib import Path
 import keras
 
 from reprt import __version__
-from reprt_lab.cores import usable_cores
 from reprt_lab.records import Start
 
 PACKAGES = (
     "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
 )
+# The limit of a container's cores: microseconds of all cores in each period, or "max".
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def provenance(
     devices: Sequence[str] = (), accelerators: Sequence[str] = ()
 ) -> Start:
     """Returns when, how, on which devices and with what something came about."""
+    versions: dict[str, str | None] = {"reprt": __version__}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
     return Start(
         time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         command=shlex.join(["reprt", *sys.argv[1:]]),
@@ -33,20 +40,12 @@ def provenance(
         hardware=", ".join([_hardware(), *accelerators]),
         backend=keras.backend.backend(),
         python=platform.python_version(),
-        versions={"reprt": __version__}
-        | {each: _version(each) for each in PACKAGES},
+        versions=versions,
         devices=list(devices),
     )
 
 
-def _version(package):
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _commit():
+def _commit() -> str | None:
     """The commit of the code that runs, with a + if it has been changed since."""
     here = Path(__file__)
 
@@ -60,19 +59,31 @@ def _commit():
         # A package installed within someone's checkout is none of its files.
         git("ls-files", "--error-unmatch", here.name)
         commit = git("rev-parse", "--short=12", "HEAD").strip()
-        return commit + "+" * bool(
-            git("status", "--porcelain", "--untracked-files=no")
-        )
+        changed = git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{commit}+" if changed else commit
 
 
-def _hardware():
+def _hardware() -> str:
     described = Path("/proc/cpuinfo")
     text = described.read_text() if described.exists() else ""
     named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
     model = named[1] if named else platform.processor() or platform.machine()
-    cores, usable = os.cpu_count(), usable_cores()
+    cores, usable = os.cpu_count(), _usable_cores()
     if usable != cores:
         return f"{model}, {usable:g} of {cores} cores"
     return f"{model}, {cores} cores"
+
+
+def _usable_cores() -> float:
+    """Returns the cores that batch systems, `taskset` and containers leave."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    if QUOTA.exists():
+        quota, period = QUOTA.read_text().split()
+        if quota != "max":
+            return min(cores, int(quota) / int(period))
+    return cores

@@ -44,11 +44,13 @@ class Table(Record):
     @classmethod
     def _lists_are_tuples(cls, values):
         if not isinstance(values, dict):
-            return values  # which is refused
-        return {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
+            # It is refused.
+            return values
+        values = dict(values)
+        for name, value in values.items():
+            if isinstance(value, list):
+                values[name] = tuple(value)
+        return values
 
 
 class WrittenSettings(RunTables, Record):
@@ -62,7 +64,8 @@ class WrittenSettings(RunTables, Record):
     @classmethod
     def _every_table(cls, values):
         if not isinstance(values, dict):
-            return values  # which is refused
+            # It is refused.
+            return values
         tables: dict[str, Any] = {**dict.fromkeys(TABLES, {}), **values}
         for name in tables.keys() - cls.model_fields.keys():
             tables[name] = Table.model_validate(tables[name])
@@ -78,14 +81,12 @@ class WrittenSettings(RunTables, Record):
             usual = _usual(field.field_name, getattr(table, "name", None))
         if usual is None:
             return table
-        kind = type(usual)
         values = {**dict(usual), **values}
+        known = {name: values[name] for name in type(usual).model_fields}
         try:
-            kind.model_validate(
-                {name: values[name] for name in kind.model_fields}
-            )
+            type(usual).model_validate(known)
         except pydantic.ValidationError as error:
-            if {fault["type"] for fault in error.errors()} - OUTDATED:
+            if any(fault["type"] not in OUTDATED for fault in error.errors()):
                 raise
         return Table.model_validate(values)
 
@@ -132,12 +133,12 @@ class Manifest(Record):
 
     @property
     def hashes(self) -> tuple[str, str, str]:
-        """Of the text and of both vocabularies."""
-        vocabularies = (
+        """Those of the text and of both vocabularies."""
+        return (
+            self.text_sha256,
             self.source_vocabulary_sha256,
             self.target_vocabulary_sha256,
         )
-        return self.text_sha256, *vocabularies
 
 
 class OfLength(Record):
@@ -215,8 +216,8 @@ class Run(Record):
         return self.look.label or self.model
 
     def cell(self, name: str, digits: int) -> str:
-        found = self.numbers.get(name)
-        return "not run" if found is None else f"{found:,.{digits}f}"
+        number = self.numbers.get(name)
+        return "not run" if number is None else f"{number:,.{digits}f}"
 
     @property
     def finished(self) -> bool:
@@ -226,11 +227,12 @@ class Run(Record):
     def departures(self) -> list[str]:
         """The settings that are not the paper's; hours, if they made a difference."""
         hours, usual = self.settings.training.hours, TrainingSettings().hours
+        departures = self.settings.departures
         ended = self.metrics is not None and self.metrics.out_of_time
-        long = sum(row["train_seconds"] for row in self.log) > usual * 3600
-        if hours == usual or not (ended or long):
-            return self.settings.departures
-        return [*self.settings.departures, f"training.hours = {hours}"]
+        seconds = sum(row["train_seconds"] for row in self.log)
+        if hours != usual and (ended or seconds > usual * 3600):
+            return [*departures, f"training.hours = {hours}"]
+        return departures
 
     @property
     def rate(self) -> str:
@@ -239,9 +241,9 @@ class Run(Record):
             return f"m = {self.settings.schedule_dim}"
         schedule = self.settings.schedule
         peak = getattr(schedule, "peak", None)
-        return (
-            schedule.name if peak is None else f"{schedule.name} from {peak:g}"
-        )
+        if peak is None:
+            return schedule.name
+        return f"{schedule.name} from {peak:g}"
 
     @property
     def whole_epochs(self) -> list[Epoch]:
@@ -252,24 +254,23 @@ class Run(Record):
     @property
     def numbers(self) -> dict[str, float]:
         """What was measured. An epoch's time is the median, which forgets a pause."""
-        found: dict[str, float] = {}
+        numbers: dict[str, Any] = {}
         if self.log:
-            tokens = self.whole_epochs[0]["train_tokens"]
-            seconds = statistics.median(
-                r["train_seconds"] for r in self.whole_epochs
+            times = [row["train_seconds"] for row in self.whole_epochs]
+            seconds = statistics.median(times)
+            numbers.update(self.log[-1])
+            numbers["train_seconds"] = sum(
+                row["train_seconds"] for row in self.log
             )
-            found = self.log[-1] | {
-                "train_seconds": sum(row["train_seconds"] for row in self.log),
-                "seconds_an_epoch": seconds,
-                "tokens_per_second": tokens / seconds,
-            }
+            numbers["seconds_an_epoch"] = seconds
+            tokens = self.whole_epochs[0]["train_tokens"]
+            numbers["tokens_per_second"] = tokens / seconds
         if self.metrics:
-            found |= self.metrics.model_dump(exclude_none=True)
-            for name, score in on_corpus_tokens(
-                self.metrics.test_scores
-            ).items():
-                found[f"test_{name.lower()}"] = score.value
-        return found | {"epochs": len(self.log)}
+            numbers.update(self.metrics.model_dump(exclude_none=True))
+            scores = on_corpus_tokens(self.metrics.test_scores)
+            for name, score in scores.items():
+                numbers[f"test_{name.lower()}"] = score.value
+        return {**numbers, "epochs": len(self.log)}
 
 
 def read_records(path: Path) -> list[Run]:

@@ -11,12 +11,12 @@ from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded, ted
 from reprt.data.search import NothingFound, TextUnavailable
 from reprt.progress import Progress
-from reprt_lab import texts
+from reprt_lab import work
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
 from reprt_lab.plan import make_plan
 from reprt_lab.recipe import load_recipe
-from reprt_lab.texts import find_runs
+from reprt_lab.work import find_work
 
 RECIPE = (
     tiny_run.TABLES.replace("epochs = 2", "epochs = 1")
@@ -133,7 +133,7 @@ def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
     monkeypatch.setattr(texts, "find", find)
     asked = ["text.source=auto", "training.epochs=4", *more]
     recipe = load_recipe(Path("pt_to_en"), asked, pairs)
-    return find_runs(recipe, [], tmp_path, Progress())
+    return find_work(recipe, [], tmp_path, Progress())
 
 
 @pytest.mark.parametrize("missing", [["az_to_en", "gl_to_en"], ["az_to_en"]])
@@ -168,9 +168,9 @@ def test_the_embedded_text_has_one_set_of_runs(monkeypatch, recipe, source):
         raise NothingFound("No TED.")
 
     monkeypatch.setattr(texts, "find", find)
-    (auto,) = find_runs(load_recipe(Path("pt_to_en")), [], None, Progress())
+    (auto,) = find_work(load_recipe(Path("pt_to_en")), [], None, Progress())
     asked = load_recipe(Path(recipe), pairs=["pt_to_en"], source=source)
-    (work,) = find_runs(asked, [], None, Progress())
+    (work,) = find_work(asked, [], None, Progress())
     assert (
         work.folder
         == auto.folder
@@ -190,13 +190,13 @@ def test_a_begun_fallback_goes_on(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(texts, "find", find)
     recipe = load_recipe(Path("pt_to_en"))
-    find_runs(recipe, [], tmp_path, Progress())
+    find_work(recipe, [], tmp_path, Progress())
     assert "A long story" in capsys.readouterr().err
     (tmp_path / "repe").mkdir()
     (tmp_path / "repe" / "manifest.json").touch()
     told = types.SimpleNamespace(text=embedded.NAME)
     monkeypatch.setattr(RunFolder, "manifest", lambda folder: told)
-    find_runs(recipe, [], tmp_path, Progress())
+    find_work(recipe, [], tmp_path, Progress())
     assert asked == [True, False]
     said = capsys.readouterr().err
     assert "A long story" not in said and f"The runs in {tmp_path}" in said
@@ -227,7 +227,7 @@ def test_plans_go_by_a_runs_steps(place, tmp_path, monkeypatch, more):
     monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
     source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
     recipe = load_recipe(place / "tiny.toml", [*more, *source])
-    work = find_runs(recipe, ["repe"], tmp_path, Progress())
+    work = find_work(recipe, ["repe"], tmp_path, Progress())
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
     folder.write_log([row(1, 5.0, 6.0, 30.0)])
