@@ -40,7 +40,6 @@ def _split(context, parameter, values):
 
 
 @click.group(
-    no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="With REPRT_TRACEBACK=1 in the environment, errors show their traceback.",
 )
@@ -313,6 +312,8 @@ def audit(model, modules, **options):
 def main(arguments=None) -> int:
     """Runs one command, by default the process's own, and returns its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments:
+        arguments = ["--help"]
     for stream in (sys.stdout, sys.stderr):
         # A notebook's streams are of another kind, and are UTF-8.
         if isinstance(stream, io.TextIOWrapper):
@@ -326,7 +327,10 @@ def main(arguments=None) -> int:
         )
         return status or 0
     except click.UsageError as error:
-        _explain(error, arguments)
+        message = error.format_message()
+        if error.ctx is not None:
+            message += f" `{error.ctx.command_path} --help` explains it."
+        print(f"reprt: {message}", file=sys.stderr)
     except click.ClickException as error:
         print(f"reprt: {error.format_message()}", file=sys.stderr)
     except (click.Abort, KeyboardInterrupt):
@@ -345,19 +349,6 @@ def main(arguments=None) -> int:
         _show_traceback()
         print(f"reprt: {error}", file=sys.stderr)
     return FAILED
-
-
-def _explain(error: click.UsageError, arguments):
-    """Prints what is wrong, or the help of a command that was given alone."""
-    message = error.format_message()
-    missing = isinstance(error, click.MissingParameter)
-    if error.ctx is not None:
-        if not arguments or missing and len(arguments) == 1:
-            click.echo(error.ctx.get_help(), err=True)
-            return
-        if missing:
-            message += f" `{error.ctx.command_path} --help` explains it."
-    print(f"reprt: {message}", file=sys.stderr)
 
 
 def _show_traceback():

@@ -19,8 +19,6 @@ from reprt_lab.records import Start
 PACKAGES = (
     "keras tensorflow tensorflow-text sentencepiece jax numpy sacrebleu".split()
 )
-# The limit of a container's cores: microseconds of all cores in each period, or "max".
-QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def provenance(
@@ -70,20 +68,10 @@ def _hardware() -> str:
     text = described.read_text() if described.exists() else ""
     named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
     model = named[1] if named else platform.processor() or platform.machine()
-    cores, usable = os.cpu_count(), _usable_cores()
-    if usable != cores:
-        return f"{model}, {usable:g} of {cores} cores"
-    return f"{model}, {cores} cores"
-
-
-def _usable_cores() -> float:
-    """Returns the cores that batch systems, `taskset` and containers leave."""
+    cores = os.cpu_count()
+    # Batch systems and `taskset` leave some of them, where the system can tell.
     if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    if QUOTA.exists():
-        quota, period = QUOTA.read_text().split()
-        if quota != "max":
-            return min(cores, int(quota) / int(period))
-    return cores
+        usable = len(os.sched_getaffinity(0))
+        if usable != cores:
+            return f"{model}, {usable} of {cores} cores"
+    return f"{model}, {cores} cores"

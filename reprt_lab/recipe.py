@@ -81,11 +81,7 @@ class ModelTable(OwnTables):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _known(cls, values):
-        if isinstance(values, dict):
-            usual: Any = PRESETS.get(str(values.get("preset")), PRESETS["repe"])
-            known = (*cls.model_fields, *type(usual).model_fields)
-            for key in values:
-                check_known(key, known)
+        # What names no table is a setting of the model, which the run checks.
         return values
 
 

@@ -33,9 +33,7 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
-    vocabulary = work.runs[0].vocabulary
-    _say_sizes(progress, text, vocabulary.size)
-    _say_what_is_lost(progress, text, vocabulary.name)
+    _say_what_is_lost(progress, text, work.runs[0].vocabulary)
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
@@ -62,32 +60,19 @@ def train_runs(work: CorpusRuns) -> list[ArithmeticError]:
     return errors
 
 
-def _say_sizes(progress, text, size: int):
-    """Says how large the vocabularies are, and whether a text gave fewer pieces."""
+def _say_what_is_lost(progress, text, vocabulary):
+    """Says how the text became ids, and warns where much of it is lost."""
     source, target = len(text.source_tokenizer), len(text.target_tokenizer)
     sizes = f"Vocabularies: {source:,} and {target:,} pieces"
-    if min(source, target) < size:
-        sizes += f", fewer than the {size:,} asked for"
+    if min(source, target) < vocabulary.size:
+        sizes += f", fewer than the {vocabulary.size:,} asked for"
     progress.say(sizes)
-
-
-def _say_what_is_lost(progress, text, vocabulary: str):
-    """Says how much of the text is `[UNK]`, and warns where that or a cut is much."""
-    unknown = []
-    for side, share in text.unknown["train"].items():
-        unknown.append(f"{share:.2%} of the {side}'s pieces")
-    progress.say(f"Unknown: {', '.join(unknown)}")
-    if text.lost_words:
-        lost = (
-            f"{text.lost_words:.2%} of the target's words do not come back from ids, "
-            "even in lower case: WordPiece folds case and drops marks such as accents."
+    if text.lost_words > MUCH:
+        progress.say(
+            f"Warning: {text.lost_words:.2%} of the target's words do not come back "
+            "from ids, even in lower case: WordPiece folds case and drops marks such "
+            'as accents. BPE keeps them: vocabulary.name = "bpe".'
         )
-        if text.lost_words > MUCH:
-            lost = f'Warning: {lost} BPE keeps them: vocabulary.name = "bpe".'
-        progress.say(lost)
-    advice = ""
-    if vocabulary != "bpe":
-        advice = ' BPE loses less: vocabulary.name = "bpe".'
     for split, shares in text.unknown.items():
         cut = getattr(text, split).cut
         if cut > MUCH:
@@ -100,7 +85,6 @@ def _say_what_is_lost(progress, text, vocabulary: str):
                 progress.say(
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
                     "[UNK], characters or words that the model cannot tell apart."
-                    f"{advice}"
                 )
 
 

@@ -113,9 +113,6 @@ def test_other_settings_and_texts_are_refused_and_named(files, text):
         ValueError, match="text or vocabularies: embedded corpus"
     ):
         files.open(settings(), other)
-    neighbour = RunFolder(files.path.with_name("baseline"))
-    with pytest.raises(ValueError, match="repe holds a run on another text"):
-        neighbour.open(settings("baseline"), other)
     assert contents(files.path.parent) == before
 
 

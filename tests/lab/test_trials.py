@@ -8,6 +8,7 @@ import tiny_run
 import toy_family
 from tiny import Lines, settings
 
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.training.trainer import Trainer
 from reprt_lab import train
 from reprt_lab.command import main
@@ -86,36 +87,28 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     assert len(shown) == 4 and shown == metrics["test_scores"]
 
 
-@pytest.mark.parametrize(
-    "asked, fewer", [(7, ""), (8_000, ", fewer than the 8,000 asked for")]
-)
-def test_a_vocabulary_that_came_out_smaller_than_asked_is_told(asked, fewer):
-    progress = Lines()
-    text = types.SimpleNamespace(
-        source_tokenizer=range(7), target_tokenizer=range(9)
-    )
-    train._say_sizes(progress, text, asked)
-    assert progress.said == [f"Vocabularies: 7 and 9 pieces{fewer}"]
-
-
-@pytest.mark.parametrize("vocabulary", ["wordpiece", "bpe"])
-def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
+@pytest.mark.parametrize("size, fewer", [(7, False), (8_000, True)])
+def test_what_is_lost_of_a_text_is_said(size, fewer):
     split, progress = types.SimpleNamespace(cut=0.02), Lines()
-    unknown = {"train": {"source": 0, "target": 5e-3}, "test": {"source": 0.25}}
-    text = types.SimpleNamespace(train=split, test=split, unknown=unknown)
-    text.lost_words = 0.03 * (vocabulary == "wordpiece")
-    train._say_what_is_lost(progress, text, vocabulary)
-    said, *words, cut, _, lost = progress.said
-    if vocabulary == "wordpiece":
-        assert "3.00% of the target's words do not come back" in words[0]
-        assert 'vocabulary.name = "bpe"' in words[0]
-    assert (
-        said
-        == "Unknown: 0.00% of the source's pieces, 0.50% of the target's pieces"
+    text = types.SimpleNamespace(
+        source_tokenizer=range(7),
+        target_tokenizer=range(9),
+        train=split,
+        test=types.SimpleNamespace(cut=0.0),
+        unknown={
+            "train": {"source": 0, "target": 5e-3},
+            "test": {"source": 0.25},
+        },
+        lost_words=0.03,
     )
+    train._say_what_is_lost(progress, text, WordPieceSettings(size=size))
+    sizes, words, cut, pieces = progress.said
+    assert sizes.startswith("Vocabularies: 7 and 9 pieces")
+    assert ("fewer than the 8,000 asked for" in sizes) == fewer
+    assert "3.00% of the target's words do not come back" in words
+    assert 'vocabulary.name = "bpe"' in words
     assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
-    assert "25.0% of the pieces of the test source are [UNK]" in lost
-    assert ("BPE" in lost) == (vocabulary == "wordpiece")
+    assert "25.0% of the pieces of the test source are [UNK]" in pieces
 
 
 def test_samples_are_compared_with_their_own_references(text, monkeypatch):
@@ -137,10 +130,10 @@ def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
     run = settings(text={"train_tokens": 8, "max_tokens": 24})
     losses, counts = np.arange(1.0, len(text.test) + 1), text.test.tokens[1]
     words = text.target_tokenizer.words(text.corpus.test.target)
-    words = [
-        each.replace("[UNK]", "\ufffd") for each in words
-    ]  # as references have it
-    found = list(train._by_length(run, text, losses, words))
+    # As references have it.
+    words = [each.replace("[UNK]", "\ufffd") for each in words]
+    test = types.SimpleNamespace(losses=losses, translations=words)
+    found = train._by_length(run, text, test)
     sizes = [each["sentences"] for each in found]
     assert len(found) > 1 and sum(sizes) == len(text.test)
     # Sentences of fewer than four words have no BLEU.
