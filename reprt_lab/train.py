@@ -94,16 +94,8 @@ def _train(runs, text, progress, after_epoch):
         folder.open(run, text)
     trainers = []
     for folder, run in runs.items():
-        if (finished := folder.metrics()) is not None:
-            told = ", out of time: another --out trains longer"
-            told = told if finished.out_of_time else ""
-            if (
-                run.training.bleu
-                and finished.epochs
-                and not finished.val_prefix_loss
-            ):
-                told += ", without the losses and BLEU that `reprt evaluate` computes"
-            progress.say(f"{run.name}: finished before{told}, in {folder.path}")
+        if folder.metrics() is not None:
+            progress.say(f"{run.name}: finished before, in {folder.path}")
             continue
         trainer = Trainer(
             run, text, folder, progress, _bleu_of_samples(run, text)
@@ -114,10 +106,11 @@ def _train(runs, text, progress, after_epoch):
                 f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
                 f"{trainer.steps_per_epoch}; measuring a step"
             )
-            if trainer.steps <= (rises := run.schedule.warmup_steps):
+            warmup = run.schedule.warmup_steps
+            if trainer.steps <= warmup:
                 progress.say(
                     f"{run.name}: the learning rate still rises at the end, step "
-                    f"{trainer.steps}: [schedule] has {rises} steps of warm-up"
+                    f"{trainer.steps}: [schedule] has {warmup} steps of warm-up"
                 )
             trainer.calibrate()
         trainers.append(trainer)

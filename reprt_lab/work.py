@@ -112,12 +112,13 @@ def find_work(
         for pair in recipe.pairs:
             # It refuses all pairs but its own.
             find_text(recipe.text.changed(pair=pair))
-        progress.say(f"The recipe {fallback!r} is run, which has this text.")
     overrides = []
     for override in recipe.overrides:
         if not override.startswith(WHICH_TEXT):
             overrides.append(override)
     other = load_recipe(Path(fallback), overrides)
+    if source == "embedded":
+        progress.say(f"The recipe {fallback!r} is run, which has this text.")
     return _work_on_pairs(other, only, out, progress)
 
 

@@ -17,7 +17,9 @@ from reprt_lab.recipe import load_recipe
 from reprt_lab.work import find_work
 
 RECIPE = (
-    tiny_run.TABLES.replace("epochs = 2", "epochs = 1")
+    tiny_run.TABLES.replace("epochs = 2", "epochs = 1").replace(
+        "size = 33", "size = 16"
+    )
     + f"""
 [models.baseline]
 preset = "baseline"

@@ -14,7 +14,7 @@ from elsewhere import until
 from reprt_lab.folder import RunFolder
 
 RECIPE = (
-    tiny_run.RECIPE
+    tiny_run.RECIPE.replace("size = 33", "size = 16")
     + """
 [trials]
 seeds = [0, 1]

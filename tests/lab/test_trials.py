@@ -14,7 +14,7 @@ from reprt_lab import train
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
 
-SMALL = tiny_run.TABLES.replace("size = 16", "size = 4")
+SMALL = tiny_run.TABLES.replace("size = 33", "size = 4")
 RECIPE = (
     SMALL.replace("epochs = 2", "epochs = 1")
     + """
