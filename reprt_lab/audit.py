@@ -19,8 +19,15 @@ def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
             raise ValueError(
                 f"The module {module} failed: {type(error).__name__}: {message}"
             ) from error
-    if path.suffix != ".keras":
-        # The error of a folder without settings says what is there.
-        settings_of(path)
-        path = path / "model.keras"
-    return audit(load_model(path), **options)
+    return audit(load_model(_model_file(path)), **options)
+
+
+def _model_file(path: Path) -> Path:
+    if path.is_file() or path.suffix == ".keras":
+        return path
+    model = path / "model.keras"
+    if not model.exists():
+        settings_of(
+            path
+        )  # an error, unless it is a run folder, says what is there
+    return model

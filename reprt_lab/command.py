@@ -304,9 +304,9 @@ def audit(model, modules, **options):
     source and target ids, or on ids. Exit status: 0 if not, 3 if so. Any other says
     that the audit failed.
     """
-    verdict = _do("reprt_lab.audit:audit_file", model, modules, **options)
-    click.echo(verdict)
-    return LOOKS_AHEAD if verdict.looks_ahead else 0
+    found = _do("reprt_lab.audit:audit_file", model, modules, **options)
+    click.echo(found)
+    return LOOKS_AHEAD if found.looks_ahead else 0
 
 
 def main(arguments=None) -> int:

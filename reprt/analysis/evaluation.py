@@ -66,7 +66,7 @@ def teacher_forced_loss(
 
     >>> import numpy as np, reprt
     >>> from reprt.data.encoding import EncodedSplit
-    >>> model = reprt.models.build("baseline", 9, 9)
+    >>> model = reprt.models.build("baseline", 9, 9, num_blocks=1)
     >>> split = EncodedSplit([np.array([2, 5, 3])], [np.array([2, 6, 7, 3])])
     >>> forced, prefix = teacher_forced_loss(model, split), prefix_loss(model, split)
     >>> forced.tokens  # 6, 7 and [END]
@@ -153,9 +153,15 @@ def log_probabilities(
     return -_of_sentences(translator.model, split, batch_size, progress)[0]
 
 
-def _of_sentences(model, split, batch_size, progress):
-    """Returns the sum of each sentence's losses, and how many they are."""
+# The splits of a run are measured one after the other, and graphs take long to make.
+@functools.lru_cache(maxsize=1)
+def _prefix_steps(model, room: int):
+    """Returns the functions that begin a batch and that score its next tokens."""
     crossentropy = MaskedCrossentropy()
+
+    @functools.partial(compiled, model=model, signature=[IDS])
+    def start(source):
+        return model.start(model.encode(source, training=False), 1, room)
 
     @functools.partial(compiled, model=model)
     def step(ids, labels, position, prefixes):
@@ -163,13 +169,14 @@ def _of_sentences(model, split, batch_size, progress):
         labels, logits = ops.expand_dims(labels, 1), ops.expand_dims(logits, 1)
         return crossentropy.call(labels, logits)[:, 0], prefixes
 
+    return start, step
+
+
+def _of_sentences(model, split, batch_size, progress):
+    """Returns the sum of each sentence's losses, and how many they are."""
     most, costly = model.longest_target, shapes_are_costly()
     room = more_room(0, most, costly)
-
-    @functools.partial(compiled, model=model, signature=[IDS])
-    def start(source):
-        return model.start(model.encode(source, training=False), 1, room)
-
+    start, step = _prefix_steps(model, room)
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
     equal = model.padding_matters
