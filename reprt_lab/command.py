@@ -49,11 +49,11 @@ def command():
     them with the paper."""
 
 
-run = click.argument("run", type=PATH)
-out = click.option("--out", type=FOLDER, help="Where the files go.")
+run_argument = click.argument("run", type=PATH)
+out_option = click.option("--out", type=FOLDER, help="Where the files go.")
 
 
-def search(function):
+def search_options(function):
     """Gives a command the options of a search."""
     beams = click.option(
         "--beam",
@@ -78,7 +78,7 @@ def search(function):
     return beams(penalty(longest(function)))
 
 
-def files(option: str, text: str):
+def files_option(option: str, text: str):
     return click.option(option, nargs=2, metavar="SOURCE TARGET", help=text)
 
 
@@ -99,11 +99,11 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
     metavar="SOURCE",
     help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
-@files("--train", "Your own text, two files with a sentence a line.")
-@files(
+@files_option("--train", "Your own text, two files with a sentence a line.")
+@files_option(
     "--dev", "Its validation text; by default a share of the training pairs."
 )
-@files("--test", "Its test text; by default another share.")
+@files_option("--test", "Its test text; by default another share.")
 @click.option(
     "--set",
     "settings",
@@ -190,10 +190,10 @@ def freeze(runs, out):
 
 
 @command.command()
-@run
+@run_argument
 @click.argument("sentences", nargs=-1, metavar="[SENTENCE]...")
 @click.option("--file", type=FILE, help="Translate the lines of a file.")
-@search
+@search_options
 @click.option(
     "--n-best",
     type=COUNT,
@@ -221,7 +221,7 @@ def translate(run, sentences, file, n_best, json, **search):
 
 
 @command.command()
-@run
+@run_argument
 @click.option(
     "--split",
     type=click.Choice(["dev", "test"]),
@@ -234,7 +234,7 @@ def translate(run, sentences, file, n_best, json, **search):
     metavar="SOURCE",
     help="Where the text is now, if not where it was found.",
 )
-@search
+@search_options
 def evaluate(run, split, text, **search):
     """Measure losses, BLEU, chrF and TER of a trained model on a split of its text.
 
@@ -245,7 +245,7 @@ def evaluate(run, split, text, **search):
 
 
 @command.command()
-@run
+@run_argument
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
 def score(run, source, target):
@@ -257,10 +257,10 @@ def score(run, source, target):
 
 
 @command.command()
-@run
+@run_argument
 @click.argument("sentence")
-@search
-@out
+@search_options
+@out_option
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
 
@@ -271,9 +271,9 @@ def attention(run, sentence, out, **search):
 
 
 @command.command()
-@run
-@search
-@out
+@run_argument
+@search_options
+@out_option
 def export(run, out, **search):
     """Write a SavedModel from strings to strings, and the Keras model.
 

@@ -25,19 +25,19 @@ from reprt_lab.work import find_text
 
 
 def evaluate_run(
-    path: Path, split: str, source: str | None, search: Mapping[str, Any]
+    path: Path, split: str, place: str | None, search: Mapping[str, Any]
 ) -> str:
     """Measures a run's model, and returns the table that its folder gets, too."""
     folder = RunFolder(path)
     run, translator = folder.settings(), Translator.load(path, **search)
-    corpus = text_of_run(folder, source)
+    corpus = text_of_run(folder, place)
     sentences = getattr(corpus, split)
     ids = translator.encode(sentences.source, sentences.target)
     references: Sequence[str] | None = sentences.target
     if run.text.side == "target":
         ids, references = ids.of_target(), None
     if split == "dev" and run.text.train_tokens:
-        # As in training.
+        # Training has left longer pairs of this split out as well.
         chosen = ids.between(0, run.text.train_tokens)
         ids = ids.only(chosen)
         if references is not None:
@@ -50,6 +50,8 @@ def evaluate_run(
         Progress().show,
         corpus.target_language,
     )
+    forced = measured.teacher_forced
+    assert forced is not None
     how = {**search, "dtype": translator.model.dtype_policy.name}
     result = {
         "run": run.name,
@@ -57,7 +59,7 @@ def evaluate_run(
         "split": split,
         "search": how,
         "sentences": len(ids),
-        "teacher_forced": _entry(measured.teacher_forced),
+        "teacher_forced": _entry(forced),
         "prefix": _entry(measured.prefix),
         "scores": [score.as_table() for score in measured.scores],
         "seconds": measured.seconds,
@@ -67,7 +69,7 @@ def evaluate_run(
         f"{run.name} on the {split} split of the {plain(corpus.name)}: {len(ids):,} "
         f"sentences, {measured.prefix.tokens:,} tokens."
     )
-    table = f"{title}\n\n{_table(measured, how)}"
+    table = f"{title}\n\n{_table(measured, forced, how)}"
     folder.write_evaluation(split, result, table)
     return table
 
@@ -76,8 +78,8 @@ def _entry(loss: Loss) -> dict[str, float]:
     return {**dataclasses.asdict(loss), "per_token": loss.per_token}
 
 
-def _table(measured: Evaluation, how: Mapping[str, Any]) -> str:
-    forced, prefix = measured.teacher_forced, measured.prefix
+def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
+    prefix = measured.prefix
     gain = prefix.per_token - forced.per_token
     values = {
         "teacher-forced loss, nats per token": f"{forced.per_token:.4f}",
@@ -129,11 +131,11 @@ def score_files(path: Path, source: Path, target: Path) -> str:
     return "\n".join(f"{score:.4f}" for score in scores)
 
 
-def text_of_run(folder: RunFolder, source: str | None) -> Corpus:
+def text_of_run(folder: RunFolder, place: str | None) -> Corpus:
     """Returns the text that a run was begun on, from where it is now."""
     settings, manifest = folder.settings().text, folder.manifest()
-    if source is not None:
-        settings = settings.changed(source=source, train=(), dev=(), test=())
+    if place is not None:
+        settings = settings.changed(source=place, train=(), dev=(), test=())
     corpus = find_text(settings)
     if corpus.digest() != manifest.text_sha256:
         raise ValueError(

@@ -46,8 +46,8 @@ def run_on_ray(
     work = []
     for part in find_work(recipe, only, out, progress):
         # Workers have another working directory.
-        folder = part.folder.resolve()
-        work.append(dataclasses.replace(part, folder=folder))
+        place = part.folder.resolve()
+        work.append(dataclasses.replace(part, folder=place))
     # TensorFlow would take all cores for each run.
     environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}
     for name, value in os.environ.items():

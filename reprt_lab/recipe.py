@@ -3,7 +3,7 @@
 import itertools
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -204,8 +204,10 @@ class Recipe(RecipeFile):
         """
         text = self.text.changed(pair=pair or self.pairs[0])
         different: dict[tuple[str, RunSettings], RunSettings] = {}
-        for seed in self.trials.seeds or [None]:
-            for schedule in self.trials.schedules or [None]:
+        seeds: Sequence[int | None] = self.trials.seeds or [None]
+        schedules: Iterable[str | None] = self.trials.schedules or [None]
+        for seed in seeds:
+            for schedule in schedules:
                 for model in self.models:
                     run = self._run(model, schedule, seed, text)
                     different.setdefault((model, run.identity), run)
@@ -327,7 +329,7 @@ def load_recipe(
         if keys[0] not in OWN_TABLES:
             _set(tables, keys, value)
     file = RecipeFile.read(tables, str(path))
-    text = {"source": _from_here(file.text.source)}
+    text: Table = {"source": _from_here(file.text.source)}
     for split in FILES:
         text[split] = [_from_here(name) for name in getattr(file.text, split)]
     recipe = Recipe.read(

@@ -215,13 +215,14 @@ def test_an_interruption_tells_what_goes_on(
         assert (output.out, output.err.strip()) == ("", expected)
 
 
+# The stray CR ends no line, and the last line has no end.
 LINES = (
     b"o homem sabe\r\n"
     b"\n"
-    b"a \xef\xbf\xbd\rcasa\n"  # a stray CR, which ends no line
+    b"a \xef\xbf\xbd\rcasa\n"
     b" \t \r\n"
     b"ol\xc3\xa1 \xf0\x9f\x98\x80\n"
-    b"e"  # and no end of the line
+    b"e"
 )
 SENTENCES = [
     "o homem sabe",
@@ -241,7 +242,8 @@ def translations(runs):
         runs / "repe", beam_size=2, max_tokens=12
     )
     found = translator(SENTENCES)
-    assert len({one.text for one in found}) == 5  # two are empty
+    # Two are empty.
+    assert len({one.text for one in found}) == 5
     return found
 
 
@@ -299,7 +301,8 @@ def test_several_translations_are_for_people_or_programs(
     people = capsys.readouterr().out.splitlines()
     assert main([*command, "--json"]) == 0
     output = capsys.readouterr()
-    assert output.err == ""  # the remarks are among the data
+    # The remarks are among the data.
+    assert output.err == ""
     entries = map(json.loads, output.out.splitlines())
     expected = []
     for number, (found, entry) in enumerate(
@@ -364,7 +367,8 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
 
 def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):
     run = runs / "baseline"
-    monkeypatch.setattr(Corpus, "target_language", "zh")  # which scores go by
+    # Scores go by the language.
+    monkeypatch.setattr(Corpus, "target_language", "zh")
     assert main(["evaluate", str(run), *SEARCH, "--length-penalty", "1"]) == 0
     result = json.loads((run / "evaluation-test.json").read_text("utf-8"))
     page = re.sub(" +", " ", capsys.readouterr().out)
@@ -414,7 +418,8 @@ def test_attention_is_drawn_and_written(runs, translations, tmp_path, capsys):
     ]
     heads = (out / "heads.csv").read_text().splitlines()
     assert heads[0] == "kind,layer,head,before,itself,after,same,end"
-    assert len(heads) == 1 + 3 * 2  # kinds, of one layer of two heads
+    # There are three kinds, each with one layer of two heads.
+    assert len(heads) == 1 + 3 * 2
     assert main(["attention", str(runs / "repe"), " "]) == 2
     assert "Expected a sentence. Received an empty one." in told(capsys)
 
@@ -455,7 +460,8 @@ def average(tmp_path):
     model = runpy.run_path(str(module))["Average"](name="average")
     ids = keras.ops.ones((1, 3), "int32")
     model((ids, ids))
-    model.compile(loss=told)  # some function, which no file brings back
+    # No file brings such a function back.
+    model.compile(loss=told)
     model.save(file)
     forget()
     yield file, module

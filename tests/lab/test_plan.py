@@ -86,7 +86,8 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert re.search(
         "gl_to_en: not run, its text is missing. .*cannot be used", told
     )
-    assert not (place / "out").exists()  # a plan leaves nothing behind
+    # A plan leaves nothing behind.
+    assert not (place / "out").exists()
 
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0

@@ -116,12 +116,15 @@ def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
             os.kill(os.getpid(), signal.SIGTERM)
             assert termination.asked()
     assert ending.value.code == 143
-    os.kill(os.getpid(), signal.SIGTERM)  # what unwinds is not disturbed
+    # A process that is ending already is not disturbed.
+    os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False
-    with pytest.raises(termination.Terminated):  # where nothing puts it off
+    # Nothing puts the end off here.
+    with pytest.raises(termination.Terminated):
         os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False
-    with pytest.raises(ArithmeticError):  # errors come first
+    # An error comes before the request to end.
+    with pytest.raises(ArithmeticError):
         with termination.put_off():
             os.kill(os.getpid(), signal.SIGTERM)
             raise ArithmeticError
@@ -141,7 +144,8 @@ def test_a_training_saves_before_it_ends(
         return step(batch)
 
     monkeypatch.setattr(ours._backend, "train", train)
-    ours._calibrated = 1e-3  # no reading would be due
+    # No reading would be due.
+    ours._calibrated = 1e-3
     with pytest.raises(termination.Terminated):
         train_side_by_side([ours])
     (file,) = ours.folder.checkpoints.iterdir()

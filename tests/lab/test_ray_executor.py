@@ -20,7 +20,8 @@ RECIPE = (
 seeds = [0, 1]
 """
 )
-EPOCHS = 16  # more than end between a checkpoint and the kill
+# A run has more epochs than end between a checkpoint and the kill.
+EPOCHS = 16
 
 
 def workers(driver):
@@ -68,7 +69,8 @@ def test_a_killed_worker_goes_on(tmp_path, tmp_path_factory, monkeypatch):
     text = log.read_text()
     assert "Together" in text and text.count("finished; ") == 2
     starts = [RunFolder(run).manifest().starts for run in runs]
-    for start in sum(starts, []):  # the user's command, and not Ray's
+    # It is the user's command, and not Ray's.
+    for start in sum(starts, []):
         assert start.command == shlex.join(["reprt", *command[3:]])
     assert all(RunFolder(run).metrics().epochs == EPOCHS for run in runs)
     # What was killed began again, and not from the beginning.

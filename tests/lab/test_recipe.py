@@ -106,7 +106,8 @@ def test_a_recipe_resolves_into_settings(write):
         schedule=InverseSqrtSettings(dim=128),
         training=TrainingSettings(epochs=3, seed=7),
     )
-    assert baseline.schedule.dim is None  # one model's setting, not all's
+    # The setting was one model's, not all's.
+    assert baseline.schedule.dim is None
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -183,7 +184,8 @@ def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
     with pytest.raises(ValueError, match="one.low.0, .*Asked for: on"):
         recipe.runs(["on"])
     runs = load_recipe(write(TRIALS), ["trials.schedules.high={}"]).runs()
-    assert [run.name for run in runs] == names[::2]  # 64 is RePE's own
+    # RePE's own m is 64 as well.
+    assert [run.name for run in runs] == names[::2]
 
 
 def test_overrides_are_toml_values_or_bare_words(write):
@@ -350,9 +352,7 @@ def test_the_schema_knows_every_key_and_what_it_means():
     adam = members("optimizer")["adam"]
     assert adam["beta_2"]["default"] == 0.98
     assert adam["clipnorm"]["description"].startswith("The greatest")
-    assert "projected" in str(
-        of_model["output_tying"]
-    )  # which not every family takes
+    assert "projected" in str(of_model["output_tying"])
     assert set(of_model["position"]["enum"]) == set(POSITIONS)
     assert set(of_model["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)
     assert {"relu", "silu", "swiglu"} <= set(of_model["activation"]["enum"])

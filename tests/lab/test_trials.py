@@ -38,7 +38,8 @@ def page_of(folder):
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
 def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
-    toy_family.register(monkeypatch)  # whose arithmetic takes no time
+    # Its arithmetic takes no time.
+    toy_family.register(monkeypatch)
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=12, dev=6, test=5)
     (tmp_path / "tiny.toml").write_text(RECIPE)
@@ -62,7 +63,8 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     page = page_of(out)
     assert "| repe | no | 1 |" in page
     assert "Not finished: diverges.0, diverges.1." in page
-    assert not (out / "repe.1").exists()  # it was another's
+    # Another process had claimed it.
+    assert not (out / "repe.1").exists()
     assert main(asked) == 2
     assert "| repe | no | 2 |" in page_of(out)
     # The same batches, of which there are two, and so the same mean of them.
@@ -79,9 +81,8 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     found = json.loads((out / "repe.0" / "evaluation-test.json").read_text())
     test, expected = found["prefix"], metrics["test_prefix_loss_per_token"]
     assert test["per_token"] == pytest.approx(expected)
-    assert (
-        metrics["peak_memory_bytes"] > 100 * 2**20
-    )  # TensorFlow alone has more
+    # TensorFlow alone takes more.
+    assert metrics["peak_memory_bytes"] > 100 * 2**20
     assert test["per_token"] != pytest.approx(test["mean_of_batches"])
     shown = [score for score in found["scores"] if score["metric"] != "TER"]
     assert len(shown) == 4 and shown == metrics["test_scores"]
