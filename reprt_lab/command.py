@@ -14,13 +14,13 @@ from typing import Any
 
 import click
 
-FAILED = 2  # click's own
-LOOKS_AHEAD = (
-    3  # only `reprt audit`'s verdict; Python itself ends with 1 on an error
-)
-INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143  # the shell's
+# The exit statuses. Click and the shell use these, and Python ends with 1 after an
+# error. So 3 stands for the verdict of `reprt audit` only.
+FAILED, INTERRUPTED, UNREAD, TERMINATED = 2, 130, 141, 143
+LOOKS_AHEAD = 3
 EXTRAS = "The commands need the packages of `pip install '.[train]'`."
-BACKENDS = "jax", "openvino", "torch"  # those that Keras has besides TensorFlow
+# Those that Keras has besides TensorFlow.
+BACKENDS = "jax", "openvino", "torch"
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -35,7 +35,10 @@ def _do(work: str, *arguments: Any, **options: Any):
 
 def _split(context, parameter, values):
     """Values of an option that may be given more than once, or joined by commas."""
-    return [each for value in values for each in value.split(",")]
+    parts: list[str] = []
+    for value in values:
+        parts += value.split(",")
+    return parts
 
 
 def _two_files(context, parameter, value):
@@ -63,11 +66,11 @@ def command():
     them with the paper."""
 
 
-run = click.argument("run", type=PATH)
-out = click.option("--out", type=FOLDER, help="Where the files go.")
+run_argument = click.argument("run", type=PATH)
+out_option = click.option("--out", type=FOLDER, help="Where the files go.")
 
 
-def search(function):
+def search_options(function):
     """Gives a command the options of a search."""
     beams = click.option(
         "--beam",
@@ -95,9 +98,9 @@ def search(function):
 SPLITS = "--train", "--dev", "--test"
 
 
-def of_split(option: str, told: str):
+def files_option(option: str, text: str):
     return click.option(
-        option, nargs=2, metavar="SOURCE TARGET", help=told, callback=_two_files
+        option, nargs=2, metavar="SOURCE TARGET", help=text, callback=_two_files
     )
 
 
@@ -118,11 +121,11 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
     metavar="SOURCE",
     help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
-@of_split("--train", "Your own text, two files with a sentence a line.")
-@of_split(
+@files_option("--train", "Your own text, two files with a sentence a line.")
+@files_option(
     "--dev", "Its validation text; by default a share of the training pairs."
 )
-@of_split("--test", "Its test text; by default another share.")
+@files_option("--test", "Its test text; by default another share.")
 @click.option(
     "--set",
     "settings",
@@ -214,10 +217,10 @@ def freeze(runs, out):
 
 
 @command.command()
-@run
+@run_argument
 @click.argument("sentences", nargs=-1, metavar="[SENTENCE]...")
 @click.option("--file", type=FILE, help="Translate the lines of a file.")
-@search
+@search_options
 @click.option(
     "--n-best",
     type=COUNT,
@@ -245,19 +248,12 @@ def translate(run, sentences, file, n_best, json, **search):
             f"Expected --n-best to be at most --beam. Received: {n_best} and "
             f"{search['beam_size']}."
         )
-    _do(
-        "reprt_lab.translate:translate",
-        run,
-        sentences,
-        file,
-        n_best,
-        json,
-        search,
-    )
+    work = "reprt_lab.translate:translate"
+    _do(work, run, sentences, file, n_best, json, search)
 
 
 @command.command()
-@run
+@run_argument
 @click.option(
     "--split",
     type=click.Choice(["dev", "test"]),
@@ -270,18 +266,18 @@ def translate(run, sentences, file, n_best, json, **search):
     metavar="SOURCE",
     help="Where the text is now, if not where it was found.",
 )
-@search
+@search_options
 def evaluate(run, split, text, **search):
     """Measure losses, BLEU, chrF and TER of a trained model on a split of its text.
 
     The prefix loss gives the decoder only the tokens before each position, as search
     does. evaluation-SPLIT.json and .md go into the run's folder.
     """
-    click.echo(_do("reprt_lab.evaluate:evaluate_run", run, split, text, search))
+    click.echo(_do("reprt_lab.measure:evaluate_run", run, split, text, search))
 
 
 @command.command()
-@run
+@run_argument
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
 def score(run, source, target):
@@ -289,14 +285,14 @@ def score(run, source, target):
 
     Logarithms are natural. Each token is predicted from those before it.
     """
-    click.echo(_do("reprt_lab.evaluate:score_files", run, source, target))
+    click.echo(_do("reprt_lab.measure:score_files", run, source, target))
 
 
 @command.command()
-@run
+@run_argument
 @click.argument("sentence")
-@search
-@out
+@search_options
+@out_option
 def attention(run, sentence, out, **search):
     """Translate a sentence and draw every head's attention.
 
@@ -307,9 +303,9 @@ def attention(run, sentence, out, **search):
 
 
 @command.command()
-@run
-@search
-@out
+@run_argument
+@search_options
+@out_option
 def export(run, out, **search):
     """Write a SavedModel from strings to strings, and the Keras model.
 
@@ -317,11 +313,8 @@ def export(run, out, **search):
     """
     out = out or run / "export"
     translator = _do("reprt_lab.translate:translator_of", run, search)
-    click.echo(
-        "\n".join(
-            map(str, _do("reprt.decoding.export:export", translator, out))
-        )
-    )
+    for path in _do("reprt.decoding.export:export", translator, out):
+        click.echo(path)
 
 
 @command.command()
@@ -343,9 +336,9 @@ def audit(model, modules, **options):
     source and target ids, or on ids. Exit status: 0 if not, 3 if so. Any other says
     that the audit failed.
     """
-    found = _do("reprt_lab.audit:audit_file", model, modules, **options)
-    click.echo(found)
-    return LOOKS_AHEAD if found.looks_ahead else 0
+    report = _do("reprt_lab.audit:audit_file", model, modules, **options)
+    click.echo(report)
+    return LOOKS_AHEAD if report.looks_ahead else 0
 
 
 def main(arguments=None) -> int:
@@ -372,14 +365,14 @@ def _prepare_streams():
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # or the next file that is opened would be written to
+        except OSError:
+            # Otherwise the next file that is opened would be written to.
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # those of a notebook are others
+        # A notebook's streams are of another kind, and are UTF-8.
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
@@ -388,10 +381,10 @@ def _run(arguments) -> int:
     if arguments[:1] == ["train"]:
         goes_on = " The same command resumes from the last checkpoint."
     try:
-        return (
-            command.main(arguments, prog_name="reprt", standalone_mode=False)
-            or 0
+        status = command.main(
+            arguments, prog_name="reprt", standalone_mode=False
         )
+        return status or 0
     except click.UsageError as error:
         missing = isinstance(error, click.MissingParameter)
         alone = not arguments or (missing and len(arguments) == 1)
@@ -408,9 +401,8 @@ def _run(arguments) -> int:
         if error.code == TERMINATED:
             click.echo(f"Terminated.{goes_on}", err=True)
             return TERMINATED
-        if (
-            error.code == 1
-        ):  # click's, where the reader of standard output has gone
+        # Click's, where the reader of standard output has gone.
+        if error.code == 1:
             return UNREAD
     except ImportError as error:
         _show_traceback()

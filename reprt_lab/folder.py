@@ -79,14 +79,14 @@ class RunFolder:
         )
         config = self.path / "config.toml"
         if config.exists() and not self.manifest().starts:
-            shutil.rmtree(self.path)  # it never began: a setting was refused
+            # It never began, because a setting was refused.
+            shutil.rmtree(self.path)
         if config.exists():
             self._check_same(settings, manifest)
             read_vocabularies(self.path, type(text.source_tokenizer))
             self._remove_leftovers()
-            if (
-                self.metrics() is None
-            ):  # some settings may change when a run goes on
+            # Some settings may change when a run goes on.
+            if self.metrics() is None:
                 self._write("config.toml", tomli_w.dumps(settings.as_table()))
         elif self.path.exists() and any(self.path.iterdir()):
             raise ValueError(
@@ -113,10 +113,10 @@ class RunFolder:
         """Returns whether there is a run with other settings or on another text."""
         if not (self.path / "config.toml").exists():
             return False
-        there = self.manifest()
-        same = self.settings().identity == settings.identity
-        same = same and there.text_sha256 == corpus.digest()
-        return bool(there.starts) and not same
+        manifest = self.manifest()
+        same_text = manifest.text_sha256 == corpus.digest()
+        same = same_text and self.settings().identity == settings.identity
+        return bool(manifest.starts) and not same
 
     def _check_neighbours(self, manifest: Manifest):
         # They share a report, which sets their losses side by side.
@@ -131,19 +131,19 @@ class RunFolder:
                 )
 
     def _check_same(self, settings: RunSettings, manifest: Manifest):
-        there = self.manifest()
-        saved, asked = map(_values, (self.settings(), settings))
-        told = [
-            f"{name}: {saved.get(name)!r} there, {asked.get(name)!r} asked for"
-            for name in sorted({*saved, *asked})
-            if saved.get(name) != asked.get(name)
-        ]
+        there, differences = self.manifest(), []
+        saved, wanted = _values(self.settings()), _values(settings)
+        for name in sorted({*saved, *wanted}):
+            if saved.get(name) != wanted.get(name):
+                differences.append(
+                    f"{name}: {saved.get(name)!r} there, {wanted.get(name)!r} asked for"
+                )
         if there.hashes != manifest.hashes:
-            told.append(f"text or vocabularies: {there.text} there")
-        if told:
+            differences.append(f"text or vocabularies: {there.text} there")
+        if differences:
             raise ValueError(
-                f"{self.path} holds a run with other settings: {'; '.join(told)}. "
-                "Choose another --out, or remove the folder."
+                f"{self.path} holds a run with other settings: "
+                f"{'; '.join(differences)}. Choose another --out, or remove the folder."
             )
 
     def add_start(
@@ -182,11 +182,14 @@ class RunFolder:
     def log(self, name: str = "log.csv") -> list[Epoch]:
         """Returns the rows of the finished epochs, or those of some steps."""
         path = self.path / name
-        text = files.read_text(path) if path.exists() else ""
-        rows = csv.DictReader(io.StringIO(text))
-        return [
-            {n: float(cell) for n, cell in row.items() if cell} for row in rows
-        ]
+        if not path.exists():
+            return []
+        rows = []
+        for row in csv.DictReader(io.StringIO(files.read_text(path))):
+            rows.append(
+                {name: float(cell) for name, cell in row.items() if cell}
+            )
+        return rows
 
     def metrics(self) -> Metrics | None:
         """Returns the results, or None if the run has not finished."""
@@ -236,9 +239,8 @@ class RunFolder:
 
 def _values(run: RunSettings) -> dict[str, Any]:
     """Every setting that decides a run, such as `training.seed`, by name."""
-    run = run.identity
-    return {
-        f"{table}.{name}": value
-        for table in ("model", *TABLES)
-        for name, value in getattr(run, table)
-    }
+    values = {}
+    for table in ("model", *TABLES):
+        for name, value in getattr(run.identity, table):
+            values[f"{table}.{name}"] = value
+    return values

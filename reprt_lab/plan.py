@@ -1,7 +1,7 @@
 """What a job has left to do, and what it costs, said before it begins."""
 
-import functools
 from collections.abc import Sequence
+from typing import Any
 
 from tabulate import tabulate
 
@@ -11,43 +11,50 @@ from reprt.models.registry import make
 from reprt.progress import Progress
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages.cost import counts
-from reprt_lab.texts import CorpusRuns
+from reprt_lab.work import CorpusRuns
 
-USUAL = 5e10  # operations a second of two cores, by the tables of the committed pages
+# Operations a second of two cores, by the tables of the committed pages.
+SPEED = 5e10
 
 
-def make_plan(texts: Sequence[CorpusRuns]) -> str:
+def make_plan(work: Sequence[CorpusRuns]) -> str:
     """Returns a table of runs: their state, and the cost of all their epochs."""
-    rows, together, seconds = [], 0, 0.0
-    for work in texts:
-        text = work.encoded(Progress())
-
-        @functools.cache  # trials differ by seeds, and cost the same
-        def cost(model, epochs, text=text) -> Cost:
-            sizes = len(text.source_tokenizer), len(text.target_tokenizer)
-            return training_cost(make(model, *sizes), text.train, epochs)
-
-        for run in work.runs:
-            files, training = RunFolder(work.folder / run.name), run.training
-            done, finished = len(files.log()), files.metrics() is not None
-            plan = BatchPlan(text.train.lengths, **dict(run.batching))
-            steps = training.steps or training.epochs * plan.steps
-            another = files.holds_another(run, text.corpus)
-            left = (
-                0 if finished or another else max(0, steps - done * plan.steps)
-            )
-            together += left
-            costs = cost(run.model, steps / plan.steps)
-            seconds += left / steps * costs.train_flops / USUAL
-            of = "" if training.steps else f" of {training.epochs}"
-            state = f"{done}{of} epochs" if done else "to do"
-            state = "finished" if finished else state
-            if another:
-                state = "a run with other settings"
-            head = {"pair": work.corpus.pair, "run": run.name, "state": state}
-            rows.append({**head, "steps left": f"{left:,}", **counts(costs)})
+    rows = []
+    total_steps = 0
+    seconds = 0.0
+    for part in work:
+        text = part.encoded(Progress())
+        sizes = len(text.source_tokenizer), len(text.target_tokenizer)
+        # Trials differ by seeds, and cost the same.
+        costs: dict[Any, Cost] = {}
+        for run in part.runs:
+            training = run.training
+            batches = BatchPlan(text.train.lengths, **dict(run.batching)).steps
+            steps = training.steps or training.epochs * batches
+            folder = RunFolder(part.folder / run.name)
+            epochs = len(folder.log())
+            left = max(0, steps - epochs * batches)
+            if folder.holds_another(run, text.corpus):
+                state, left = "a run with other settings", 0
+            elif folder.metrics() is not None:
+                state, left = "finished", 0
+            elif epochs and training.steps:
+                state = f"{epochs} epochs"
+            elif epochs:
+                state = f"{epochs} of {training.epochs} epochs"
+            else:
+                state = "to do"
+            key = run.model, steps
+            if key not in costs:
+                model = make(run.model, *sizes)
+                costs[key] = training_cost(model, text.train, steps / batches)
+            total_steps += left
+            seconds += left / steps * costs[key].train_flops / SPEED
+            row = {"pair": part.corpus.pair, "run": run.name, "state": state}
+            row["steps left"] = f"{left:,}"
+            rows.append(row | counts(costs[key]))
     table = tabulate(rows, "keys", "plain", disable_numparse=True)
     return (
-        f"{table}\nTogether {together:,} steps: about {seconds / 60:,.1f} minutes of "
-        f"training, at {USUAL:.0e} operations a second, as on two cores."
+        f"{table}\nTogether {total_steps:,} steps: about {seconds / 60:,.1f} minutes "
+        f"of training, at {SPEED:.0e} operations a second, as on two cores."
     )

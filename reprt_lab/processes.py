@@ -22,19 +22,20 @@ def in_own_process(function: Callable, *arguments):
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(1, context, _begin) as pool:
         try:
-            # The process inherits it.
-            usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+            # The process inherits that it is deaf to Ctrl-C.
+            handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
             try:
                 call = pool.submit(function, *arguments)
             finally:
-                signal.signal(signal.SIGINT, usual)
+                signal.signal(signal.SIGINT, handler)
             return call.result()
         except BrokenProcessPool as error:
             raise ChildProcessError(
                 "A process of this job was lost, perhaps because memory ran out. The "
                 "same command resumes from its last checkpoint."
             ) from error
-        finally:  # it has answered, or the caller was interrupted
+        finally:
+            # It has answered, or the caller was interrupted.
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
 

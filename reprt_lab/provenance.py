@@ -26,6 +26,12 @@ def provenance(
     devices: Sequence[str] = (), accelerators: Sequence[str] = ()
 ) -> Start:
     """Returns when, how, on which devices and with what something came about."""
+    versions: dict[str, str | None] = {"reprt": __version__}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
     return Start(
         time=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         command=shlex.join(["reprt", *sys.argv[1:]]),
@@ -33,20 +39,12 @@ def provenance(
         hardware=", ".join([_hardware(), *accelerators]),
         backend=keras.backend.backend(),
         python=platform.python_version(),
-        versions={"reprt": __version__}
-        | {each: _version(each) for each in PACKAGES},
+        versions=versions,
         devices=list(devices),
     )
 
 
-def _version(package):
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _commit():
+def _commit() -> str | None:
     """The commit of the code that runs, with a + if it has been changed since."""
     here = Path(__file__)
 
@@ -60,14 +58,13 @@ def _commit():
         # A package installed within someone's checkout is none of its files.
         git("ls-files", "--error-unmatch", here.name)
         commit = git("rev-parse", "--short=12", "HEAD").strip()
-        return commit + "+" * bool(
-            git("status", "--porcelain", "--untracked-files=no")
-        )
+        changed = git("status", "--porcelain", "--untracked-files=no")
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{commit}+" if changed else commit
 
 
-def _hardware():
+def _hardware() -> str:
     described = Path("/proc/cpuinfo")
     text = described.read_text() if described.exists() else ""
     named = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)

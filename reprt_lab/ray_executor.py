@@ -15,16 +15,16 @@ from pathlib import Path
 from reprt.loading import load_extra
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings
-from reprt.training.workers import several_workers
 from reprt_lab.folder import RunFolder
 from reprt_lab.job import train_with_pages, write_page_on
 from reprt_lab.plan import make_plan
 from reprt_lab.recipe import Recipe
-from reprt_lab.texts import CorpusRuns, find_runs
+from reprt_lab.work import CorpusRuns, find_work
 
-RETRIES = (
-    10  # of a run whose process was lost; each goes on from its last checkpoint
-)
+# How often a run begins again whose process was lost, each time from its last
+# checkpoint.
+RETRIES = 10
+# Workers get the variables of the environment that begin so.
 PASSED_ON = ("JAX_", "KERAS_", "REPRT_", "TF_", "TFDS_", "XLA_")
 
 
@@ -42,31 +42,26 @@ def run_on_ray(
     any.
     """
     ray = load_extra("ray", "--ray needs Ray: pip install '.[train,cluster]'.")
-    if several_workers():
-        raise ValueError(
-            "Expected no TF_CONFIG with --ray: the runs would take each other for the "
-            "workers of one run, and wait. Received both."
-        )
     progress = Progress()
-    work = [
-        dataclasses.replace(each, folder=each.folder.resolve())
-        for each in find_runs(recipe, only, out, progress)
-    ]
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(PASSED_ON)
-    }
+    work = []
+    for part in find_work(recipe, only, out, progress):
+        # Workers have another working directory.
+        place = part.folder.resolve()
+        work.append(dataclasses.replace(part, folder=place))
     # TensorFlow would take all cores for each run.
-    environment["TF_NUM_INTRAOP_THREADS"] = str(cpus)
-    usual = signal.getsignal(signal.SIGTERM)
+    environment = {"TF_NUM_INTRAOP_THREADS": str(cpus)}
+    for name, value in os.environ.items():
+        if name.startswith(PASSED_ON):
+            environment.setdefault(name, value)
+    handler = signal.getsignal(signal.SIGTERM)
     ray.init(
         address=address,
         runtime_env={"env_vars": environment},
         include_dashboard=False if address == "local" else None,
         logging_level=logging.WARNING,
     )
-    signal.signal(signal.SIGTERM, usual)  # which Ray has taken for itself
+    # Ray has taken the signal for itself.
+    signal.signal(signal.SIGTERM, handler)
     try:
         gpus = 1 if ray.cluster_resources().get("GPU") else 0
         # Each task has a process of its own, whose memory goes with it. The plan has
@@ -75,18 +70,18 @@ def run_on_ray(
             max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
         )
         progress.say(ray.get(remote(make_plan).remote(work)))
-        train, names = remote(_train_one), {}
-        for each in work:
-            text = ray.put(each)
-            for run in each.runs:
-                folder = RunFolder(each.folder / run.name)
-                # Another one is refused where it would be trained.
-                if folder.metrics() is None or folder.holds_another(
-                    run, each.corpus
-                ):
+        train = remote(_train_one)
+        names = {}
+        for part in work:
+            text = ray.put(part)
+            for run in part.runs:
+                folder = RunFolder(part.folder / run.name)
+                another = folder.holds_another(run, part.corpus)
+                # Another run is refused where it would be trained.
+                if another or folder.metrics() is None:
                     task = train.remote(sys.argv, text, run)
-                    names[task] = f"{each.corpus.pair} {run.name}"
-        failed = _results(ray, names, progress)
+                    names[task] = f"{part.corpus.pair} {run.name}"
+        failed = _failures(ray, names, progress)
     finally:
         ray.shutdown()
     if failed:
@@ -94,7 +89,9 @@ def run_on_ray(
             f"These runs failed: {'; '.join(failed)}. The same command tries them "
             "again, and keeps what has finished."
         )
-    return [write_page_on(each) for each in work][-1]
+    for part in work:
+        page = write_page_on(part)
+    return page
 
 
 def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
@@ -106,14 +103,15 @@ def _train_one(arguments: list[str], work: CorpusRuns, run: RunSettings):
         raise ValueError("another process works on it")
 
 
-def _results(ray, names, progress) -> list[str]:
+def _failures(ray, names, progress) -> list[str]:
     """Waits for all runs; returns those that failed, and why."""
-    failed, pending = [], list(names)
+    failed = []
+    pending = list(names)
     while pending:
-        (done,), pending = ray.wait(pending)
-        name = names[done]
+        (task,), pending = ray.wait(pending)
+        name = names[task]
         try:
-            ray.get(done)
+            ray.get(task)
             progress.say(f"{name}: finished; {len(pending)} runs are left")
         except ray.exceptions.RayError as error:
             # The lines before the last are a worker's traceback.

@@ -3,7 +3,7 @@
 import itertools
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import expanded, read_toml
 from reprt.models.presets import PRESETS
-from reprt.settings import Settings, check_known, in_one_line
+from reprt.settings import Settings, check_known
 from reprt.training.settings import (
     FILES,
     BatchingTable,
@@ -31,6 +31,9 @@ from reprt.training.settings import (
 # The recipes that travel with the package: those of experiments/, by a link.
 SHIPPED = Path(__file__).parent / "recipes"
 
+Table = dict[str, Any]
+# A model's name is a part of MODEL.SCHEDULE.SEED, and names a folder.
+ModelName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 Page = Literal[
     "report",
     "comparison",
@@ -46,42 +49,27 @@ Page = Literal[
 ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
 
 
-def _keys_of(kind: Any) -> Any:
-    """A table with any of a type's keys, checked once all tables are merged."""
-    schema = pydantic.TypeAdapter(kind).json_schema()
-    references = [each["$ref"] for each in schema.get("anyOf", [])]
-    members = [schema["$defs"][each.split("/")[-1]] for each in references] or [
-        schema
-    ]
-    keys: dict[str, Any] = {}
-    for member in reversed(
-        members
-    ):  # the first is the default, and has the last word
-        keys |= member["properties"]
-    if names := [
-        member["properties"]["name"]["const"] for member in members[1:]
-    ]:
-        del keys["name"]["const"]
-        keys["name"]["enum"] = [keys["name"]["default"], *names]
-    of_table = {
-        "type": "object",
-        "properties": keys,
-        "additionalProperties": False,
-    }
-    return Annotated[dict[str, Any], pydantic.WithJsonSchema(of_table)]
+class KeysOf:
+    """Annotates a table with some keys of a type, which is checked once it is whole."""
+
+    def __init__(self, kind: Any):
+        self.kind = kind
+
+    def __get_pydantic_json_schema__(self, schema, handler):
+        return handler(pydantic.TypeAdapter(self.kind).core_schema)
 
 
 class OwnTables(Settings):
     """The tables that hold for all models, or for one."""
 
-    training: _keys_of(TrainingSettings) = {}  # type: ignore[valid-type]
-    batching: _keys_of(BatchingTable) = {}  # type: ignore[valid-type]
-    optimizer: _keys_of(OptimizerTable) = {}  # type: ignore[valid-type]
-    schedule: _keys_of(ScheduleTable) = {}  # type: ignore[valid-type]
-    objective: _keys_of(ObjectiveTable) = {}  # type: ignore[valid-type]
+    training: Annotated[Table, KeysOf(TrainingSettings)] = {}
+    batching: Annotated[Table, KeysOf(BatchingTable)] = {}
+    optimizer: Annotated[Table, KeysOf(OptimizerTable)] = {}
+    schedule: Annotated[Table, KeysOf(ScheduleTable)] = {}
+    objective: Annotated[Table, KeysOf(ObjectiveTable)] = {}
 
 
-# Those that every model may change.
+# The tables that every model may change.
 OWN_TABLES = (*OwnTables.model_fields, "model")
 
 
@@ -95,11 +83,7 @@ class ModelTable(OwnTables):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _known(cls, values):
-        if isinstance(values, dict):
-            usual: Any = PRESETS.get(str(values.get("preset")), PRESETS["repe"])
-            known = (*cls.model_fields, *type(usual).model_fields)
-            for key in values:
-                check_known(key, known)
+        # What names no table is a setting of the model, which the run checks.
         return values
 
 
@@ -110,7 +94,7 @@ class Trials(Settings):
     """The pairs of languages, in the order in which they are trained on."""
     seeds: list[int] = []
     """The seeds."""
-    schedules: dict[str, _keys_of(ScheduleTable)] = {}  # type: ignore[valid-type]
+    schedules: dict[str, Annotated[Table, KeysOf(ScheduleTable)]] = {}
     """Keys of `[schedule]`, by the name that the runs get from them."""
 
     @pydantic.model_validator(mode="after")
@@ -153,13 +137,22 @@ class RecipeFile(OwnTables):
 
     text: TextSettings = TextSettings()
     vocabulary: Vocabulary = WordPieceSettings()
-    model: dict[str, Any] = {}
+    model: Table = {}
     """Settings of every model."""
-    models: Annotated[dict[str, ModelTable], Field(min_length=1)]
+    models: Annotated[dict[ModelName, ModelTable], Field(min_length=1)]
     trials: Trials = Trials()
     page: PageSettings = PageSettings()
     fallback: str | None = None
     """The recipe that is run instead where TED is wanted and not there."""
+
+    @pydantic.model_validator(mode="after")
+    def _shows_its_own_models(self):
+        names = [*self.page.models, *itertools.chain(*self.page.comparisons)]
+        if self.page.reference is not None:
+            names.append(self.page.reference)
+        for name in names:
+            check_known(name, self.models)
+        return self
 
 
 class Recipe(RecipeFile):
@@ -173,35 +166,23 @@ class Recipe(RecipeFile):
     """The file's name without its ending."""
     overrides: list[str] = []
     """What `--set` says."""
-    by_hand: dict[str, dict[str, Any]] = {}
-    """The part of it on tables that models may change, for all models or for one."""
+    by_hand: Table = {}
+    """The same as tables."""
 
     @pydantic.model_validator(mode="after")
-    def _about_its_models(self):
-        if dotted := [name for name in self.models if "." in name]:
-            raise ValueError(
-                "Expected models' names without dots, which part MODEL.SCHEDULE.SEED. "
-                f"Received: {', '.join(dotted)}."
-            )
-        compared = itertools.chain(*self.page.comparisons)
-        reference = filter(None, [self.page.reference])
-        for each in (*self.page.models, *reference, *compared):
-            check_known(each, self.models)
-        by_hand = self.by_hand, *self.by_hand.get("models", {}).values()
-        if self.trials.seeds and any(
-            "seed" in t.get("training", {}) for t in by_hand
-        ):
-            raise ValueError(
-                "Expected trials.seeds instead of training.seed, for every run has a "
-                "seed of its own."
-            )
-        if self.trials.pairs and any(
-            _key_and_value(each)[0] == ["text", "pair"]
-            for each in self.overrides
-        ):
-            raise ValueError(
-                "Expected --pair instead of text.pair, for the recipe has trials.pairs."
-            )
+    def _trials_stay(self):
+        for override in self.overrides:
+            key = override.partition("=")[0].strip()
+            if self.trials.seeds and key.endswith("training.seed"):
+                raise ValueError(
+                    "Expected trials.seeds instead of training.seed, for every run has "
+                    "a seed of its own."
+                )
+            if self.trials.pairs and key == "text.pair":
+                raise ValueError(
+                    "Expected --pair instead of text.pair, for the recipe has "
+                    "trials.pairs."
+                )
         return self
 
     @property
@@ -210,9 +191,8 @@ class Recipe(RecipeFile):
 
     @property
     def page_name(self) -> str:
-        return self.page.name or (
-            "comparison" if self.trials.seeds else "report"
-        )
+        usual = "comparison" if self.trials.seeds else "report"
+        return self.page.name or usual
 
     def runs(
         self, only: Sequence[str] = (), pair: str | None = None
@@ -225,89 +205,87 @@ class Recipe(RecipeFile):
         names, up to a dot.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
-        seeds: list[dict] = [{"seed": seed} for seed in self.trials.seeds] or [
-            {}
-        ]
-        schedules = self.trials.schedules or {"": {}}
-        found: dict[tuple[str, RunSettings], RunSettings] = {}
-        for seed, (schedule, rates), (name, model) in itertools.product(
-            seeds, schedules.items(), self.models.items()
-        ):
-            trial = {"schedule": rates, "training": seed}
-            own = {**dict(model), "model": model.model_extra or {}}
-            said = self.by_hand.get("models", {}).get(name, {})
-            said = said | {
-                "model": {k: said[k] for k in own["model"] if k in said}
-            }
-            model_table = f"[models.{name}] of {self.name}"
-            layers = [  # the last counts
-                (self.name, dict(self)),
-                (model_table, own),
-                (f"[trials] of {self.name}", trial),
-                (f"--set of {self.name}", self.by_hand),
-                (f"--set models.{name} of {self.name}", said),
-            ]
-            tables: dict[str, dict[str, Any]] = {
-                table: {} for table in OWN_TABLES
-            }
-            for table in OWN_TABLES:
-                for _, layer in layers:
-                    tables[table] |= layer.get(table, {})
-            for asked in (layer.get("training", {}) for _, layer in layers):
-                if {
-                    "epochs",
-                    "steps",
-                } & asked.keys():  # the last of either counts
-                    tables["training"]["steps"] = asked.get("steps")
-            parts = filter(None, (name, schedule, *map(str, seed.values())))
-            settings = {
-                "name": ".".join(parts),
-                "preset": model.preset,
-                "text": text,
-                "vocabulary": self.vocabulary,
-                **tables,
-            }
-            try:
-                run = RunSettings.model_validate(settings)
-            except pydantic.ValidationError as error:
-                where = _origin(error, layers) or model_table
-                raise ValueError(in_one_line(error, where)) from None
-            found.setdefault((name, run.identity), run)
-        runs = list(found.values())
+        different: dict[tuple[str, RunSettings], RunSettings] = {}
+        seeds: Sequence[int | None] = self.trials.seeds or [None]
+        schedules: Iterable[str | None] = self.trials.schedules or [None]
+        for seed in seeds:
+            for schedule in schedules:
+                for model in self.models:
+                    run = self._run(model, schedule, seed, text)
+                    different.setdefault((model, run.identity), run)
+        runs = list(different.values())
         return named(runs, only, f"The recipe {self.name!r}") if only else runs
 
-
-def _origin(
-    error: pydantic.ValidationError,
-    layers: Sequence[tuple[str, Mapping[str, Any]]],
-) -> str | None:
-    """Returns where the key was set that an error is about, or None if unknown."""
-    fault = error.errors()[0]
-    table, *keys = map(str, fault["loc"] or [""])
-    if table not in OWN_TABLES:
-        return None
-    reason = fault.get("ctx", {}).get("error")
-    key = keys[0] if keys else getattr(reason, "key", None)
-    if key is not None:
-        origins = [
-            where for where, layer in layers if key in layer.get(table, {})
+    def _run(
+        self,
+        model: str,
+        schedule: str | None,
+        seed: int | None,
+        text: TextSettings,
+    ) -> RunSettings:
+        name = model
+        trial: dict[str, Table] = {}
+        if schedule is not None:
+            name += f".{schedule}"
+            trial["schedule"] = self.trials.schedules[schedule]
+        if seed is not None:
+            name += f".{seed}"
+            trial["training"] = {"seed": seed}
+        by_hand = self.by_hand.get("models", {}).get(model, {})
+        layers = [
+            dict(self),
+            _tables_of_model(dict(self.models[model])),
+            trial,
+            self.by_hand,
+            _tables_of_model(by_hand),
         ]
-        return origins[-1] if origins else None
-    # Keys that contradict one another may stand in several places.
-    origins = [where for where, layer in layers if layer.get(table)]
-    return origins[0] if len(origins) == 1 else None
+        tables: dict[str, Table] = {table: {} for table in OWN_TABLES}
+        for layer in layers:
+            # Epochs and steps both end a run, and the last of either counts.
+            if "epochs" in layer.get("training", {}):
+                tables["training"].pop("steps", None)
+            for table, values in tables.items():
+                values.update(layer.get(table, {}))
+        settings = {
+            "name": name,
+            "preset": self.models[model].preset,
+            "text": text,
+            "vocabulary": self.vocabulary,
+            **tables,
+        }
+        where = f"the run {name} of {self.name}"
+        if self.overrides:
+            where += f" with --set {' '.join(self.overrides)}"
+        return RunSettings.read(settings, where)
+
+
+def _tables_of_model(values: Table) -> dict[str, Table]:
+    """Returns a model's tables; what names none of them is a setting of the model."""
+    tables: dict[str, Table] = {"model": {}}
+    for key, value in values.items():
+        if key in OWN_TABLES:
+            tables[key] = value
+        elif key != "preset":
+            tables["model"][key] = value
+    return tables
 
 
 def named(runs: Sequence, beginnings: Sequence[str], where: str) -> list:
     """Returns the runs whose names begin so, up to a dot; each beginning has some."""
-    for each in beginnings:
-        if not any(f"{run.name}.".startswith(f"{each}.") for run in runs):
+    chosen = set()
+    for beginning in beginnings:
+        names = [
+            run.name
+            for run in runs
+            if f"{run.name}.".startswith(f"{beginning}.")
+        ]
+        if not names:
             raise ValueError(
                 f"{where} has the runs {', '.join(run.name for run in runs)}. "
-                f"Asked for: {each}."
+                f"Asked for: {beginning}."
             )
-    begin = tuple(f"{each}." for each in beginnings)
-    return [run for run in runs if f"{run.name}.".startswith(begin)]
+        chosen.update(names)
+    return [run for run in runs if run.name in chosen]
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -329,40 +307,45 @@ def load_recipe(
     `ValueError` of one line.
     """
     shipped = shipped_recipes()
+    place = path if path.is_file() else shipped.get(str(path), path)
     try:
-        tables = read_toml(
-            path if path.is_file() else shipped.get(str(path), path)
-        )
+        tables = read_toml(place)
     except OSError as error:
         raise ValueError(
             f"Cannot read the recipe {path}: {error.strerror}. Expected a TOML file or "
             f"one of the package's recipes: {', '.join(shipped)}."
         ) from error
-    given = {"source": source, **files}
-    given = {key: value for key, value in given.items() if value is not None}
-    if source is not None:  # in the place of files that the recipe names
-        given = dict.fromkeys(FILES, ()) | given
-    for key, value in given.items():
-        _set(tables, ["text", key], value)
+    if source is not None:
+        # The files that the recipe names give way to it.
+        files = dict.fromkeys(FILES, ()) | dict(files)
+        _set(tables, ["text", "source"], source)
+    for split, names in files.items():
+        if names is not None:
+            _set(tables, ["text", split], names)
     if pairs:
         _set(tables, ["trials", "pairs"], list(pairs))
-    by_hand: dict[str, Any] = {}
+    by_hand: Table = {}
     for override in overrides:
-        (table, *_), _ = keys = _key_and_value(override)
-        if table in (*OWN_TABLES, "models"):
-            _set(by_hand, *keys)
-        if table not in OWN_TABLES:
-            _set(tables, *keys)
-    said = RecipeFile.read(tables, str(path))
-    text = said.text.changed(
-        source=_from_here(said.text.source),
-        **{
-            name: [*map(_from_here, getattr(said.text, name))] for name in FILES
+        keys, value = _key_and_value(override)
+        _set(by_hand, keys, value)
+        if keys[0] not in OWN_TABLES:
+            _set(tables, keys, value)
+    file = RecipeFile.read(tables, str(path))
+    text: Table = {"source": _from_here(file.text.source)}
+    for split in FILES:
+        text[split] = [_from_here(name) for name in getattr(file.text, split)]
+    recipe = Recipe.read(
+        {
+            **dict(file),
+            "text": file.text.changed(**text),
+            "name": path.stem,
+            "overrides": list(overrides),
+            "by_hand": by_hand,
         },
+        str(path),
     )
-    own = {"name": path.stem, "overrides": [*overrides], "by_hand": by_hand}
-    recipe = Recipe.read({**dict(said), "text": text, **own}, str(path))
-    recipe.runs()  # a mistake anywhere in the file is reported before any work is done
+    # A mistake anywhere in the file is reported before any work is done.
+    recipe.runs()
     return recipe
 
 
@@ -377,23 +360,24 @@ def _from_here(place: str) -> str:
 def _key_and_value(override: str) -> tuple[list[str], Any]:
     key, equals, value = override.partition("=")
     keys = key.strip().split(".")
-    if not equals or not all(keys[1:]) or not keys[1:]:
+    if not equals or len(keys) == 1:
         raise ValueError(
             f"Expected an override such as training.epochs=2. Received: {override!r}."
         )
     try:
         return keys, tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        return keys, value.strip()  # a bare word is a string
+        # A bare word is a string.
+        return keys, value.strip()
 
 
-def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
+def _set(tables: Table, keys: Sequence[str], value: Any):
     *above, last = keys
-    for each in above:
-        tables = tables.setdefault(each, {})
+    for key in above:
+        tables = tables.setdefault(key, {})
         if not isinstance(tables, dict):
             raise ValueError(
-                f"Cannot set {'.'.join(keys)}: {each} is not a table."
+                f"Cannot set {'.'.join(keys)}: {key} is not a table."
             )
     tables[last] = value
 
@@ -401,13 +385,10 @@ def _set(tables: dict[str, Any], keys: Sequence[str], value: Any):
 def schema_text() -> str:
     """Returns the JSON schema of recipes, by which editors complete their keys."""
     schema = RecipeFile.model_json_schema()
-    fields = {
-        name: field
-        for usual in reversed(
-            PRESETS.values()
-        )  # the Transformer's have the last word
-        for name, field in type(usual).model_json_schema()["properties"].items()
-    }
-    schema["properties"]["model"]["properties"] = fields
-    schema["$defs"]["ModelTable"]["properties"] |= fields
+    keys: Table = {}
+    # The Transformer's have the last word.
+    for usual in reversed(PRESETS.values()):
+        keys.update(type(usual).model_json_schema()["properties"])
+    schema["properties"]["model"]["properties"] = keys
+    schema["$defs"]["ModelTable"]["properties"].update(keys)
     return json.dumps(schema, indent=2)

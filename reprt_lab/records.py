@@ -21,9 +21,6 @@ from reprt.training.settings import (
 from reprt_lab.recipe import Look
 
 Epoch = dict[str, float]
-# Faults of settings that have changed since: a value is no choice any more, or no
-# longer goes with another. All other faults are damage.
-OUTDATED = {"choice", "literal_error", "value_error"}
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",
@@ -52,25 +49,28 @@ class Table(Record):
     @classmethod
     def _lists_are_tuples(cls, values):
         if not isinstance(values, dict):
-            return values  # which is refused
-        return {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-        }
+            # It is refused.
+            return values
+        values = dict(values)
+        for name, value in values.items():
+            if isinstance(value, list):
+                values[name] = tuple(value)
+        return values
 
 
 class WrittenSettings(RunTables, Record):
     """What was asked of a run, as its files have it.
 
     Today's settings may have changed since. A setting that has come has its default.
-    Keys, presets, names and choices that are gone stay, and tell runs apart.
+    What today's settings do not know stays, and tells runs apart.
     """
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _every_table(cls, values):
         if not isinstance(values, dict):
-            return values  # which is refused
+            # It is refused.
+            return values
         tables: dict[str, Any] = {**dict.fromkeys(TABLES, {}), **values}
         for name in tables.keys() - cls.model_fields.keys():
             tables[name] = Table.model_validate(tables[name])
@@ -86,16 +86,12 @@ class WrittenSettings(RunTables, Record):
             usual = _usual(field.field_name, getattr(table, "name", None))
         if usual is None:
             return table
-        kind = type(usual)
-        values = {**dict(usual), **values}
+        values = {**dict(usual), **dict(table)}
         try:
-            kind.model_validate(
-                {name: values[name] for name in kind.model_fields}
-            )
-        except pydantic.ValidationError as error:
-            if {fault["type"] for fault in error.errors()} - OUTDATED:
-                raise
-        return Table.model_validate(values)
+            return type(usual).model_validate(values)
+        except pydantic.ValidationError:
+            # Today's settings do not have all of it.
+            return Table.model_validate(values)
 
     @property
     def departures(self) -> list[str]:
@@ -166,12 +162,12 @@ class Manifest(Record):
 
     @property
     def hashes(self) -> tuple[str, str, str]:
-        """Of the text and of both vocabularies."""
-        vocabularies = (
+        """Those of the text and of both vocabularies."""
+        return (
+            self.text_sha256,
             self.source_vocabulary_sha256,
             self.target_vocabulary_sha256,
         )
-        return self.text_sha256, *vocabularies
 
 
 class OfLength(Record):
@@ -249,8 +245,8 @@ class Run(Record):
         return self.look.label or self.model
 
     def cell(self, name: str, digits: int) -> str:
-        found = self.numbers.get(name)
-        return "not run" if found is None else f"{found:,.{digits}f}"
+        number = self.numbers.get(name)
+        return "not run" if number is None else f"{number:,.{digits}f}"
 
     @property
     def finished(self) -> bool:
@@ -260,11 +256,12 @@ class Run(Record):
     def departures(self) -> list[str]:
         """The settings that are not the paper's; hours, if they made a difference."""
         hours, usual = self.settings.training.hours, TrainingSettings().hours
+        departures = self.settings.departures
         ended = self.metrics is not None and self.metrics.out_of_time
-        long = sum(row["train_seconds"] for row in self.log) > usual * 3600
-        if hours == usual or not (ended or long):
-            return self.settings.departures
-        return [*self.settings.departures, f"training.hours = {hours}"]
+        seconds = sum(row["train_seconds"] for row in self.log)
+        if hours != usual and (ended or seconds > usual * 3600):
+            return [*departures, f"training.hours = {hours}"]
+        return departures
 
     @property
     def rate(self) -> str:
@@ -273,9 +270,9 @@ class Run(Record):
             return f"m = {self.settings.schedule_dim}"
         schedule = self.settings.schedule
         peak = getattr(schedule, "peak", None)
-        return (
-            schedule.name if peak is None else f"{schedule.name} from {peak:g}"
-        )
+        if peak is None:
+            return schedule.name
+        return f"{schedule.name} from {peak:g}"
 
     @property
     def whole_epochs(self) -> list[Epoch]:
@@ -286,24 +283,23 @@ class Run(Record):
     @property
     def numbers(self) -> dict[str, float]:
         """What was measured. An epoch's time is the median, which forgets a pause."""
-        found: dict[str, float] = {}
+        numbers: dict[str, Any] = {}
         if self.log:
-            tokens = self.whole_epochs[0]["train_tokens"]
-            seconds = statistics.median(
-                r["train_seconds"] for r in self.whole_epochs
+            times = [row["train_seconds"] for row in self.whole_epochs]
+            seconds = statistics.median(times)
+            numbers.update(self.log[-1])
+            numbers["train_seconds"] = sum(
+                row["train_seconds"] for row in self.log
             )
-            found = self.log[-1] | {
-                "train_seconds": sum(row["train_seconds"] for row in self.log),
-                "seconds_an_epoch": seconds,
-                "tokens_per_second": tokens / seconds,
-            }
+            numbers["seconds_an_epoch"] = seconds
+            tokens = self.whole_epochs[0]["train_tokens"]
+            numbers["tokens_per_second"] = tokens / seconds
         if self.metrics:
-            found |= self.metrics.model_dump(exclude_none=True)
-            for name, score in on_corpus_tokens(
-                self.metrics.test_scores
-            ).items():
-                found[f"test_{name.lower()}"] = score.value
-        return found | {"epochs": len(self.log)}
+            numbers.update(self.metrics.model_dump(exclude_none=True))
+            scores = on_corpus_tokens(self.metrics.test_scores)
+            for name, score in scores.items():
+                numbers[f"test_{name.lower()}"] = score.value
+        return {**numbers, "epochs": len(self.log)}
 
 
 def read_records(path: Path) -> list[Run]:

@@ -6,7 +6,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -20,12 +20,12 @@ from reprt.training.trainer import Trainer, train_side_by_side
 from reprt.training.workers import is_chief, several_workers
 from reprt_lab.folder import RunFolder
 from reprt_lab.records import Metrics
-from reprt_lab.texts import CorpusRuns
+from reprt_lab.work import CorpusRuns
 
+# How many translations of the test split are kept as examples.
 EXAMPLES = 5
-MUCH = (
-    0.01  # of the pieces of a side, or of the pairs, before there is a warning
-)
+# There is a warning above this share of a side's pieces, or of the pairs.
+MUCH = 0.01
 
 
 def train_runs(
@@ -40,9 +40,7 @@ def train_runs(
     progress = Progress()
     progress.say("Vocabularies: learning them, unless they are in the cache")
     text = work.encoded(progress)
-    vocabulary = work.runs[0].vocabulary
-    _say_sizes(progress, text, vocabulary.size)
-    _say_what_is_lost(progress, text, vocabulary.name)
+    _say_what_is_lost(progress, text, work.runs[0].vocabulary)
     with contextlib.ExitStack() as claims:
         mine = {}
         for run in work.runs:
@@ -65,49 +63,37 @@ def train_runs(
             report()
     for error in errors:
         progress.say(f"{error} Any other runs go on.")
-    keras.backend.clear_session()  # Keras keeps what trained models leave
+    # Keras keeps what trained models leave.
+    keras.backend.clear_session()
     return errors
 
 
-def _say_sizes(progress, text, asked: int):
-    """Says how large the vocabularies are, and whether a text gave fewer pieces."""
+def _say_what_is_lost(progress, text, vocabulary):
+    """Says how the text became ids, and warns where much of it is lost."""
     source, target = len(text.source_tokenizer), len(text.target_tokenizer)
     sizes = f"Vocabularies: {source:,} and {target:,} pieces"
-    if min(source, target) < asked:
-        sizes += f", fewer than the {asked:,} asked for"
+    if min(source, target) < vocabulary.size:
+        sizes += f", fewer than the {vocabulary.size:,} asked for"
     progress.say(sizes)
-
-
-def _say_what_is_lost(progress, text, vocabulary: str):
-    """Says how much of the text is `[UNK]`, and warns where that or a cut is much."""
-    shares = text.unknown["train"].items()
-    told = (f"{share:.2%} of the {side}'s pieces" for side, share in shares)
-    progress.say(f"Unknown: {', '.join(told)}")
-    advice = (
-        ""
-        if vocabulary == "bpe"
-        else ' BPE loses less: vocabulary.name = "bpe".'
-    )
     if text.lost_words:
-        lost = (
-            f"{text.lost_words:.2%} of the target's words do not come back from ids, "
-            "even in lower case: WordPiece folds case and drops marks such as accents."
+        warning = "Warning: " if text.lost_words > MUCH else ""
+        progress.say(
+            f"{warning}{text.lost_words:.2%} of the target's words do not come back "
+            "from ids, even in lower case: WordPiece folds case and drops marks such "
+            'as accents. BPE keeps them: vocabulary.name = "bpe".'
         )
-        if text.lost_words > MUCH:
-            lost = f'Warning: {lost} BPE keeps them: vocabulary.name = "bpe".'
-        progress.say(lost)
-    for split, sides in text.unknown.items():
-        if (cut := getattr(text, split).cut) > MUCH:
+    for split, shares in text.unknown.items():
+        cut = getattr(text, split).cut
+        if cut > MUCH:
             progress.say(
                 f"Warning: {cut:.1%} of the {split} pairs are longer than 'max_tokens' "
                 "in [text]: they are cut, and lose their end"
             )
-        for side, share in sides.items():
+        for side, share in shares.items():
             if share > MUCH:
                 progress.say(
                     f"Warning: {share:.1%} of the pieces of the {split} {side} are "
                     "[UNK], characters or words that the model cannot tell apart."
-                    f"{advice}"
                 )
 
 
@@ -117,16 +103,8 @@ def _train(runs, text, progress, after_epoch):
         folder.open(run, text)
     trainers: dict[Trainer, RunFolder] = {}
     for folder, run in runs.items():
-        if (finished := folder.metrics()) is not None:
-            told = ", out of time: another --out trains longer"
-            told = told if finished.out_of_time else ""
-            if (
-                run.training.bleu
-                and finished.epochs
-                and not finished.val_prefix_loss
-            ):
-                told += ", without the losses and BLEU that `reprt evaluate` computes"
-            progress.say(f"{run.name}: finished before{told}, in {folder.path}")
+        if folder.metrics() is not None:
+            progress.say(f"{run.name}: finished before, in {folder.path}")
             continue
         trainer = Trainer(
             run, text, folder, progress, _bleu_of_samples(run, text)
@@ -138,10 +116,11 @@ def _train(runs, text, progress, after_epoch):
                 f"{trainer.state.epoch + 1}, step {trainer.state.step_in_epoch + 1} of "
                 f"{trainer.steps_per_epoch}; measuring a step"
             )
-            if trainer.steps <= (rises := run.schedule.warmup_steps):
+            warmup = run.schedule.warmup_steps
+            if trainer.steps <= warmup:
                 progress.say(
                     f"{run.name}: the learning rate still rises at the end, step "
-                    f"{trainer.steps}: [schedule] has {rises} steps of warm-up"
+                    f"{trainer.steps}: [schedule] has {warmup} steps of warm-up"
                 )
             trainer.calibrate()
         trainers[trainer] = folder
@@ -174,133 +153,135 @@ def _train(runs, text, progress, after_epoch):
 
 def _bleu_of_samples(run, text) -> Callable[[Any], dict[str, float]]:
     """Returns a function of a model: its BLEU on the first sentences of two splits."""
-    most = run.training.bleu_sentences * (run.text.side == "both")
+    most = run.training.bleu_sentences if run.text.side == "both" else 0
     tokenizers = text.source_tokenizer, text.target_tokenizer
+    # The same model comes again and again, and its search is compiled.
     translator = functools.cache(lambda model: Translator(model, *tokenizers))
 
     def bleu(model) -> dict[str, float]:
-        found = {}
-        for name, split in (("train", "train"), ("val", "dev")) if most else ():
-            sources = getattr(text, split).source[:most]
-            words = tokenizers[1].decode(getattr(text, split).target[:most])
-            language = text.corpus.target_language
-            _, scored = evaluation.translation_scores(
+        values: dict[str, float] = {}
+        if not most:
+            return values
+        for name, split in (("train", text.train), ("val", text.dev)):
+            words = tokenizers[1].decode(split.target[:most])
+            _, results = evaluation.translation_scores(
                 translator(model),
-                sources,
+                split.source[:most],
                 words,
-                language=language,
+                language=text.corpus.target_language,
                 words=words,
                 metrics=scores.BLEU,
             )
-            found[f"{name}_bleu"] = scores.on_corpus_tokens(scored)[
-                "BLEU"
-            ].value
-        return found
+            values[f"{name}_bleu"] = _bleu(results).value
+        return values
 
     return bleu
 
 
+def _bleu(results: Sequence[scores.Score]) -> scores.Score:
+    return scores.on_corpus_tokens(results)["BLEU"]
+
+
 def _results(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
     """What is reported of a trained model, beyond its log."""
-    state, text, run = trainer.state, trainer.text, trainer.settings
-    metrics: dict[str, Any] = {
-        **vars(training_cost(trainer.model, text.train, trainer.epochs_done)),
+    state, training = trainer.state, trainer.settings.training
+    cost = training_cost(trainer.model, trainer.text.train, trainer.epochs_done)
+    results = {
+        **vars(cost),
         "epochs": state.epoch,
         "out_of_time": state.out_of_time,
         "finished": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     # A training that ran out of time ended within an epoch, which does not count.
-    if not state.epoch:
-        return metrics
-    if run.training.average:
-        metrics |= _averaged(trainer, folder, progress)
-    if not run.training.bleu:
-        return metrics
+    if state.epoch and training.average:
+        results |= _averaged(trainer, folder, progress)
+    if state.epoch and training.bleu:
+        results |= _measured(trainer, folder, progress)
+    return results
 
-    def show(done):
-        progress.show(f"{trainer.name}: {done}")
 
-    model = load_model(folder.model)
-    translator = Translator(model, text.source_tokenizer, text.target_tokenizer)
-    begun = time.monotonic()
-    how = {"progress": show, "batches": trainer.validation.batches()}
-    prefix = evaluation.prefix_loss(model, text.dev, **how)
-    metrics |= {
-        "val_prefix_loss": prefix.mean_of_batches,
-        "val_prefix_loss_per_token": prefix.per_token,
-        "val_prefix_seconds": time.monotonic() - begun,
+def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
+    """Measures the prefix loss of both splits, and translations of the test split."""
+    text, run = trainer.text, trainer.settings
+    corpus = text.corpus
+    evaluate = functools.partial(
+        evaluation.evaluate,
+        Translator(
+            load_model(folder.model),
+            text.source_tokenizer,
+            text.target_tokenizer,
+        ),
+        progress=lambda done: progress.show(f"{trainer.name}: {done}"),
+        teacher_forced=False,
+    )
+    # In the batches of the log's validation losses.
+    dev = evaluate(text.dev, None, batches=trainer.validation.batches())
+    translated = run.text.side == "both"
+    test = evaluate(
+        text.test,
+        corpus.test.target if translated else None,
+        language=corpus.target_language,
+        words=text.test_words,
+        metrics=scores.SHOWN,
+    )
+    loss = dev.prefix.per_token
+    results = {
+        "val_prefix_loss": dev.prefix.mean_of_batches,
+        "val_prefix_loss_per_token": loss,
+        "val_prefix_seconds": dev.seconds["prefix"],
+        "test_prefix_loss_per_token": test.prefix.per_token,
+        "test_by_length": _by_length(run, text, test),
     }
-    unseen = -evaluation.log_probabilities(translator, text.test, progress=show)
-    metrics["test_prefix_loss_per_token"] = (
-        unseen.sum() / text.test.tokens[1].sum()
-    )
-    said = f"{trainer.name}: prefix loss {prefix.per_token:.3f} on the validation split"
-    if run.text.side == "target":
-        progress.say(f"{said}, perplexity {math.exp(prefix.per_token):.1f}")
-        return metrics | {"test_by_length": [*_by_length(run, text, unseen)]}
-
-    begun, test = time.monotonic(), text.corpus.test
-    language = text.corpus.target_language
-    translations, found = evaluation.translation_scores(
-        translator,
-        text.test.source,
-        test.target,
-        show,
-        language,
-        text.test_words,
-        scores.SHOWN,
-    )
-    seconds = time.monotonic() - begun
-    bleu = scores.on_corpus_tokens(found)["BLEU"]
-    progress.say(f"{said}, BLEU {bleu.value:.1f} on the test split")
-    examples = zip(test.source[:EXAMPLES], text.test_words, translations)
-    names = "source", "reference", "translation"
-    return metrics | {
-        "test_by_length": [*_by_length(run, text, unseen, translations)],
+    summary = f"{trainer.name}: prefix loss {loss:.3f} on the validation split"
+    if not translated:
+        progress.say(f"{summary}, perplexity {math.exp(loss):.1f}")
+        return results
+    bleu = _bleu(test.scores)
+    progress.say(f"{summary}, BLEU {bleu.value:.1f} on the test split")
+    examples = []
+    for row, source in enumerate(corpus.test.source[:EXAMPLES]):
+        example = {"source": source, "reference": text.test_words[row]}
+        examples.append({**example, "translation": test.translations[row]})
+    return results | {
         "test_bleu": bleu.value,
         "test_bleu_signature": bleu.signature,
-        "test_scores": found,
-        "test_seconds": seconds,
-        "examples": [dict(zip(names, each)) for each in examples],
+        "test_scores": test.scores,
+        "test_seconds": test.seconds["translation"],
+        "examples": examples,
     }
 
 
-def _by_length(run, text, losses, translations=None):
-    """Yields what each length of the test split shows, where training was short."""
-    if not (short := run.text.train_tokens):
-        return
-    tokens, language = text.test.tokens[1], text.corpus.target_language
+def _by_length(run, text, test: evaluation.Evaluation) -> list[dict[str, Any]]:
+    """What each length of the test split shows, where training was short."""
+    short = run.text.train_tokens
+    if not short:
+        return []
+    rows = []
     shortest = 1
     for longest in (short, 2 * short, None):
         chosen = text.test.between(shortest, longest or run.text.max_tokens)
         shortest = (longest or 0) + 1
         if not len(chosen):
             continue
-        result = {
+        tokens = text.test.tokens[1][chosen].sum()
+        row = {
             "longest": longest,
             "sentences": len(chosen),
-            "prefix_loss_per_token": losses[chosen].sum()
-            / tokens[chosen].sum(),
+            "prefix_loss_per_token": test.losses[chosen].sum() / tokens,
         }
-        if translations:
-            found, right, words = (
-                [side[index] for index in chosen]
-                for side in (
-                    translations,
-                    text.corpus.test.target,
-                    text.test_words,
-                )
-            )
-            scored = scores.scores(
+        if test.translations:
+            words = [text.test_words[index] for index in chosen]
+            results = scores.scores(
                 text.target_tokenizer,
-                found,
-                right,
-                language,
+                [test.translations[index] for index in chosen],
+                words,
+                text.corpus.target_language,
                 words,
                 scores.BLEU,
             )
-            result["bleu"] = scores.on_corpus_tokens(scored)["BLEU"].value
-        yield result
+            row["bleu"] = _bleu(results).value
+        rows.append(row)
+    return rows
 
 
 def _averaged(trainer, folder: RunFolder, progress: Progress):

@@ -24,24 +24,26 @@ def translate(
 ):
     """Prints translations, by default of standard input's lines, in order."""
     to_a_terminal = sys.stdout is not None and sys.stdout.isatty()
-    typed = not (sentences or file) and sys.stdin.isatty()
     lines: Iterable[str] = sentences
+    ahead = AHEAD
     if file:
         lines = read_lines(file)
     elif not sentences:
         lines = decoded(sys.stdin.buffer, "standard input")
+        if sys.stdin.isatty():
+            # A user who types gets an answer to each line.
+            ahead = 1
     translator = translator_of(run, search)
-    # A user who types gets an answer to each line.
-    found = translator.stream(lines, 1 if typed else AHEAD)
-    for number, each in enumerate(found, 1):
-        for note in () if as_json else each.notes:
-            print(printable(f"reprt: line {number}: {note}"), file=sys.stderr)
+    for number, translation in enumerate(translator.stream(lines, ahead), 1):
         if as_json:
-            line = _json(number, each, n_best)
+            print(_json(translation, n_best), flush=ahead == 1)
         else:
-            line = _line(number, each, n_best)
-        # Files and programs get every character as the model wrote it.
-        print(printable(line) if to_a_terminal else line, flush=typed)
+            for note in translation.notes:
+                remark = f"reprt: line {number}: {note}"
+                print(printable(remark), file=sys.stderr)
+            text = _text(number, translation, n_best)
+            # Files and programs get every character as the model wrote it.
+            print(printable(text) if to_a_terminal else text, flush=ahead == 1)
 
 
 def translator_of(run: Path, search: Mapping[str, Any]) -> Translator:
@@ -57,30 +59,33 @@ def translator_of(run: Path, search: Mapping[str, Any]) -> Translator:
 def draw_attention(
     run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
 ):
+    """Writes the page and the pictures of a translation, and prints their paths."""
     translator = translator_of(run, search)
-    maps, folder = translator.attention(sentence), out or run
-    files = [
-        draw(maps, folder / "attention.png"),
-        write_page(maps, folder / "attention.html"),
-        draw_positions(translator.model, folder / "positions.png"),
-    ]
-    print(printable(maps.translation), *filter(None, files), sep="\n")
+    maps = translator.attention(sentence)
+    print(printable(maps.translation))
+    folder = out or run
+    print(draw(maps, folder / "attention.png"))
+    print(write_page(maps, folder / "attention.html"))
+    positions = draw_positions(translator.model, folder / "positions.png")
+    # Some models have no positions to draw.
+    if positions:
+        print(positions)
 
 
-def _line(number: int, found: Translation, n_best: int) -> str:
+def _text(number: int, translation: Translation, n_best: int) -> str:
     if n_best == 1:
-        return found.text
-    best = found.alternatives[:n_best] or [found]  # of an empty sentence
-    return "\n".join(
-        f"{number}\t{each.score:.4f}\t{each.text}" for each in best
-    )
+        return translation.text
+    # An empty sentence has no alternatives.
+    best = translation.alternatives[:n_best] or [translation]
+    return "\n".join(f"{number}\t{one.score:.4f}\t{one.text}" for one in best)
 
 
-def _json(number: int, found: Translation, n_best: int) -> str:
-    best = [dataclasses.asdict(each) for each in found.alternatives[:n_best]]
+def _json(translation: Translation, n_best: int) -> str:
+    best = translation.alternatives[:n_best]
     entry = {
-        "source": found.source,
-        "translation": found.text,
-        "alternatives": best,
+        "source": translation.source,
+        "translation": translation.text,
+        "alternatives": [dataclasses.asdict(one) for one in best],
+        "notes": translation.notes,
     }
-    return json.dumps(entry | {"notes": found.notes}, ensure_ascii=False)
+    return json.dumps(entry, ensure_ascii=False)

@@ -41,9 +41,7 @@ def test_what_is_used_from_python_has_an_example(name):
         for each, found in vars(module).items()
         if getattr(found, "__module__", "").startswith(module.__name__)
         and each[0] != "_"
-        and not dataclasses.is_dataclass(
-            found
-        )  # what comes out, and needs none
+        and not dataclasses.is_dataclass(found)
         and not issubclass(found if isinstance(found, type) else object, tuple)
     ]
     assert public
@@ -68,9 +66,8 @@ def test_the_readmes_own_script(tmp_path):
         cwd=tmp_path,
     )
     assert finished.returncode == 0, finished.stderr
-    assert (
-        "AutoGraph" not in finished.stderr
-    )  # which tells of code it cannot read
+    # AutoGraph tells of code that it cannot read.
+    assert "AutoGraph" not in finished.stderr
 
 
 def test_layers_import_without_the_extras():

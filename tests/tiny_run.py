@@ -19,8 +19,9 @@ MODEL = "\n".join(f"{name} = {size}" for name, size in TINY.items())
 TABLES = """
 [vocabulary]
 size = 150
+# All of the text in a batch: an epoch is one step.
 [batching]
-size = 16
+size = 33
 [schedule]
 warmup_steps = 4
 [training]
@@ -87,6 +88,7 @@ def _train(base, folder):
     write_corpus(folder, train=33, dev=5, test=6)
     (folder / "tiny.toml").write_text(RECIPE)
     with eager.training(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reprt.training.trainer.CALIBRATION_STEPS", 1)
         patch.setenv("REPRT_CACHE", str(cache(base)))
         assert main(["train", *arguments(folder)]) == 0
 

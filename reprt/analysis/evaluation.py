@@ -1,10 +1,10 @@
 """How well a trained model predicts, with and without sight of what is to come."""
 
+import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from keras import ops
@@ -23,6 +23,8 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 from reprt.decoding.translator import Translator
 from reprt.losses import MaskedCrossentropy
+
+BATCH_SIZE = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Loss:
 def teacher_forced_loss(
     model,
     split: EncodedSplit,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     batches: Rows | None = None,
 ) -> Loss:
     """Returns the loss when the decoder is given the whole reference at once.
@@ -64,7 +66,7 @@ def teacher_forced_loss(
 
     >>> import numpy as np, reprt
     >>> from reprt.data.encoding import EncodedSplit
-    >>> model = reprt.models.build("baseline", 9, 9)
+    >>> model = reprt.models.build("baseline", 9, 9, num_blocks=1)
     >>> split = EncodedSplit([np.array([2, 5, 3])], [np.array([2, 6, 7, 3])])
     >>> forced, prefix = teacher_forced_loss(model, split), prefix_loss(model, split)
     >>> forced.tokens  # 6, 7 and [END]
@@ -95,7 +97,7 @@ def teacher_forced_loss(
 def prefix_loss(
     model,
     split: EncodedSplit,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     progress: Callable[[str], None] = lambda text: None,
     batches: Rows | None = None,
 ) -> Loss:
@@ -115,7 +117,12 @@ def prefix_loss(
     losses, counts = _of_sentences(model, split, batch_size, progress)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
-    means = [losses[each].sum() / counts[each].sum() for each in batches]
+    return _loss_of(losses, counts, batches)
+
+
+def _loss_of(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
+    """Returns the loss of a split by the losses and tokens of its sentences."""
+    means = [losses[rows].sum() / counts[rows].sum() for rows in batches]
     mean = float(np.average(means, weights=batches.lengths))
     return Loss(float(losses.sum()), int(counts.sum()), mean)
 
@@ -123,7 +130,7 @@ def prefix_loss(
 def log_probabilities(
     translator: Translator,
     split: EncodedSplit,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     progress: Callable[[str], None] = lambda text: None,
 ) -> np.ndarray:
     """Returns log P(Y | X) of each sentence pair, the end included.
@@ -146,9 +153,15 @@ def log_probabilities(
     return -_of_sentences(translator.model, split, batch_size, progress)[0]
 
 
-def _of_sentences(model, split, batch_size, progress):
-    """Returns the sum of each sentence's losses, and how many they are."""
+# The splits of a run are measured one after the other, and graphs take long to make.
+@functools.lru_cache(maxsize=1)
+def _prefix_steps(model, room: int):
+    """Returns the functions that begin a batch and that score its next tokens."""
     crossentropy = MaskedCrossentropy()
+
+    @functools.partial(compiled, model=model, signature=[IDS])
+    def start(source):
+        return model.start(model.encode(source, training=False), 1, room)
 
     @functools.partial(compiled, model=model)
     def step(ids, labels, position, prefixes):
@@ -156,13 +169,14 @@ def _of_sentences(model, split, batch_size, progress):
         labels, logits = ops.expand_dims(labels, 1), ops.expand_dims(logits, 1)
         return crossentropy.call(labels, logits)[:, 0], prefixes
 
+    return start, step
+
+
+def _of_sentences(model, split, batch_size, progress):
+    """Returns the sum of each sentence's losses, and how many they are."""
     most, costly = model.longest_target, shapes_are_costly()
     room = more_room(0, most, costly)
-
-    @functools.partial(compiled, model=model, signature=[IDS])
-    def start(source):
-        return model.start(model.encode(source, training=False), 1, room)
-
+    start, step = _prefix_steps(model, room)
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
     equal = model.padding_matters
@@ -207,37 +221,33 @@ def translation_scores(
         progress: called with how far the work is.
         language, words, metrics: as in `reprt.analysis.scores.scores`.
     """
-    translations = _translated(translator, source, progress)
+    hypotheses = translator.search_all(source, progress)
     tokenizer = translator.target_tokenizer
+    translations = tokenizer.decode([best.ids for best, *_ in hypotheses])
     return translations, scores(
         tokenizer, translations, references, language, words, metrics
     )
 
 
-def _translated(translator, source, progress):
-    """Returns the best translation of each source, words joined by spaces."""
-    hypotheses = translator.search_all(source, progress)
-    return translator.target_tokenizer.decode(
-        [best.ids for best, *_ in hypotheses]
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found on one split, and the seconds that each part took."""
+    """What `evaluate` measured on one split.
 
-    sentences: int
-    teacher_forced: Loss
+    Attributes:
+        prefix: the loss given only the tokens before each position.
+        losses: the same of each sentence, summed over its tokens.
+        teacher_forced: the loss given the whole reference; None if it was left out.
+        translations: words joined by spaces, as the tokenizer decodes them.
+        scores: those of the translations.
+        seconds: how long each part took.
+    """
+
     prefix: Loss
+    losses: np.ndarray
+    teacher_forced: Loss | None
+    translations: Sequence[str]
     scores: Sequence[Score]
     seconds: dict[str, float]
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns all of it, for a file."""
-        kept = dataclasses.asdict(self)
-        for name in ("teacher_forced", "prefix"):
-            kept[name]["per_token"] = getattr(self, name).per_token
-        return kept | {"scores": [score.as_table() for score in self.scores]}
 
 
 def evaluate(
@@ -247,34 +257,49 @@ def evaluate(
     batches: Rows | None = None,
     progress: Callable[[str], None] = lambda text: None,
     language: str = "en",
+    words: Sequence[str] | None = None,
+    metrics: Sequence[Metric] = METRICS,
+    teacher_forced: bool = True,
 ) -> Evaluation:
     """Measures a model on one split, as training, search and readers see it.
 
     Args:
-        translator, progress, language: as in `translation_scores`.
+        translator, progress, language, words, metrics: as in `translation_scores`.
         split: the sentences' ids.
-        references: the target sentences; None for a language model, which translates
-            nothing.
+        references: the target sentences; None if nothing is translated, as by a
+            language model.
         batches: as in `teacher_forced_loss`.
+        teacher_forced: whether that loss is measured as well.
     """
-    model, seconds = translator.model, {}
-
-    def timed(part, measure, *arguments, **options):
-        begun = time.monotonic()
-        found = measure(*arguments, **options)
-        seconds[part] = round(time.monotonic() - begun, 3)
-        return found
-
-    of, given = (model, split), {"batches": batches}
-    teacher = timed("teacher_forced", teacher_forced_loss, *of, **given)
-    prefix = timed("prefix", prefix_loss, *of, progress=progress, **given)
-    found: Sequence[Score] = []
+    model = translator.model
+    if batches is None:
+        batches = BatchPlan(split.lengths, BATCH_SIZE).batches()
+    seconds: dict[str, float] = {}
+    forced = None
+    if teacher_forced:
+        with _timed("teacher_forced", seconds):
+            forced = teacher_forced_loss(model, split, batches=batches)
+    with _timed("prefix", seconds):
+        losses, counts = _of_sentences(model, split, BATCH_SIZE, progress)
+    translations: Sequence[str] = ()
+    results: Sequence[Score] = ()
     if references is not None:
-        translations = timed(
-            "translation", _translated, translator, split.source, progress
-        )
-        tokenizer = translator.target_tokenizer
-        found = timed(
-            "scores", scores, tokenizer, translations, references, language
-        )
-    return Evaluation(len(split), teacher, prefix, found, seconds)
+        with _timed("translation", seconds):
+            translations, results = translation_scores(
+                translator,
+                split.source,
+                references,
+                progress,
+                language,
+                words,
+                metrics,
+            )
+    prefix = _loss_of(losses, counts, batches)
+    return Evaluation(prefix, losses, forced, translations, results, seconds)
+
+
+@contextlib.contextmanager
+def _timed(part: str, seconds: dict[str, float]) -> Iterator[None]:
+    begun = time.monotonic()
+    yield
+    seconds[part] = round(time.monotonic() - begun, 3)

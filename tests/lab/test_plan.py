@@ -1,6 +1,5 @@
 import re
 import shutil
-import types
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,16 @@ from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded, ted
 from reprt.data.search import NothingFound, TextUnavailable
 from reprt.progress import Progress
-from reprt_lab import texts
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
 from reprt_lab.plan import make_plan
 from reprt_lab.recipe import load_recipe
-from reprt_lab.texts import find_runs
+from reprt_lab.work import find_work
 
 RECIPE = (
-    tiny_run.TABLES.replace("epochs = 2", "epochs = 1")
+    tiny_run.TABLES.replace("epochs = 2", "epochs = 1").replace(
+        "size = 33", "size = 16"
+    )
     + f"""
 [models.baseline]
 preset = "baseline"
@@ -86,7 +86,8 @@ def test_the_whole_table_is_planned_trained_and_written(place, train, capsys):
     assert re.search(
         "gl_to_en: not run, its text is missing. .*cannot be used", told
     )
-    assert not (place / "out").exists()  # a plan leaves nothing behind
+    # A plan leaves nothing behind.
+    assert not (place / "out").exists()
 
     # One pair alone, and no code of ours has heard of it.
     assert train("--pair", "de_to_en") == 0
@@ -125,15 +126,15 @@ def found(monkeypatch, tmp_path, error, missing, more=(), pairs=AZ_AND_GL):
     """What is run of a recipe on these pairs, if the text of some is missing."""
     text = embedded.load()
 
-    def find(source, pair, downloads):
+    def find(source, pair):
         if source in ("auto", "ted") and pair in missing:
             raise error(f"{pair} is missing.")
         return text
 
-    monkeypatch.setattr(texts, "find", find)
+    monkeypatch.setattr("reprt_lab.work.find", find)
     asked = ["text.source=auto", "training.epochs=4", *more]
     recipe = load_recipe(Path("pt_to_en"), asked, pairs)
-    return find_runs(recipe, [], tmp_path, Progress())
+    return find_work(recipe, [], tmp_path, Progress())
 
 
 @pytest.mark.parametrize("missing", [["az_to_en", "gl_to_en"], ["az_to_en"]])
@@ -162,15 +163,15 @@ def test_the_fallback_does_not_take_a_pair_that_was_set(tmp_path, monkeypatch):
     "recipe, source", [("pt_to_en", "embedded"), ("pt_to_en_embedded", None)]
 )
 def test_the_embedded_text_has_one_set_of_runs(monkeypatch, recipe, source):
-    def find(source, pair, downloads):
+    def find(source, pair):
         if source == "embedded":
             return embedded.load()
         raise NothingFound("No TED.")
 
-    monkeypatch.setattr(texts, "find", find)
-    (auto,) = find_runs(load_recipe(Path("pt_to_en")), [], None, Progress())
+    monkeypatch.setattr("reprt_lab.work.find", find)
+    (auto,) = find_work(load_recipe(Path("pt_to_en")), [], None, Progress())
     asked = load_recipe(Path(recipe), pairs=["pt_to_en"], source=source)
-    (work,) = find_runs(asked, [], None, Progress())
+    (work,) = find_work(asked, [], None, Progress())
     assert (
         work.folder
         == auto.folder
@@ -179,43 +180,16 @@ def test_the_embedded_text_has_one_set_of_runs(monkeypatch, recipe, source):
     assert work.runs == auto.runs
 
 
-def test_a_begun_fallback_goes_on(tmp_path, monkeypatch, capsys):
-    asked = []
-
-    def find(source, pair, downloads):
-        if source == "embedded":
-            return embedded.load()
-        asked.append(downloads)
-        raise NothingFound("A long story.")
-
-    monkeypatch.setattr(texts, "find", find)
-    recipe = load_recipe(Path("pt_to_en"))
-    find_runs(recipe, [], tmp_path, Progress())
-    assert "A long story" in capsys.readouterr().err
-    (tmp_path / "repe").mkdir()
-    (tmp_path / "repe" / "manifest.json").touch()
-    told = types.SimpleNamespace(text=embedded.NAME)
-    monkeypatch.setattr(RunFolder, "manifest", lambda folder: told)
-    find_runs(recipe, [], tmp_path, Progress())
-    assert asked == [True, False]
-    said = capsys.readouterr().err
-    assert "A long story" not in said and f"The runs in {tmp_path}" in said
-
-
-def test_a_text_that_is_named_or_shared_stays(tmp_path, monkeypatch):
+def test_a_text_that_is_named_stays(tmp_path, monkeypatch):
     pairs = ["az_to_en", "gl_to_en"]
     with pytest.raises(TextUnavailable, match="az_to_en is missing"):
         found(monkeypatch, tmp_path, TextUnavailable, pairs)
-    with pytest.raises(
-        ValueError, match="Expected one pair.*: az_to_en, gl_to_en"
-    ):
-        found(monkeypatch, tmp_path, NothingFound, [])
     # The fallback's schedule has no `dim`, which matters only where it is run.
     own = {"more": ["schedule.dim=64"]}
     (work,) = found(monkeypatch, tmp_path, NothingFound, pairs[:1], **own)
     assert {run.schedule.dim for run in work.runs} == {64}
-    both = "(?s)is missing.*of pt_to_en_embedded: Unknown key 'dim'"
-    with pytest.raises(ValueError, match=both):
+    match = "of pt_to_en_embedded with .*: Unknown key 'dim'"
+    with pytest.raises(ValueError, match=match):
         found(monkeypatch, tmp_path, NothingFound, pairs, **own)
 
 
@@ -227,7 +201,7 @@ def test_plans_go_by_a_runs_steps(place, tmp_path, monkeypatch, more):
     monkeypatch.setenv("REPRT_CACHE", str(place / "cache"))
     source = [f"text.source='{place / 'text'}'", "trials.pairs=['pt_to_en']"]
     recipe = load_recipe(place / "tiny.toml", [*more, *source])
-    work = find_runs(recipe, ["repe"], tmp_path, Progress())
+    work = find_work(recipe, ["repe"], tmp_path, Progress())
     folder = RunFolder(work[0].folder / "repe")
     folder.path.mkdir(parents=True)
     folder.write_log([row(1, 5.0, 6.0, 30.0)])

@@ -14,12 +14,16 @@ import reprt
 from reprt import termination
 from reprt_lab.processes import in_own_process
 
+# Every new process runs it first: the package's own import would load Keras.
+BARE = """
+import sys, types
+sys.modules["reprt"] = types.ModuleType("reprt")
+sys.modules["reprt"].__path__ = {place!r}
+"""
 # As the console script is: a file that may be loaded again, and does nothing then.
 CALLER = """
-import sys, types
+import sys
 sys.path[:0] = {path!r}
-sys.modules["reprt"] = types.ModuleType("reprt")  # the package's import loads Keras
-sys.modules["reprt"].__path__ = {place!r}
 import called
 from reprt import termination
 from reprt_lab.processes import in_own_process
@@ -31,10 +35,13 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(autouse=True)
-def command(monkeypatch):
-    """As from the console; processes load a backend that is quickly there."""
+def command(monkeypatch, tmp_path):
+    """As from the console, but for processes that load no Keras."""
     monkeypatch.setattr(sys, "argv", ["reprt", "train", "a.toml"])
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    (tmp_path / "bare").mkdir()
+    bare = BARE.format(place=[*reprt.__path__])
+    (tmp_path / "bare" / "sitecustomize.py").write_text(bare)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "bare"))
 
 
 def test_what_a_call_returns_or_raises_comes_back_and_nothing_else():
@@ -64,12 +71,9 @@ def call(tmp_path):
 
     def call(work):
         note, script = tmp_path / "process", tmp_path / "reprt"
-        places = {
-            "path": sys.path,
-            "place": [*reprt.__path__],
-            "note": str(note),
-        }
-        script.write_text(CALLER.format(work=work, **places))
+        script.write_text(
+            CALLER.format(work=work, path=sys.path, note=str(note))
+        )
         command = [sys.executable, script]
         caller = subprocess.Popen(
             command, stderr=subprocess.DEVNULL, start_new_session=True
@@ -112,12 +116,15 @@ def test_a_request_to_end_is_put_off_and_not_forgotten(listening):
             os.kill(os.getpid(), signal.SIGTERM)
             assert termination.asked()
     assert ending.value.code == 143
-    os.kill(os.getpid(), signal.SIGTERM)  # what unwinds is not disturbed
+    # A process that is ending already is not disturbed.
+    os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False
-    with pytest.raises(termination.Terminated):  # where nothing puts it off
+    # Nothing puts the end off here.
+    with pytest.raises(termination.Terminated):
         os.kill(os.getpid(), signal.SIGTERM)
     termination._request.asked = False
-    with pytest.raises(ArithmeticError):  # errors come first
+    # An error comes before the request to end.
+    with pytest.raises(ArithmeticError):
         with termination.put_off():
             os.kill(os.getpid(), signal.SIGTERM)
             raise ArithmeticError
@@ -137,7 +144,8 @@ def test_a_training_saves_before_it_ends(
         return step(batch)
 
     monkeypatch.setattr(ours._backend, "train", train)
-    ours._calibrated = 1e-3  # no reading would be due
+    # No reading would be due.
+    ours._calibrated = 1e-3
     with pytest.raises(termination.Terminated):
         train_side_by_side([ours])
     (file,) = ours.folder.checkpoints.iterdir()

@@ -112,7 +112,8 @@ def test_a_recipe_resolves_into_settings(write):
         schedule=InverseSqrtSettings(dim=128),
         training=TrainingSettings(epochs=3, seed=7),
     )
-    assert baseline.schedule.dim is None  # one model's setting, not all's
+    # The setting was one model's, not all's.
+    assert baseline.schedule.dim is None
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -189,7 +190,8 @@ def test_trials_are_named_and_what_comes_to_the_same_is_trained_once(write):
     with pytest.raises(ValueError, match="one.low.0, .*Asked for: on"):
         recipe.runs(["on"])
     runs = load_recipe(write(TRIALS), ["trials.schedules.high={}"]).runs()
-    assert [run.name for run in runs] == names[::2]  # 64 is RePE's own
+    # RePE's own m is 64 as well.
+    assert [run.name for run in runs] == names[::2]
 
 
 def test_overrides_are_toml_values_or_bare_words(write):
@@ -215,16 +217,19 @@ def test_overrides_are_toml_values_or_bare_words(write):
     "lines, message",
     [
         ("[txt]", "mine.toml: Unknown key 'txt'; the nearest .* is 'text'"),
-        ("[training]\nepoch = 1", "'training' in mine: .*'epoch'; .*'epochs'"),
-        ("[training]\nepochs = 'x'", "'training.epochs' in mine to be .*'x'"),
-        ("[model]\nnum_heads = 0", "'model.num_heads' in mine to be .* 0"),
+        (
+            "[training]\nepoch = 1",
+            "'training' in the run repe of mine: .*'epoch'; .*'epochs'",
+        ),
+        ("[training]\nepochs = 'x'", "'training.epochs' in .* to be .*'x'"),
+        ("[model]\nnum_heads = 0", "'model.num_heads' in .* to be .* 0"),
         (
             "[models.x]\npreset = 'repe'\ntraining.epoch = 1",
-            "'training' in .models.x. of mine: .*'epoch'",
+            "'training' in the run x of mine: .*'epoch'",
         ),
         (
             "[trials]\nseeds = [0]\nschedules.a = {peek = 1}",
-            "'schedule' in .trials. of mine: .*'peek'",
+            "'schedule' in the run repe.a.0 of mine: .*'peek'",
         ),
         (
             "[training]\nprecision = 'mixed_float16'",
@@ -271,10 +276,14 @@ def test_overrides_are_toml_values_or_bare_words(write):
         ("[models.x]", "Missing in .*mine.toml: 'models.x.preset'"),
         ("[models.x]\npreset = 'rope'", "'models.x.preset' .*'repe', .*'rope'"),
         ("[models.x]\npreset = 'repe'\nblocks = 1", "'blocks'; .*'num_blocks'"),
-        ("[models.'a/b']\npreset = 'repe'", "letters, digits, - and _"),
+        ("[models.'a/b']\npreset = 'repe'", "'models.a/b.*to match pattern"),
         (
             "[models.'a-0.1']\npreset = 'repe'",
-            "without dots, .* Received: a-0.1",
+            "to match pattern .* Received: 'a-0.1'",
+        ),
+        (
+            "[trials]\nseeds = [0]\nschedules.'a b' = {}",
+            "letters, digits, - and _",
         ),
         ("[page.models.rope]", "Unknown key 'rope'; .*'repe'"),
         (
@@ -296,7 +305,11 @@ def test_a_mistake_is_told_when_the_recipe_is_read(write, lines, message):
     [
         ("epochs=2", "Expected an override such as training.epochs=2"),
         ("text.pair.x=2", "Cannot set text.pair.x: pair is not a table"),
-        ("training.epochs=many", "'training.epochs' in --set of "),
+        (
+            "training.epochs=many",
+            "'training.epochs' in the run one.low.0 of mine with --set "
+            "training.epochs=many to be a valid integer",
+        ),
         ("training.seed=1", "Expected trials.seeds instead of training.seed"),
         (
             "models.one.training.seed=1",
@@ -323,20 +336,29 @@ def test_the_schema_knows_every_key_and_what_it_means():
     }
     assert set(tables["training"]) == set(TrainingSettings.model_fields)
     assert tables["training"]["epochs"]["description"].startswith("Passes over")
-    assert {"name", "warmup_steps", "dim", "floor"} <= set(tables["schedule"])
+
+    def members(table):
+        names = [
+            each["$ref"].split("/")[-1]
+            for each in schema["properties"][table]["anyOf"]
+        ]
+        return {
+            keys["name"]["default"]: keys
+            for keys in (schema["$defs"][name]["properties"] for name in names)
+        }
+
+    assert {"warmup_steps", "dim"} < set(members("schedule")["inverse_sqrt"])
+    assert {"warmup_steps", "floor"} < set(members("schedule")["cosine"])
     of_model = schema["$defs"]["ModelTable"]["properties"]
     assert {"preset", "num_blocks", "hidden_dim", "target_positions"} <= set(
         of_model
     )
     assert "by_hand" not in tables
-    assert {"adam", "lion"} < set(tables["optimizer"]["name"]["enum"])
-    assert tables["optimizer"]["beta_2"]["default"] == 0.98
-    assert tables["optimizer"]["clipnorm"]["description"].startswith(
-        "The greatest"
-    )
-    assert "projected" in str(
-        of_model["output_tying"]
-    )  # which not every family takes
+    assert {"adam", "lion"} < set(members("optimizer"))
+    adam = members("optimizer")["adam"]
+    assert adam["beta_2"]["default"] == 0.98
+    assert adam["clipnorm"]["description"].startswith("The greatest")
+    assert "projected" in str(of_model["output_tying"])
     assert set(of_model["position"]["enum"]) == set(POSITIONS)
     assert set(of_model["embedding_norm"]["enum"]) == set(EMBEDDING_NORMS)
     assert {"relu", "silu", "swiglu"} <= set(of_model["activation"]["enum"])

@@ -8,12 +8,13 @@ import tiny_run
 import toy_family
 from tiny import Lines, settings
 
+from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.training.trainer import Trainer
 from reprt_lab import train
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
 
-SMALL = tiny_run.TABLES.replace("size = 16", "size = 4")
+SMALL = tiny_run.TABLES.replace("size = 33", "size = 4")
 RECIPE = (
     SMALL.replace("epochs = 2", "epochs = 1")
     + """
@@ -37,7 +38,8 @@ def page_of(folder):
 @pytest.mark.long
 @pytest.mark.usefixtures("briefly", "in_process")
 def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
-    toy_family.register(monkeypatch)  # whose arithmetic takes no time
+    # Its arithmetic takes no time.
+    toy_family.register(monkeypatch)
     monkeypatch.setenv("REPRT_CACHE", str(tmp_path / "cache"))
     tiny_run.write_corpus(tmp_path, train=12, dev=6, test=5)
     (tmp_path / "tiny.toml").write_text(RECIPE)
@@ -61,7 +63,8 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     page = page_of(out)
     assert "| repe | no | 1 |" in page
     assert "Not finished: diverges.0, diverges.1." in page
-    assert not (out / "repe.1").exists()  # it was another's
+    # Another process had claimed it.
+    assert not (out / "repe.1").exists()
     assert main(asked) == 2
     assert "| repe | no | 2 |" in page_of(out)
     # The same batches, of which there are two, and so the same mean of them.
@@ -78,44 +81,35 @@ def test_trials_are_trained_and_compared(tmp_path, monkeypatch, capsys):
     found = json.loads((out / "repe.0" / "evaluation-test.json").read_text())
     test, expected = found["prefix"], metrics["test_prefix_loss_per_token"]
     assert test["per_token"] == pytest.approx(expected)
-    assert (
-        metrics["peak_memory_bytes"] > 100 * 2**20
-    )  # TensorFlow alone has more
+    # TensorFlow alone takes more.
+    assert metrics["peak_memory_bytes"] > 100 * 2**20
     assert test["per_token"] != pytest.approx(test["mean_of_batches"])
     shown = [score for score in found["scores"] if score["metric"] != "TER"]
     assert len(shown) == 4 and shown == metrics["test_scores"]
 
 
-@pytest.mark.parametrize(
-    "asked, fewer", [(7, ""), (8_000, ", fewer than the 8,000 asked for")]
-)
-def test_a_vocabulary_that_came_out_smaller_than_asked_is_told(asked, fewer):
-    progress = Lines()
-    text = types.SimpleNamespace(
-        source_tokenizer=range(7), target_tokenizer=range(9)
-    )
-    train._say_sizes(progress, text, asked)
-    assert progress.said == [f"Vocabularies: 7 and 9 pieces{fewer}"]
-
-
-@pytest.mark.parametrize("vocabulary", ["wordpiece", "bpe"])
-def test_what_is_lost_of_a_text_is_said_with_what_helps(vocabulary):
+@pytest.mark.parametrize("size, fewer", [(7, False), (8_000, True)])
+def test_what_is_lost_of_a_text_is_said(size, fewer):
     split, progress = types.SimpleNamespace(cut=0.02), Lines()
-    unknown = {"train": {"source": 0, "target": 5e-3}, "test": {"source": 0.25}}
-    text = types.SimpleNamespace(train=split, test=split, unknown=unknown)
-    text.lost_words = 0.03 * (vocabulary == "wordpiece")
-    train._say_what_is_lost(progress, text, vocabulary)
-    said, *words, cut, _, lost = progress.said
-    if vocabulary == "wordpiece":
-        assert "3.00% of the target's words do not come back" in words[0]
-        assert 'vocabulary.name = "bpe"' in words[0]
-    assert (
-        said
-        == "Unknown: 0.00% of the source's pieces, 0.50% of the target's pieces"
+    text = types.SimpleNamespace(
+        source_tokenizer=range(7),
+        target_tokenizer=range(9),
+        train=split,
+        test=types.SimpleNamespace(cut=0.0),
+        unknown={
+            "train": {"source": 0, "target": 5e-3},
+            "test": {"source": 0.25},
+        },
+        lost_words=0.03,
     )
+    train._say_what_is_lost(progress, text, WordPieceSettings(size=size))
+    sizes, words, cut, pieces = progress.said
+    assert sizes.startswith("Vocabularies: 7 and 9 pieces")
+    assert ("fewer than the 8,000 asked for" in sizes) == fewer
+    assert "3.00% of the target's words do not come back" in words
+    assert 'vocabulary.name = "bpe"' in words
     assert "2.0% of the train pairs are longer than 'max_tokens'" in cut
-    assert "25.0% of the pieces of the test source are [UNK]" in lost
-    assert ("BPE" in lost) == (vocabulary == "wordpiece")
+    assert "25.0% of the pieces of the test source are [UNK]" in pieces
 
 
 def test_samples_are_compared_with_their_own_references(text, monkeypatch):
@@ -137,10 +131,10 @@ def test_results_by_length_are_parts_of_those_of_the_whole_split(text):
     run = settings(text={"train_tokens": 8, "max_tokens": 24})
     losses, counts = np.arange(1.0, len(text.test) + 1), text.test.tokens[1]
     words = text.target_tokenizer.words(text.corpus.test.target)
-    words = [
-        each.replace("[UNK]", "\ufffd") for each in words
-    ]  # as references have it
-    found = list(train._by_length(run, text, losses, words))
+    # As references have it.
+    words = [each.replace("[UNK]", "\ufffd") for each in words]
+    test = types.SimpleNamespace(losses=losses, translations=words)
+    found = train._by_length(run, text, test)
     sizes = [each["sentences"] for each in found]
     assert len(found) > 1 and sum(sizes) == len(text.test)
     # Sentences of fewer than four words have no BLEU.

@@ -74,7 +74,7 @@ def test_the_mean_survives_interruptions(
     base = tmp_path_factory.getbasetemp()
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
     asked = ["--only", "baseline", "--set", "training.average=2"]
-    asked += ["--set", "training.keep_every=2"]
+    asked += ["--set", "training.keep_every=2", "--set", "batching.size=16"]
 
     def train(name):
         searches = f"training.bleu={'true' if name == 'alone' else 'false'}"

@@ -16,7 +16,7 @@ from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
 
 RECIPE = (
-    tiny_run.TABLES.replace("size = 16", "size = 4")
+    tiny_run.TABLES.replace("size = 33", "size = 4")
     + f"""
 checkpoint_minutes = 1e-6
 bleu = false

@@ -35,7 +35,7 @@ def start(tmp_path, tmp_path_factory, monkeypatch):
     base = tmp_path_factory.getbasetemp()
     made, running = tiny_run.trained(base), []
     recipe = tmp_path / "tiny.toml"
-    recipe.write_text(tiny_run.RECIPE.replace("size = 16", "size = 2"))
+    recipe.write_text(tiny_run.RECIPE.replace("size = 33", "size = 2"))
     paths = [str(tiny_run.REPOSITORY), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("REPRT_CACHE", str(tiny_run.cache(base)))
 

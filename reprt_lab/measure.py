@@ -1,0 +1,161 @@
+"""Measures the model of a run folder, and keeps the result there."""
+
+import dataclasses
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reprt.analysis.evaluation import (
+    Evaluation,
+    Loss,
+    evaluate,
+    log_probabilities,
+)
+from reprt.data.batching import BatchPlan
+from reprt.data.corpora.corpus import Corpus, check_aligned
+from reprt.data.corpora.lines import read_lines
+from reprt.decoding.translator import Translator
+from reprt.progress import Progress
+from reprt_lab.folder import RunFolder
+from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.provenance import provenance
+from reprt_lab.work import find_text
+
+
+def evaluate_run(
+    path: Path, split: str, place: str | None, search: Mapping[str, Any]
+) -> str:
+    """Measures a run's model, and returns the table that its folder gets, too."""
+    folder = RunFolder(path)
+    run, translator = folder.settings(), Translator.load(path, **search)
+    corpus = text_of_run(folder, place)
+    sentences = getattr(corpus, split)
+    ids = translator.encode(sentences.source, sentences.target)
+    references: Sequence[str] | None = sentences.target
+    if run.text.side == "target":
+        ids, references = ids.of_target(), None
+    if split == "dev" and run.text.train_tokens:
+        # Training has left longer pairs of this split out as well.
+        chosen = ids.between(0, run.text.train_tokens)
+        ids = ids.only(chosen)
+        if references is not None:
+            references = [references[row] for row in chosen]
+    measured = evaluate(
+        translator,
+        ids,
+        references,
+        BatchPlan(ids.lengths, **dict(run.batching)).batches(),
+        Progress().show,
+        corpus.target_language,
+    )
+    forced = measured.teacher_forced
+    assert forced is not None
+    how = {**search, "dtype": translator.model.dtype_policy.name}
+    result = {
+        "run": run.name,
+        "text": corpus.name,
+        "split": split,
+        "search": how,
+        "sentences": len(ids),
+        "teacher_forced": _entry(forced),
+        "prefix": _entry(measured.prefix),
+        "scores": [score.as_table() for score in measured.scores],
+        "seconds": measured.seconds,
+        "provenance": provenance().as_table(),
+    }
+    title = (
+        f"{run.name} on the {split} split of the {plain(corpus.name)}: {len(ids):,} "
+        f"sentences, {measured.prefix.tokens:,} tokens."
+    )
+    table = f"{title}\n\n{_table(measured, forced, how)}"
+    try:
+        folder.write_evaluation(split, result, table)
+    except OSError as error:
+        # The folder may be another user's.
+        print(f"reprt: {error}", file=sys.stderr)
+    return table
+
+
+def _entry(loss: Loss) -> dict[str, float]:
+    return {**dataclasses.asdict(loss), "per_token": loss.per_token}
+
+
+def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
+    prefix = measured.prefix
+    gain = prefix.per_token - forced.per_token
+    values = {
+        "teacher-forced loss, nats per token": f"{forced.per_token:.4f}",
+        "the same as Keras reports it": f"{forced.mean_of_batches:.4f}",
+        "prefix loss, nats per token: given only the tokens before": (
+            f"{prefix.per_token:.4f}"
+        ),
+        "prefix − teacher-forced: gain by looking ahead": f"{gain:+.4f}",
+    }
+    if not measured.scores:
+        for name, loss in (("teacher-forced", forced), ("prefix", prefix)):
+            perplexity = math.exp(loss.per_token)
+            values[f"{name} perplexity a token"] = f"{perplexity:.2f}"
+    search = "greedy search"
+    if how["beam_size"] > 1:
+        search = (
+            f"beam search, {how['beam_size']} hypotheses, length penalty "
+            f"{how['length_penalty']}"
+        )
+    if how["dtype"] != "float32":
+        search += f", {how['dtype']}"
+    signatures = []
+    for score in measured.scores:
+        name = f"{score.metric}, {score.form}"
+        values[f"{name}, {search}"] = f"{score.value:.2f}"
+        signatures.append(f"- {name}: `{score.signature}`")
+    rows = [{"measure": name, "value": value} for name, value in values.items()]
+    return "\n".join([markdown(rows), "", *signatures])
+
+
+def score_files(path: Path, source: Path, target: Path) -> str:
+    """Returns log P of each line of a file of translations, a line each."""
+    sources, targets = read_lines(source), read_lines(target)
+    check_aligned(sources, targets, f"{source} and {target}")
+    translator = Translator.load(path)
+    ids = translator.encode(sources, targets)
+    if RunFolder(path).settings().text.side == "target":
+        ids = ids.of_target()
+    end = translator.target_tokenizer.end_id
+    for number, rows in enumerate(zip(ids.source, ids.target), 1):
+        # Cut sentences have lost their end. A language model reads no source.
+        if any(len(row) and row[-1] != end for row in rows):
+            print(
+                f"reprt: line {number}: the first {translator.max_tokens} tokens "
+                "were scored",
+                file=sys.stderr,
+            )
+    scores = log_probabilities(translator, ids)
+    return "\n".join(f"{score:.4f}" for score in scores)
+
+
+def text_of_run(folder: RunFolder, place: str | None) -> Corpus:
+    """Returns the text that a run was begun on, from where it is now."""
+    settings, manifest = folder.settings().text, folder.manifest()
+    if place is not None:
+        settings = settings.changed(source=place, train=(), dev=(), test=())
+    try:
+        corpus = find_text(settings)
+    except ValueError as error:
+        # It may advise options that `reprt train` has, such as --pair.
+        if not re.search("--(?!text)", str(error)):
+            raise
+        raise ValueError(
+            f"{error} These are options of `reprt train`. `reprt evaluate` has --text, "
+            f"and takes all else from [text] of {folder.path}/config.toml."
+        ) from error
+    if corpus.digest() != manifest.text_sha256:
+        raise ValueError(
+            f"Expected the text of the run, {manifest.text} with sha256 "
+            f"{manifest.text_sha256[:16]}. Received: {corpus.name} "
+            f"({corpus.origin}) with {corpus.digest()[:16]}. Say where it is by "
+            f"--text, or in [text] of {folder.path}/config.toml."
+        )
+    return corpus
