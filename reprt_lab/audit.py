@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
-from reprt.models.saving import load_model
+from reprt.models.registry import load_model
 from reprt.training.settings import settings_of
 
 

@@ -16,7 +16,7 @@ from keras import ops
 
 from reprt.constants import END
 from reprt.files import whole_file, write_text
-from reprt.layers.precision import indices
+from reprt.layers.dtypes import indices
 
 TITLES = {
     "encoder": "Encoder self-attention",

@@ -13,17 +13,16 @@ import keras
 import numpy as np
 from keras import ops
 
-from reprt.compilation import IDS, compiled, shapes_are_costly, with_room
+from reprt.bucketing import more_room, shapes_are_costly, with_room
+from reprt.compilation import IDS, compiled
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.fixed import Fixed
+from reprt.layers.dtypes import indices
 from reprt.layers.masks import as_ids, check_vocabulary
-from reprt.layers.precision import indices
 from reprt.losses import softmax_and_normalizer
 
 EXTRA_TOKENS = 50  # as in the original Transformer
-FIRST_ROOM = 16  # tokens that there is room for at first
-MORE_ROOM = 8  # and that room is made for at a time, at least
 BLOCK = 64  # columns, among which the best are sought first
 MOST_LIVE = 0.75  # of a batch; below it, sentences that have ended are left out
 
@@ -380,21 +379,6 @@ class BeamSearch(Fixed):
             score = log_probability / penalty
         words = tuple(ids[: len(ids) - ended].tolist())
         return Hypothesis(words, ended, float(score * penalty), float(score))
-
-
-def more_room(tokens: int, most: int, costly: bool) -> int:
-    """Returns how many more tokens there should be room for, after these.
-
-    It is a share of those that there are, so that a long sentence is not copied too
-    often: a half where each shape is costly, else an eighth, because every step passes
-    over the room. At first there is more, so that a short sentence needs one graph.
-
-    >>> more_room(100, 2048, costly=False)
-    12
-    """
-    least = FIRST_ROOM if costly or not tokens else MORE_ROOM
-    share = 2 if costly else 8
-    return min(max(least, tokens // share), most - tokens)
 
 
 def _in_shape_of(new, old):

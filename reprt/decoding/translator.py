@@ -17,7 +17,7 @@ from reprt.data.tokenizers.base import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.fixed import Fixed
-from reprt.models.saving import load_model
+from reprt.models.registry import load_model
 from reprt.training.settings import settings_of, vocabularies_of
 
 SIDES = ("source", "target")

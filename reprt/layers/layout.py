@@ -18,7 +18,7 @@ import keras
 from keras import ops
 
 from reprt.gradients import custom_gradient
-from reprt.layers.precision import indices
+from reprt.layers.dtypes import indices
 
 HEADS_FIRST = (0, 2, 1, 3)
 
@@ -70,15 +70,15 @@ def layout_of(mask):
     return mask if isinstance(mask, Packed) else Padded(mask)
 
 
-def counted(mask, start=0):
+def counted(mask, offset=0):
     """Returns the place of every token: how many real ones stand before it.
 
-    Padding has the place of the token before it. Places count from `start`, a scalar or
-    integers that broadcast to the mask, `(batch, tokens)`.
+    Padding has the place of the token before it. Places count from `offset`, a scalar
+    or integers that broadcast to the mask, `(batch, tokens)`.
     """
     # TensorFlow adds up floats on a GPU, and integers on the CPU.
     real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
-    return ops.add(start, ops.maximum(ops.cast(real, "int32") - 1, 0))
+    return ops.add(offset, ops.maximum(ops.cast(real, "int32") - 1, 0))
 
 
 class Packing(NamedTuple):
@@ -95,7 +95,7 @@ class Packing(NamedTuple):
     Attributes:
         tokens: `(packed,)` integers, each packed token's place in the flattened
             padded batch.
-        starts: `(packed,)` integers, the place of its sentence's first token among
+        first_slots: `(packed,)` integers, the place of its sentence's first token among
             the slots of all groups, one after the other.
         widths: `(packed,)` integers, the length that its group is padded to.
         columns: `(packed,)` integers, its place in its sentence.
@@ -106,7 +106,7 @@ class Packing(NamedTuple):
     """
 
     tokens: Any
-    starts: Any
+    first_slots: Any
     widths: Any
     columns: Any
     slots: tuple
@@ -127,7 +127,7 @@ class Packing(NamedTuple):
             group = ops.where(group < 0, -1, group * num_heads + head[:, None])
             rows.append(ops.reshape(group, (-1,)))
         slots = ops.concatenate(rows)
-        places = ops.expand_dims(self.starts * num_heads + self.columns, 1)
+        places = ops.expand_dims(self.first_slots * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
         groups, start = [], 0
         for sentences, length in map(ops.shape, self.real):

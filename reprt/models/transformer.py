@@ -58,11 +58,11 @@ class Transformer(BlockModel):
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
         )
-        shared = (
-            self.source_embedding.embedding if config.shared_embedding else None
-        )
+        table = None
+        if config.shared_embedding:
+            table = self.source_embedding.embedding
         self.target_embedding = self._embedding(
-            "decoder", target_vocab_size, "target_embedding", shared
+            "decoder", target_vocab_size, "target_embedding", table
         )
         self.looks_ahead = self._recomputes = not self.target_embedding.causal
         self.padding_matters = config.padding_in_statistics
@@ -122,7 +122,8 @@ class Transformer(BlockModel):
         if self._recomputes:
             room = ops.zeros((hypotheses, capacity), "int32")
             repeated = [ops.repeat(tensor, beams, axis=0) for tensor in memory]
-            return Prefixes((room, Memory(*repeated)))
+            memory = Memory(*repeated)
+            return Prefixes((room, memory))
         blocks = self.decoder.start(hypotheses, capacity)
         statistics = self.target_embedding.start(hypotheses)
         read = self.decoder.read(memory.states, self._value(memory.tokens))

@@ -17,7 +17,10 @@ def by_path(model, optimizer) -> dict[str, Any]:
     named = [
         (each.path, each) for each in (*model.weights, *optimizer.variables)
     ]
-    named += _seeds(model, model.name)
+    weights = {id(weight) for weight in model.weights}
+    seeds = [each for each in model.variables if id(each) not in weights]
+    for number, seed in enumerate(seeds):
+        named.append((f"{model.name}/seed_{number}", seed))
     found = dict(named)
     if len(found) < len(model.variables) + len(optimizer.variables):
         raise ValueError(
@@ -26,13 +29,6 @@ def by_path(model, optimizer) -> dict[str, Any]:
             f"checkpoint keeps it. Received: {sorted(name for name, _ in named)}."
         )
     return found
-
-
-def _seeds(layer, path):
-    if seed := getattr(layer, "seed_generator", None):
-        yield f"{path}/seed", seed.state
-    for part in layer._layers:
-        yield from _seeds(part, f"{path}/{part.name}")
 
 
 def save_checkpoint(

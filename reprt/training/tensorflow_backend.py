@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from reprt.data.batching import batches, of_replicas, planned_batches
 from reprt.data.packing import GROUPS, pack
-from reprt.optimizers import SquaredApart, several_replicas
+from reprt.optimizers import added_up, several_replicas
 from reprt.training.backend import Backend
 from reprt.training.workers import several_workers
 
@@ -145,10 +145,7 @@ class OnTensorFlow(Backend):
             pair for pair in zip(gradients, weights) if pair[0] is not None
         ]
         gradients, weights = zip(*pairs)
-        if not isinstance(self._optimizer, SquaredApart):
-            gradients = [
-                tf.convert_to_tensor(gradient) for gradient in gradients
-            ]
+        gradients = added_up(self._optimizer, gradients)
         if several_replicas():
             replica = tf.distribute.get_replica_context()
             gradients = replica.all_reduce("SUM", list(gradients))

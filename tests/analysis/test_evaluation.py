@@ -15,11 +15,12 @@ from reprt.analysis.evaluation import (
     translation_scores,
 )
 from reprt.analysis.scores import scores
+from reprt.bucketing import MORE_ROOM
 from reprt.constants import RESERVED
 from reprt.data.batching import BatchPlan, batches, planned_batches
 from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
-from reprt.decoding.beam_search import MORE_ROOM, Hypothesis
+from reprt.decoding.beam_search import Hypothesis
 from reprt.losses import MaskedCrossentropy
 
 VARIANTS = (

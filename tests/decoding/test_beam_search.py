@@ -15,10 +15,11 @@ from naive import END, PAD, SIZES, START
 from variants import ALL, POSITIONED
 
 from reprt import layers, models
+from reprt.bucketing import MORE_ROOM
 from reprt.constants import RESERVED
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import beam_search
-from reprt.decoding.beam_search import EXTRA_TOKENS, MORE_ROOM, BeamSearch
+from reprt.decoding.beam_search import EXTRA_TOKENS, BeamSearch
 from reprt.decoding.sampling import sample
 from reprt.decoding.translator import Translator
 

@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from reprt.constants import check_choice
+from reprt.layers.dtypes import widened
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.masks import check_mask
-from reprt.layers.precision import widened
 
 
 class RunningStatistics(NamedTuple):
@@ -118,19 +118,18 @@ class TokenNorm(EmbeddingNorm):
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics."""
-        tokens, position = widened(x), ops.reshape(position, (-1, 1, 1))
+        tokens = widened(x)
+        position = ops.reshape(position, (-1, 1, 1))
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
         before = ops.cast(position, tokens.dtype)
         count = before + 1.0
         growth = _growth(tokens, state.total, before, count)
-        total, squares = state.total + tokens, state.squares + growth
-        normed = (tokens - total / count) * ops.rsqrt(
-            squares / count + self.epsilon
-        )
-        return ops.cast(normed, x.dtype), RunningStatistics(
-            first, total, squares
-        )
+        total = state.total + tokens
+        squares = state.squares + growth
+        scale = ops.rsqrt(squares / count + self.epsilon)
+        normed = ops.cast((tokens - total / count) * scale, x.dtype)
+        return normed, RunningStatistics(first, total, squares)
 
 
 def _over_sequence(tokens, real):
