@@ -77,13 +77,13 @@ def make_once(
     Its sha256 stands beside it, as `sha256sum` writes and checks it. A file that has
     another, or none, is written anew.
     """
-    beside = path.with_name(f"{path.name}.sha256")
-    if path.is_file() and beside.is_file():
-        if beside.read_bytes() == checksum(path):
+    checksum_file = path.with_name(f"{path.name}.sha256")
+    if path.is_file() and checksum_file.is_file():
+        if checksum_file.read_bytes() == checksum(path):
             return
         progress(f"{path} is damaged, and is made anew")
     make(path)
-    with whole_file(beside) as file:
+    with whole_file(checksum_file) as file:
         file.write(checksum(path))
 
 

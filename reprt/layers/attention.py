@@ -425,27 +425,28 @@ def _places_of(hypotheses, parts, memory, first):
     if memory is None:
         return places
     _, values, mask = memory
-    before = indices(ops.shape(values)[2])[None]
+    memory_places = indices(ops.shape(values)[2])[None]
     if mask is not None:
-        before = counted(mask[:, 0])
-    each = hypotheses // ops.shape(before)[0]
-    return ops.concatenate([ops.repeat(before, each, axis=0), places], axis=1)
+        memory_places = counted(mask[:, 0])
+    beams = hypotheses // ops.shape(memory_places)[0]
+    memory_places = ops.repeat(memory_places, beams, axis=0)
+    return ops.concatenate([memory_places, places], axis=1)
 
 
 def _by_sentence(x, sentences):
-    """From hypotheses `(…, heads, 1, width)` to sentences `(…, heads, each, width)`."""
+    """From `(hypotheses, heads, 1, width)` to `(sentences, heads, beams, width)`."""
     hypotheses, heads, _, width = ops.shape(x)
     # And no -1, because a source may be empty.
-    each = hypotheses // sentences
-    x = ops.reshape(x, (sentences, each, heads, width))
+    beams = hypotheses // sentences
+    x = ops.reshape(x, (sentences, beams, heads, width))
     return ops.transpose(x, HEADS_FIRST)
 
 
 def _by_hypothesis(x):
     """The inverse of `_by_sentence`."""
-    sentences, heads, each, width = ops.shape(x)
+    sentences, heads, beams, width = ops.shape(x)
     x = ops.transpose(x, HEADS_FIRST)
-    return ops.reshape(x, (sentences * each, heads, 1, width))
+    return ops.reshape(x, (sentences * beams, heads, 1, width))
 
 
 @keras.saving.register_keras_serializable(package="reprt")

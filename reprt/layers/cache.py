@@ -42,18 +42,19 @@ class BlockCache(NamedTuple):
 
     def written(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
-        here = indices(_tokens(self.recent)) == position - _tokens(self.past)
-        here = here[:, None]
+        places = _tokens(self.past) + indices(_tokens(self.recent))
+        is_place = (places == position)[:, None]
         room_for_keys, room_for_values = self.recent
-        keys = ops.where(here, keys, room_for_keys)
-        values = ops.where(here, values, room_for_values)
+        keys = ops.where(is_place, keys, room_for_keys)
+        values = ops.where(is_place, values, room_for_values)
         return self._replace(recent=(keys, values))
 
     def until(self, position):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
-        seen = indices(_tokens(self.recent)) <= position - _tokens(self.past)
-        recent = ops.transpose(keys, SWAPPED), values, seen[None, None]
+        places = _tokens(self.past) + indices(_tokens(self.recent))
+        mask = (places <= position)[None, None]
+        recent = ops.transpose(keys, SWAPPED), values, mask
         return (*self.past, None), recent
 
     def extended(self, tokens):

@@ -34,7 +34,8 @@ class TokenAndPositionEmbedding(Layer):
     it changes nothing but the weight of epsilon.
 
     Masking: positions count the ids that are not 0, so that padding may stand anywhere.
-    No mask is attached to the results; make one by `reprt.layers.padding_mask`.
+    Results of a norm or a position method carry the mask that it was given, as those of
+    Keras' layers do. Make one for other layers by `reprt.layers.padding_mask`.
 
     Args:
         vocab_size: number of ids, padding (0) included.

@@ -47,12 +47,12 @@ class BlockModel(TranslationModel):
         return None if self.config.value == "states" else tokens
 
     def extended(self, prefixes, tokens):
-        prefix, sequence = prefixes.own
+        prefix, sequence = prefixes.state
         if self._recomputes:
             prefix = ops.pad(prefix, ((0, 0), (0, tokens)))
         else:
             prefix = tuple(block.extended(tokens) for block in prefix)
-        return prefixes._replace(own=(prefix, sequence))
+        return prefixes._replace(state=(prefix, sequence))
 
     def _projected(self, states):
         if self.output_projection is None:
@@ -89,5 +89,5 @@ class BlockModel(TranslationModel):
     @staticmethod
     def _written(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""
-        here = ops.equal(indices(ops.shape(prefix)[1]), position)
-        return ops.where(here, ids[:, None], prefix)
+        is_place = ops.equal(indices(ops.shape(prefix)[1]), position)
+        return ops.where(is_place, ids[:, None], prefix)

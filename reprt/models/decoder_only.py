@@ -155,13 +155,13 @@ class DecoderOnly(BlockModel):
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefix, sources = prefixes.own
+            prefix, sources = prefixes.state
             prefix = self._written(prefix, ids, position)
             states, _ = self._decoded(sources, prefix)
             place = ops.shape(sources)[1] + position
             states = ops.take(states, place, axis=1)
             return self.logits(states), Prefixes((prefix, sources))
-        blocks, source_lengths = prefixes.own
+        blocks, source_lengths = prefixes.state
         place = position
         if self.config.target_positions == "continue":
             place = source_lengths + position
@@ -177,7 +177,7 @@ class DecoderOnly(BlockModel):
             first=source_lengths,
         )
         logits = self.logits(self._projected(states[:, 0]))
-        return logits, prefixes._replace(own=(blocks, source_lengths))
+        return logits, prefixes._replace(state=(blocks, source_lengths))
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""

@@ -229,7 +229,7 @@ class Recurrent(TranslationModel):
         state = embedded[:, 0]
         states = []
         for number, layer in enumerate(self.decoder):
-            state, _ = layer.cell(state, prefixes.own[:, number])
+            state, _ = layer.cell(state, prefixes.state[:, number])
             states.append(state)
         # All hypotheses of a sentence attend to its memory at once.
         memory = prefixes.memory
@@ -238,7 +238,7 @@ class Recurrent(TranslationModel):
         context, _ = self._attend(read, memory.keys, memory.states, memory.mask)
         combined = self._output(context, read, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
-        prefixes = prefixes._replace(own=ops.stack(states, axis=1))
+        prefixes = prefixes._replace(state=ops.stack(states, axis=1))
         return self.logits(combined), prefixes
 
     def _read(self, target_ids, memory, training):

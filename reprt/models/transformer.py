@@ -131,19 +131,19 @@ class Transformer(BlockModel):
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefix, memory = prefixes.own
+            prefix, memory = prefixes.state
             prefix = self._written(prefix, ids, position)
             states, _ = self._decoded(prefix, memory, count_padding=False)
             states = ops.take(states, position, axis=1)
             return self.logits(states), Prefixes((prefix, memory))
-        blocks, statistics = prefixes.own
+        blocks, statistics = prefixes.state
         tokens, states, statistics = self.target_embedding.step(
             ops.expand_dims(ids, 1), position, statistics
         )
         states, blocks = self.decoder.step(
             states, self._value(tokens), blocks, position, *prefixes.memory
         )
-        prefixes = prefixes._replace(own=(blocks, statistics))
+        prefixes = prefixes._replace(state=(blocks, statistics))
         return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):

@@ -122,9 +122,9 @@ class TokenNorm(EmbeddingNorm):
         position = ops.reshape(position, (-1, 1, 1))
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
-        before = ops.cast(position, tokens.dtype)
-        count = before + 1.0
-        growth = _growth(tokens, state.total, before, count)
+        count_before = ops.cast(position, tokens.dtype)
+        count = count_before + 1.0
+        growth = _growth(tokens, state.total, count_before, count)
         total = state.total + tokens
         squares = state.squares + growth
         scale = ops.rsqrt(squares / count + self.epsilon)
@@ -154,9 +154,9 @@ def _over_prefix(tokens, real):
     return tokens - total / safe_count, ops.cumsum(growth, axis=1) / safe_count
 
 
-def _growth(token, total_before, before, count):
-    mean_before = total_before / ops.maximum(before, 1.0)
-    return before / count * ops.square(token - mean_before)
+def _growth(token, total_before, count_before, count):
+    mean_before = total_before / ops.maximum(count_before, 1.0)
+    return count_before / count * ops.square(token - mean_before)
 
 
 # What the statistics run over.
