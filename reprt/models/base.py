@@ -327,11 +327,12 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _parts(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
-        layout, allowed, expected = self.packed_layout, (2,), ""
-        if layout is not None:
-            allowed = (2, 4)
-            expected = ", or the four that reprt.data.pack makes of it"
+        layout = self.packed_layout
+        allowed = (2,) if layout is None else (2, 4)
         if not isinstance(inputs, list | tuple) or len(inputs) not in allowed:
+            expected = ""
+            if layout is not None:
+                expected = ", or the four that reprt.data.pack makes of it"
             raise ValueError(
                 "Expected the inputs to be the pair (source_ids, target_ids)"
                 f"{expected}; `fit` takes them with labels, ((source_ids, target_ids), "
