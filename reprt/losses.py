@@ -93,7 +93,8 @@ class MaskedCrossentropy(keras.losses.Loss):
 
         Add these over batches or replicas, and divide once.
         """
-        return ops.sum(self.call(y_true, y_pred)), ops.sum(real_tokens(y_true))
+        losses = self.call(y_true, y_pred)
+        return ops.sum(losses), ops.sum(real_tokens(y_true))
 
 
 def check_labels(y_true, y_pred):

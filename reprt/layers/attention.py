@@ -248,14 +248,18 @@ class PMHA(Layer):
         They are `(batch, heads, key_dim, sources)` and `(batch, heads, sources,
         value_dim)`. So few queries read them in the order of memory.
         """
-        keys = self._keys(key, self._places(key, Padded(key_mask)))
+        places = self._places(key, Padded(key_mask))
+        keys = self._keys(key, places)
+        values = self._values(key, value)
         keys = ops.transpose(keys, TOKENS_LAST)
-        return keys, ops.transpose(self._values(key, value), HEADS_FIRST)
+        return keys, ops.transpose(values, HEADS_FIRST)
 
     def token(self, key, value, place):
         """Returns keys and values `(sequences, heads, 1, …)` of a token at a place."""
-        keys = ops.transpose(self._keys(key, place), HEADS_FIRST)
-        return keys, ops.transpose(self._values(key, value), HEADS_FIRST)
+        keys = self._keys(key, place)
+        values = self._values(key, value)
+        keys = ops.transpose(keys, HEADS_FIRST)
+        return keys, ops.transpose(values, HEADS_FIRST)
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
@@ -286,7 +290,8 @@ class PMHA(Layer):
                 ops.shape(query)[0], parts, memory, first, position
             )
             scores = scores if bias is None else scores + bias
-        weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
+        weights = ops.softmax(scores, axis=3)
+        weights = ops.cast(weights, self.compute_dtype)
         heads = start = 0
         if memory is not None:
             start = ops.shape(shared_values)[2]
@@ -378,8 +383,10 @@ class PMHA(Layer):
 
     def _attend(self, query, key, value, mask, bias, training):
         """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
-        scores = self._scores(query, ops.transpose(key, SWAPPED), mask, bias)
-        weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
+        key = ops.transpose(key, SWAPPED)
+        scores = self._scores(query, key, mask, bias)
+        weights = ops.softmax(scores, axis=-1)
+        weights = ops.cast(weights, value.dtype)
         weights = self.dropout_layer(weights, training=training)
         return ops.matmul(weights, value), weights
 
@@ -396,15 +403,17 @@ def _projected(dense, x):
     kernel = ops.cast(dense.kernel, dense.compute_dtype)
     # The axes of a token's channels, or of its heads.
     inputs = len(x.shape) - 2
-    if tuple(x.shape[2:]) != tuple(kernel.shape[:inputs]):
+    token_shape = tuple(kernel.shape[:inputs])
+    if tuple(x.shape[2:]) != token_shape:
         raise ValueError(
-            f"The {dense.name} was built for tokens of the shape "
-            f"{tuple(kernel.shape[:inputs])}. Received: {tuple(x.shape)}."
+            f"The {dense.name} was built for tokens of the shape {token_shape}. "
+            f"Received: {tuple(x.shape)}."
         )
     outputs = kernel.shape[inputs:]
     kernel = ops.reshape(kernel, (-1, math.prod(outputs)))
     x = ops.cast(x, dense.compute_dtype)
-    projected = ops.matmul(ops.reshape(x, (-1, kernel.shape[0])), kernel)
+    rows = ops.reshape(x, (-1, kernel.shape[0]))
+    projected = ops.matmul(rows, kernel)
     if dense.bias is not None:
         bias = ops.cast(dense.bias, dense.compute_dtype)
         projected = projected + ops.reshape(bias, (-1,))

@@ -200,8 +200,8 @@ class DecoderOnly(BlockModel):
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
-                sources, tokens = ops.shape(source_ids)[1], ops.shape(ids)[1]
-                in_source = indices(tokens) < sources
+                sources = ops.shape(source_ids)[1]
+                in_source = indices(ops.shape(ids)[1]) < sources
                 offset = ops.where(in_source, 0, -_lengths(mask))
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         layout = self._layout(mask, packing)

@@ -220,9 +220,8 @@ class Recurrent(TranslationModel):
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
         # The state of each layer after the last token: room for any number of them.
-        return Prefixes(
-            ops.repeat(memory.initial_states, beams, axis=0), memory
-        )
+        states = ops.repeat(memory.initial_states, beams, axis=0)
+        return Prefixes(states, memory)
 
     def step(self, ids, position, prefixes):
         _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
@@ -276,13 +275,15 @@ class Recurrent(TranslationModel):
     def _attend(self, states, keys, values, mask):
         """c, `(batch, targets, 2n)`, and the weights `(batch, targets, sources)`."""
         if self.query_dense is None:
-            scores = ops.matmul(states, ops.transpose(keys, (0, 2, 1)))
+            keys = ops.transpose(keys, (0, 2, 1))
+            scores = ops.matmul(states, keys)
         else:
             queries = ops.expand_dims(self.query_dense(states), 2)
             hidden = ops.tanh(queries + ops.expand_dims(keys, 1))
             scores = ops.squeeze(self.score_dense(hidden), -1)
         scores = for_softmax(scores, ops.expand_dims(mask, 1))
-        weights = ops.cast(ops.softmax(scores, axis=-1), states.dtype)
+        weights = ops.softmax(scores, axis=-1)
+        weights = ops.cast(weights, states.dtype)
         return ops.matmul(weights, values), weights
 
     def _output(self, context, states, training):

@@ -126,7 +126,8 @@ class Transformer(BlockModel):
             return Prefixes((room, memory))
         blocks = self.decoder.start(hypotheses, capacity)
         statistics = self.target_embedding.start(hypotheses)
-        read = self.decoder.read(memory.states, self._value(memory.tokens))
+        value = self._value(memory.tokens)
+        read = self.decoder.read(memory.states, value)
         return Prefixes((blocks, statistics), (read, memory.mask))
 
     def step(self, ids, position, prefixes):

@@ -113,7 +113,8 @@ class TokenNorm(EmbeddingNorm):
 
     def start(self, batch, features):
         """Returns the `RunningStatistics` of no token at all."""
-        zeros = widened(ops.zeros((batch, 1, features), self.compute_dtype))
+        zeros = ops.zeros((batch, 1, features), self.compute_dtype)
+        zeros = widened(zeros)
         return RunningStatistics(zeros, zeros, zeros)
 
     def step(self, x, position, state):

@@ -56,10 +56,8 @@ def sinusoidal_table(length, depth, table="tutorial"):
         position = np.arange(1, length + 1, dtype="float64")
         exponent = 2 * np.arange(1, depth + 1) / depth
     angle = position[:, None] / 10000.0 ** exponent[None, :]
-    half = depth // 2
-    encoding = np.concatenate(
-        [np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1
-    )
+    left, right = np.split(angle, 2, axis=1)
+    encoding = np.concatenate([np.sin(left), np.cos(right)], axis=1)
     return encoding.astype("float32")
 
 
@@ -104,9 +102,10 @@ class PositionTable(Positional):
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
             return ops.take(encoding, counted(mask, offset), axis=0)
-        places = ops.add(offset, indices(ops.shape(x)[1]))
+        batch, tokens, _ = ops.shape(x)
+        places = ops.add(offset, indices(tokens))
         rows = ops.take(encoding, places, axis=0)
-        return ops.broadcast_to(rows, (*ops.shape(x)[:2], encoding.shape[1]))
+        return ops.broadcast_to(rows, (batch, tokens, encoding.shape[1]))
 
     def check_length(self, tokens):
         if isinstance(tokens, int) and tokens > self.max_length:
