@@ -204,7 +204,8 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force=False):
         """Makes all variables, so that TensorFlow traces a step of `fit` only once."""
