@@ -110,7 +110,8 @@ def update(optimizer, gradients, weights):
 
     The optimizer adds up the gradients of all replicas. On one replica there is
     nothing to add up, but TensorFlow registers a gradient for that sum, which keeps the
-    whole graph in memory. So the optimizer is called where it does not add up.
+    whole graph in memory. So the optimizer is called where it does not add up, which
+    optimizers refuse under a strategy, and those that scale the loss refuse anywhere.
     """
     import tensorflow as tf
 
