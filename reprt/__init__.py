@@ -6,7 +6,7 @@ training, the laboratory) is imported where it is used. Imported before Keras an
 TensorFlow, it keeps TensorFlow from printing notes of itself.
 """
 
-from reprt.loading import ask_for_quiet, lazily, load_keras, quietly
+from reprt.imports import ask_for_quiet, lazily, load_keras, quietly
 
 __version__ = "0.1.0"
 

@@ -9,13 +9,15 @@ PAD, UNKNOWN, START, END = "[PAD]", "[UNK]", "[START]", "[END]"
 RESERVED = (PAD, UNKNOWN, START, END)
 PAD_ID, UNKNOWN_ID, START_ID, END_ID = range(len(RESERVED))
 
-TEXTS = ("auto", "ted", "embedded", "wmt14")  # by which no file is meant
+# Names of texts, which are no names of files.
+TEXTS = ("auto", "ted", "embedded", "wmt14")
 # What other libraries call some of the settings.
 OTHER_NAMES = {
     "num_layers": "num_blocks",
     "n_layers": "num_blocks",
     "depth": "num_blocks",
-    "num_blocks": "num_layers",  # Recurrent models have layers and no blocks.
+    # Recurrent models have layers and no blocks.
+    "num_blocks": "num_layers",
     "d_model": "embedding_dim",
     "hidden_size": "embedding_dim",
     "d_ff": "feed_forward_dim",

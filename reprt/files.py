@@ -77,13 +77,13 @@ def make_once(
     Its sha256 stands beside it, as `sha256sum` writes and checks it. A file that has
     another, or none, is written anew.
     """
-    beside = path.with_name(f"{path.name}.sha256")
-    if path.is_file() and beside.is_file():
-        if beside.read_bytes() == checksum(path):
+    checksum_file = path.with_name(f"{path.name}.sha256")
+    if path.is_file() and checksum_file.is_file():
+        if checksum_file.read_bytes() == checksum(path):
             return
         progress(f"{path} is damaged, and is made anew")
     make(path)
-    with whole_file(beside) as file:
+    with whole_file(checksum_file) as file:
         file.write(checksum(path))
 
 
@@ -117,7 +117,8 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
     as some of a network are, cannot tell; every process gets True there. Without `wait`
     it yields False where another process holds the lock. A link is replaced.
     """
-    import portalocker  # of the extra `train`, like all that takes locks
+    # The extra `train` has it, as it has all that takes locks.
+    import portalocker
 
     with _naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -230,7 +231,8 @@ def _whole(path: Path) -> Iterator[Path]:
 def _is_cached(path: Path) -> bool:
     try:
         return path.absolute().is_relative_to(cache().absolute())
-    except ValueError:  # there is no cache
+    # There is no cache.
+    except ValueError:
         return False
 
 

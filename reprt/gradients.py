@@ -5,7 +5,8 @@ import functools
 import keras
 from keras import ops
 
-NAME = "ReprtCustomGradient"  # of the one gradient in TensorFlow's registry
+# The name of the one gradient in TensorFlow's registry.
+NAME = "ReprtCustomGradient"
 
 
 def custom_gradient(function):

@@ -57,51 +57,60 @@ def linear_crossentropy(states, kernel, bias, labels, weights, smoothing=0.0):
         padded_labels = ops.pad(labels, ((0, padding),))
         padded_weights = ops.pad(weights, ((0, padding),))
         likeliest = []
-        loss = to_all = kernel_gradient = bias_gradient = 0.0
+        loss = uniform_loss = kernel_gradient = bias_gradient = 0.0
         for chunk in range(CHUNKS):
             h, queue = queue[:size], queue[size:]
-            here = slice(chunk * size, (chunk + 1) * size)
-            y, scored = padded_labels[here], padded_weights[here]
+            rows = slice(chunk * size, (chunk + 1) * size)
+            y, weight = padded_labels[rows], padded_weights[rows]
             logits = ops.cast(ops.matmul(h, kernel) + bias, "float32")
-            p, normalizer = softmax_and_normalizer(logits)
-            normalizer = ops.squeeze(normalizer, 1)
-            own = ops.take_along_axis(logits, ops.expand_dims(y, 1), axis=1)
-            loss += ops.sum(scored * (normalizer - ops.squeeze(own, 1)))
-            if smoothing:
-                every = ops.mean(logits, axis=-1)
-                to_all += ops.sum(scored * (normalizer - every))
-                p -= smoothing / vocab_size  # the part of q that all ids have
             likeliest.append(ops.cast(ops.argmax(logits, axis=-1), "int32"))
+            p, normalizer = softmax_and_normalizer(logits)
+            normalizer = normalizer[:, 0]
+            score = ops.take_along_axis(logits, y[:, None], axis=1)[:, 0]
+            loss += ops.sum(weight * (normalizer - score))
+            if smoothing:
+                mean_score = ops.mean(logits, axis=-1)
+                uniform_loss += ops.sum(weight * (normalizer - mean_score))
+                # The part of q that all ids have.
+                p -= smoothing / vocab_size
 
+            # p − q is never made: its products are two products' difference. The
+            # label's sums over tokens stay in float32: in half precision a sum of
+            # many ones stands still.
             p = ops.cast(p, h.dtype)
-            weight = ops.cast(ops.expand_dims(scored, 1), h.dtype)
-            # The label's own part. Its sums over tokens stay in float32: in half
-            # precision a sum of many ones stands still.
-            sure = (1 - smoothing) * ops.expand_dims(scored, 1)
-            # p − q is never made: its products are two products' difference.
+            label_weight = (1 - smoothing) * weight
+            weight = ops.cast(weight, h.dtype)[:, None]
+
+            label_kernel = ops.transpose(ops.take(kernel, y, axis=1))
             h_gradient = weight * ops.matmul(p, ops.transpose(kernel))
-            own = ops.transpose(ops.take(kernel, y, axis=1))
-            h_gradient -= ops.cast(sure, h.dtype) * own
+            h_gradient -= (
+                ops.cast(label_weight[:, None], h.dtype) * label_kernel
+            )
             queue = ops.concatenate([queue, h_gradient])
-            of_labels = ops.segment_sum(
-                sure * ops.cast(h, "float32"), y, vocab_size
-            )
-            of_all = ops.matmul(ops.transpose(weight * h), p)
-            kernel_gradient += ops.cast(of_all, "float32") - ops.transpose(
-                of_labels
-            )
-            of_labels = ops.segment_sum(sure[:, 0], y, vocab_size)
-            of_all = ops.matmul(ops.transpose(weight), p)[0]
-            bias_gradient += ops.cast(of_all, "float32") - of_labels
+
+            label_states = label_weight[:, None] * ops.cast(h, "float32")
+            label_sum = ops.segment_sum(label_states, y, vocab_size)
+            total = ops.matmul(ops.transpose(weight * h), p)
+            total = ops.cast(total, "float32")
+            kernel_gradient += total - ops.transpose(label_sum)
+
+            label_sum = ops.segment_sum(label_weight, y, vocab_size)
+            total = ops.matmul(ops.transpose(weight), p)[0]
+            bias_gradient += ops.cast(total, "float32") - label_sum
         states_gradient = queue[:tokens]
-        smoothed = (1 - smoothing) * loss + smoothing * to_all
+        smoothed = (1 - smoothing) * loss + smoothing * uniform_loss
 
         def gradient(*upstream):
-            of_loss = upstream[0][0] if len(upstream) == 1 else upstream[0]
-            found = states_gradient, kernel_gradient, bias_gradient
-            return tuple(
-                ops.cast(of_loss * ops.cast(x, of_loss.dtype), like.dtype)
-                for x, like in zip(found, (states, kernel, bias))
+            # PyTorch's backend gives the gradients of all results as one.
+            if len(upstream) == 1:
+                upstream = upstream[0]
+            scale = upstream[0]
+            return (
+                ops.cast(
+                    scale * ops.cast(states_gradient, scale.dtype), states.dtype
+                ),
+                ops.cast(scale * kernel_gradient, kernel.dtype),
+                ops.cast(scale * bias_gradient, bias.dtype),
             )
 
         return (smoothed, loss, ops.concatenate(likeliest)[:tokens]), gradient

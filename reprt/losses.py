@@ -56,9 +56,11 @@ class MaskedCrossentropy(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype="float32")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        return super().__call__(
-            y_true, y_pred, token_weights(y_true, sample_weight)
-        )
+        # `fit` without labels.
+        if y_true is None:
+            check_labels(y_true, y_pred)
+        weights = token_weights(y_true, sample_weight)
+        return super().__call__(y_true, y_pred, weights)
 
     def call(self, y_true, y_pred):
         """Returns the loss of every token, 0 of padding: `(batch, length)`."""
@@ -77,8 +79,8 @@ class MaskedCrossentropy(keras.losses.Loss):
             def gradient(*arguments, upstream=None):
                 # PyTorch's backend names it, the others do not.
                 scale = arguments[0] if upstream is None else upstream
-                own = ops.one_hot(labels[..., 0], p.shape[-1], dtype=p.dtype)
-                return scale * (p - own)
+                q = ops.one_hot(labels[..., 0], p.shape[-1], dtype=p.dtype)
+                return scale * (p - q)
 
             return loss, gradient
 
@@ -91,7 +93,8 @@ class MaskedCrossentropy(keras.losses.Loss):
 
         Add these over batches or replicas, and divide once.
         """
-        return ops.sum(self.call(y_true, y_pred)), ops.sum(real_tokens(y_true))
+        losses = self.call(y_true, y_pred)
+        return ops.sum(losses), ops.sum(real_tokens(y_true))
 
 
 def check_labels(y_true, y_pred):
@@ -105,9 +108,11 @@ def check_labels(y_true, y_pred):
             "Expected labels to be padded with 0, (batch, length). Received: rows of "
             "unequal lengths. labels.to_tensor() pads them."
         )
-    shape = tuple(getattr(y_true, "shape", ()))  # None where none are given
-    axes = list(zip(shape, y_pred.shape))
-    alike = all(None in axis or axis[0] == axis[1] for axis in axes)
+    # None where no labels are given.
+    shape = tuple(getattr(y_true, "shape", ()))
+    alike = True
+    for labels, logits in zip(shape, y_pred.shape):
+        alike = alike and (None in (labels, logits) or labels == logits)
     if len(y_pred.shape) != 3 or len(shape) != 2 or not alike:
         raise ValueError(
             "Expected labels of shape (batch, length), ids and not one-hot, and logits "

@@ -37,16 +37,12 @@ class TokenAccuracy(keras.metrics.Metric):
         )
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        y_pred = getattr(
-            y_pred, "likeliest", y_pred
-        )  # found with our models' loss
-        y_true, y_pred = map(ops.convert_to_tensor, (y_true, y_pred))
-        if len(y_pred.shape) > 2:
-            check_labels(y_true, y_pred)
+        y_true = ops.convert_to_tensor(y_true)
+        y_pred = ops.convert_to_tensor(y_pred)
+        check_labels(y_true, y_pred)
         weight = token_weights(y_true, sample_weight)
-        self.correct.assign_add(
-            ops.sum(correct_tokens(y_true, y_pred) * weight)
-        )
+        correct = correct_tokens(y_true, y_pred) * weight
+        self.correct.assign_add(ops.sum(correct))
         self.count.assign_add(ops.sum(weight))
 
     def result(self):
@@ -66,12 +62,9 @@ def correct_tokens(y_true, y_pred):
     >>> keras.ops.convert_to_numpy(correct).tolist()
     [[1.0, 0.0]]
     """
-    y_true, predicted = (
-        ops.convert_to_tensor(y_true),
-        ops.convert_to_tensor(y_pred),
-    )
-    if len(predicted.shape) > len(y_true.shape):
+    labels = ops.convert_to_tensor(y_true)
+    predicted = ops.convert_to_tensor(y_pred)
+    if len(predicted.shape) > len(labels.shape):
         predicted = ops.argmax(predicted, axis=-1)
-    return ops.cast(
-        ops.equal(predicted, ops.cast(y_true, predicted.dtype)), "float32"
-    )
+    labels = ops.cast(labels, predicted.dtype)
+    return ops.cast(ops.equal(predicted, labels), "float32")

@@ -63,7 +63,8 @@ def make_optimizer(optimizer, schedule, steps: int | None = None):
     kind = OPTIMIZERS[optimizer.name]
     if arguments.pop("sparse_gradients", "summed") == "squared_apart":
         _check_sparse()
-        kind = SquaredApart  # with a weight decay it is AdamW
+        # With a weight decay it is AdamW.
+        kind = SquaredApart
     made = kind(_rate(schedule, steps), **arguments)
     made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
@@ -79,46 +80,57 @@ def _check_sparse():
         )
 
 
-def take_dense_gradients(optimizer):
-    """Makes TensorFlow add up an id's gradients before an optimizer squares them.
+def added_up(optimizer, gradients):
+    """Returns gradients of which those of an id in a batch are one, on TensorFlow.
 
     Keras squares the gradient of each occurrence of an id in a batch. Adam's second
     moment is then a sum of squares, not the square of the sum. Every row of the table
-    moves in both cases. `SquaredApart` is left as it is.
+    moves in both cases. Those for a `SquaredApart` stay as they are.
 
-    >>> take_dense_gradients(adam := keras.optimizers.Adam())
-    >>> "apply" in vars(adam)
-    True
+    >>> import tensorflow as tf
+    >>> twice = tf.IndexedSlices(tf.ones((2, 1)), tf.constant([1, 1]), [3, 1])
+    >>> [gradient] = added_up(keras.optimizers.Adam(), [twice])
+    >>> gradient.numpy().ravel().tolist()
+    [0.0, 2.0, 0.0]
     """
-    if isinstance(optimizer, SquaredApart):
-        return
-    if "apply" in vars(optimizer):  # it does already
-        return
     import tensorflow as tf
 
-    apply = optimizer.apply
+    if isinstance(optimizer, SquaredApart):
+        return gradients
+    dense = []
+    for gradient in gradients:
+        if gradient is not None:
+            gradient = tf.convert_to_tensor(gradient)
+        dense.append(gradient)
+    return dense
 
-    def apply_dense(grads, trainable_variables=None):
-        dense = [None if g is None else tf.convert_to_tensor(g) for g in grads]
-        return apply(_finite_for_all(optimizer, dense), trainable_variables)
 
-    optimizer.apply = apply_dense
-    inner = getattr(
-        optimizer, "inner_optimizer", optimizer
-    )  # within loss scaling
-    add_up = inner._all_reduce_sum_gradients
+def update(optimizer, gradients, weights):
+    """Lets an optimizer take a step of `fit`, on TensorFlow.
 
-    def add_up_of_several(pairs):
-        return add_up(pairs) if several_replicas() else pairs
+    The optimizer adds up the gradients of all replicas. On one replica there is
+    nothing to add up, but TensorFlow registers a gradient for that sum, which keeps the
+    whole graph in memory. So the optimizer is called where it does not add up, which
+    optimizers refuse under a strategy, and those that scale the loss refuse anywhere.
+    """
+    import tensorflow as tf
 
-    inner._all_reduce_sum_gradients = add_up_of_several
+    scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    gradients = added_up(optimizer, gradients)
+    if several_replicas() and scales:
+        gradients = _finite_for_all(optimizer, gradients)
+    if tf.distribute.has_strategy() or scales:
+        optimizer.apply(gradients, weights)
+        return
+
+    def apply(strategy):
+        optimizer.apply(gradients, weights)
+
+    tf.distribute.get_replica_context().merge_call(apply)
 
 
 def several_replicas() -> bool:
     """Returns whether there are several replicas, whose tensors have to be added up.
-
-    A sum over one replica changes nothing, but TensorFlow registers a gradient for it
-    that keeps the whole graph in memory.
 
     >>> several_replicas()
     False
@@ -129,20 +141,18 @@ def several_replicas() -> bool:
 
 
 def _finite_for_all(optimizer, gradients):
-    """Makes a gradient NaN on all replicas if any is not finite on one of them.
+    """Makes gradients NaN on all replicas if any is not finite on one of them.
 
     Otherwise the replicas would disagree on whether to skip an update.
     """
     import tensorflow as tf
 
-    replica = tf.distribute.get_replica_context()
-    scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-    if replica is None or not scales or not several_replicas():
-        return gradients
     finite = optimizer.check_finite(gradients)
-    fault = replica.all_reduce("SUM", tf.where(finite, 0.0, math.nan))
-    first = next(
-        n for n, gradient in enumerate(gradients) if gradient is not None
-    )
-    marked = gradients[first] + tf.cast(fault, gradients[first].dtype)
-    return [*gradients[:first], marked, *gradients[first + 1 :]]
+    fault = tf.where(finite, 0.0, math.nan)
+    fault = tf.distribute.get_replica_context().all_reduce("SUM", fault)
+    marked = []
+    for gradient in gradients:
+        if gradient is not None:
+            gradient = gradient + tf.cast(fault, gradient.dtype)
+        marked.append(gradient)
+    return marked

@@ -5,7 +5,8 @@ import sys
 import threading
 import unicodedata
 
-SECONDS_BETWEEN_LINES = 30  # where the output is a file, which keeps every line
+# How often a line is written to a file, which keeps every line.
+SECONDS_BETWEEN_LINES = 30
 
 
 def printable(text: str) -> str:
@@ -13,12 +14,13 @@ def printable(text: str) -> str:
 
     A terminal would take them for commands.
     """
-    return "".join(
-        "\ufffd"
-        if unicodedata.category(each) == "Cc" and each not in "\n\t"
-        else each
-        for each in text
-    )
+    characters = []
+    for character in text:
+        control = unicodedata.category(character) == "Cc"
+        if control and character not in "\n\t":
+            character = "\ufffd"
+        characters.append(character)
+    return "".join(characters)
 
 
 class Progress:
@@ -58,11 +60,9 @@ def duration(seconds: float) -> str:
     """Returns a duration such as `1:02:03` or `4:05`."""
     minutes, second = divmod(max(0, round(seconds)), 60)
     hour, minute = divmod(minutes, 60)
-    return (
-        f"{hour}:{minute:02d}:{second:02d}"
-        if hour
-        else f"{minute}:{second:02d}"
-    )
+    if hour:
+        return f"{hour}:{minute:02d}:{second:02d}"
+    return f"{minute}:{second:02d}"
 
 
 class _Log:
@@ -74,7 +74,8 @@ class _Log:
 
 
 def _line(**options):
-    from tqdm import tqdm  # of the extra `train`, like all that shows progress
+    # The extra `train` has it, as it has all that shows progress.
+    from tqdm import tqdm
 
     # tqdm's own has a semaphore, which a process that is killed would leave behind.
     tqdm.set_lock(threading.RLock())

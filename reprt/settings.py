@@ -103,14 +103,15 @@ def check_known(key: str, known):
 def in_one_line(error: pydantic.ValidationError, where: str) -> str:
     """Returns the first fault that pydantic found, in the words of this package."""
     fault = error.errors()[0]
-    key, said = ".".join(map(str, fault["loc"])), fault["msg"]
+    key = ".".join(map(str, fault["loc"]))
+    message = fault["msg"]
     within = f"{key!r} in {where}" if key else where
     if fault["type"] == "missing":
         return f"Missing in {where}: {key!r}."
     if fault["type"] == "value_error":
-        return f"{within}: {said.removeprefix('Value error, ')}"
-    wanted = re.sub(r"^\w+ should | or instance of \w+$", "", said)
-    return f"Expected {within} to {wanted}. Received: {fault['input']!r}."
+        return f"{within}: {message.removeprefix('Value error, ')}"
+    expectation = re.sub(r"^\w+ should | or instance of \w+$", "", message)
+    return f"Expected {within} to {expectation}. Received: {fault['input']!r}."
 
 
 def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 class Terminated(SystemExit):
     """The process was asked to end; the status is the shell's of one that ends so."""
 
-    def __init__(
-        self, status: int = 128 + signal.SIGTERM
-    ):  # which pickle gives back
+    def __init__(self, status: int = 128 + signal.SIGTERM):
+        # It is an argument because pickle makes the error anew with its arguments.
         super().__init__(status)
 
 
@@ -30,7 +29,8 @@ def listen():
 
 def _note(number, frame):
     first, _request.asked = not _request.asked, True
-    if first and not _request.put_off:  # what unwinds is not disturbed
+    # A process that unwinds already is not disturbed.
+    if first and not _request.put_off:
         raise Terminated
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
 from reprt.decoding.run_folder import read_config
-from reprt.models.saving import load_model
+from reprt.models.registry import load_model
 
 
 def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:

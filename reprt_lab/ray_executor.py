@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.loading import load_extra
+from reprt.imports import load_extra
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings
 from reprt_lab.folder import RunFolder

@@ -14,7 +14,7 @@ import keras
 from reprt.analysis import evaluation, scores
 from reprt.analysis.cost import training_cost
 from reprt.decoding.translator import Translator
-from reprt.models.saving import load_model
+from reprt.models.registry import load_model
 from reprt.progress import Progress, duration
 from reprt.training.trainer import Trainer, train_side_by_side
 from reprt.training.workers import is_chief, several_workers

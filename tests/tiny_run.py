@@ -96,7 +96,7 @@ def _train(base, folder):
 @functools.cache
 def lively(base, name):
     """A copy of a run whose translations differ from sentence to sentence."""
-    from reprt.models.saving import load_model
+    from reprt.models.registry import load_model
     from reprt_lab.folder import RunFolder
 
     run = base / "lively-run" / name

@@ -73,7 +73,7 @@ class Bag(TranslationModel):
         return Prefixes((ops.zeros_like(memory), memory))
 
     def step(self, ids, position, prefixes):
-        total, memory = prefixes.own
+        total, memory = prefixes.state
         total = total + self.target(ids)
         count = ops.cast(position, total.dtype) + 1.0
         states = ops.tanh(total / count + memory)

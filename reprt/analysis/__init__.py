@@ -1,6 +1,6 @@
 """What a trained model knows: losses, scores, and whether it looks ahead."""
 
-from reprt.loading import lazily
+from reprt.imports import lazily
 
 _HOMES = {
     "Audit": "reprt.analysis.lookahead",

@@ -10,14 +10,13 @@ import numpy as np
 from keras import ops
 
 from reprt.analysis.scores import METRICS, Metric, Score, scores
-from reprt.compilation import (
-    IDS,
-    compiled,
+from reprt.bucketing import (
     length_with_room,
     more_room,
     shapes_are_costly,
     with_room,
 )
+from reprt.compilation import IDS, compiled
 from reprt.data.batching import BatchPlan, arrays, by_length
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows

@@ -349,8 +349,14 @@ def _truncation(model, source, target, bound):
     return _change(np.stack(cut), whole, bound)
 
 
+def _layers_of(model):
+    yield model
+    for layer in getattr(model, "layers", ()):
+        yield from _layers_of(layer)
+
+
 def _cut_rounding(model):
-    kinds = {layer.compute_dtype for layer in model._flatten_layers()}
+    kinds = {layer.compute_dtype for layer in _layers_of(model)}
     # PyTorch does not name its devices.
     names = keras.backend.backend() in ("tensorflow", "jax")
     devices = keras.distribution.list_devices() if names else ["unknown"]

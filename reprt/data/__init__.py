@@ -1,6 +1,6 @@
 """Sources of text, vocabularies and batches."""
 
-from reprt.loading import lazily
+from reprt.imports import lazily
 
 _HOMES = {
     "BPESettings": "reprt.data.tokenizers.bpe",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from reprt.compilation import shapes_are_costly
+from reprt.bucketing import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.replicas import per_replica
 from reprt.layers.layout import Packing, Sides
@@ -463,7 +463,7 @@ def _packing(groups, ids, kept, packed, widths):
     # first row. It gives and gets nothing there.
     return Packing(
         tokens=_filled_up(tokens, 0, packed, "int32"),
-        starts=_filled_up(start_of_row[row], 0, packed, "int32"),
+        first_slots=_filled_up(start_of_row[row], 0, packed, "int32"),
         widths=_filled_up(width_of_row[row], widths[0], packed, "int32"),
         columns=_filled_up(columns, widths[0] - 1, packed, "int32"),
         slots=tuple(slots),

@@ -1,7 +1,7 @@
 """From a trained model to translations."""
 
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
-from reprt.loading import lazily
+from reprt.imports import lazily
 
 _HOMES = {
     "AttentionMaps": "reprt.decoding.attention_maps",

@@ -14,7 +14,7 @@ import numpy as np
 from keras import ops
 
 from reprt.files import whole_file, write_text
-from reprt.layers.precision import indices
+from reprt.layers.dtypes import indices
 
 TITLES = {
     "encoder": "Encoder self-attention",

@@ -14,18 +14,13 @@ import numpy as np
 from keras import ops
 from keras.tree import map_structure
 
-from reprt.compilation import (
-    IDS,
-    compiled,
-    more_room,
-    shapes_are_costly,
-    with_room,
-)
+from reprt.bucketing import more_room, shapes_are_costly, with_room
+from reprt.compilation import IDS, compiled
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
 from reprt.fixed import Fixed
+from reprt.layers.dtypes import indices
 from reprt.layers.masks import as_ids, check_vocabulary
-from reprt.layers.precision import indices
 from reprt.losses import softmax_and_normalizer
 
 # A translation may have this many tokens more, as in the original Transformer.

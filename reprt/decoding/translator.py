@@ -19,7 +19,7 @@ from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.run_folder import read_config, read_vocabularies
 from reprt.fixed import Fixed
-from reprt.models.saving import load_model
+from reprt.models.registry import load_model
 
 # The hypotheses of a batch.
 ROWS = 256

@@ -7,10 +7,10 @@ from keras import ops
 
 from reprt.constants import check_sizes
 from reprt.layers.base import Layer, held, serialized
+from reprt.layers.dtypes import indices, widened
 from reprt.layers.layout import HEADS_FIRST, Padded, counted, layout_of
 from reprt.layers.masks import causal_mask, check_mask, for_softmax
 from reprt.layers.positions.base import Positional
-from reprt.layers.precision import indices, widened
 
 # Axes of keys, from `(batch, tokens, heads, key_dim)` or with heads first, to
 # `(batch, heads, key_dim, tokens)`, as a product with queries takes them.
@@ -161,38 +161,38 @@ class PMHA(Layer):
         self.query_dense = self._to_heads("query", query_shape, self.key_dim)
         self.key_dense = self._to_heads("key", key_shape, self.key_dim)
         self.value_dense = self._to_heads("value", value_shape, value_dim)
-        self.output_dense = self._dense(
-            "abcd,cde->abe", "e", query_shape[-1:], "output"
-        )
+        width = query_shape[-1:]
+        self.output_dense = self._dense("abcd,cde->abe", "e", width, "output")
         self.output_dense.build((*query_shape[:-1], self.num_heads, value_dim))
         if self.position is not None:
-            heads = getattr(self.position, "num_heads", self.num_heads)
-            if heads != self.num_heads:
-                raise ValueError(
-                    f"{type(self).__name__} has {self.num_heads} heads. Received: a "
-                    f"{type(self.position).__name__} with num_heads={heads}."
-                )
-            if self.position.on_entry:
-                raise ValueError(
-                    "Expected a position that acts within attention. Received: a "
-                    f"{type(self.position).__name__}, which acts on tokens, as the "
-                    "`positional` of a TokenAndPositionEmbedding."
-                )
-            if not self.position.built:
-                self.position.build(query_shape)
+            self._build_position(query_shape)
         if self.query_key_norm:
             # It keeps the variance of eq. 12's scores. Henry et al. start at
             # log2(L² − L), whose L, a length of the text, a layer does not know.
-            start = keras.initializers.Constant(self.key_dim**0.5)
-            self.scale = self.add_weight(
-                (), start, name="scale", autocast=False
+            root = keras.initializers.Constant(self.key_dim**0.5)
+            self.scale = self.add_weight((), root, name="scale", autocast=False)
+
+    def _build_position(self, query_shape):
+        kind = type(self.position).__name__
+        heads = getattr(self.position, "num_heads", self.num_heads)
+        if heads != self.num_heads:
+            raise ValueError(
+                f"{type(self).__name__} has {self.num_heads} heads. Received: a "
+                f"{kind} with num_heads={heads}."
             )
+        if self.position.on_entry:
+            raise ValueError(
+                f"Expected a position that acts within attention. Received: a {kind}, "
+                "which acts on tokens, as the `positional` of a "
+                "TokenAndPositionEmbedding."
+            )
+        if not self.position.built:
+            self.position.build(query_shape)
 
     def _to_heads(self, name, input_shape, width):
         """The projection of an input to all heads."""
-        dense = self._dense(
-            "abc,cde->abde", "de", (self.num_heads, width), name
-        )
+        heads = self.num_heads, width
+        dense = self._dense("abc,cde->abde", "de", heads, name)
         dense.build(input_shape)
         return dense
 
@@ -248,18 +248,18 @@ class PMHA(Layer):
         They are `(batch, heads, key_dim, sources)` and `(batch, heads, sources,
         value_dim)`. So few queries read them in the order of memory.
         """
-        keys = self._keys(key, self._places(key, Padded(key_mask)))
+        places = self._places(key, Padded(key_mask))
+        keys = self._keys(key, places)
         values = self._values(key, value)
-        return ops.transpose(keys, TOKENS_LAST), ops.transpose(
-            values, HEADS_FIRST
-        )
+        keys = ops.transpose(keys, TOKENS_LAST)
+        return keys, ops.transpose(values, HEADS_FIRST)
 
     def token(self, key, value, place):
         """Returns keys and values `(sequences, heads, 1, …)` of a token at a place."""
-        keys, values = self._keys(key, place), self._values(key, value)
-        return ops.transpose(keys, HEADS_FIRST), ops.transpose(
-            values, HEADS_FIRST
-        )
+        keys = self._keys(key, place)
+        values = self._values(key, value)
+        keys = ops.transpose(keys, HEADS_FIRST)
+        return keys, ops.transpose(values, HEADS_FIRST)
 
     def attend_to(self, query, parts, memory=None, first=0, position=0):
         """Attends to the tokens of several sequences as to those of one.
@@ -290,17 +290,18 @@ class PMHA(Layer):
                 ops.shape(query)[0], parts, memory, first, position
             )
             scores = scores if bias is None else scores + bias
-        weights = ops.cast(ops.softmax(scores, axis=3), self.compute_dtype)
-        attended, start = [], 0
+        weights = ops.softmax(scores, axis=3)
+        weights = ops.cast(weights, self.compute_dtype)
+        heads = start = 0
         if memory is not None:
             start = ops.shape(shared_values)[2]
             shared = _by_sentence(weights[..., :start], sentences)
-            attended.append(_by_hypothesis(ops.matmul(shared, shared_values)))
+            heads = _by_hypothesis(ops.matmul(shared, shared_values))
         for _, values, _ in parts:
             end = start + ops.shape(values)[2]
-            attended.append(ops.matmul(weights[..., start:end], values))
+            heads = heads + ops.matmul(weights[..., start:end], values)
             start = end
-        heads = ops.transpose(sum(attended[1:], attended[0]), HEADS_FIRST)
+        heads = ops.transpose(heads, HEADS_FIRST)
         return _projected(self.output_dense, heads)
 
     def _queries(self, query, places):
@@ -317,11 +318,9 @@ class PMHA(Layer):
             wide = widened(heads)
             squares = ops.sum(ops.square(wide), axis=-1, keepdims=True)
             heads = ops.cast(wide * ops.rsqrt(squares + EPSILON), heads.dtype)
-        return (
-            heads
-            if self.position is None
-            else self.position.turn(heads, places)
-        )
+        if self.position is None:
+            return heads
+        return self.position.turn(heads, places)
 
     def _places(self, x, layout):
         """Where tokens stand in their sentences, for a position; or None."""
@@ -370,7 +369,8 @@ class PMHA(Layer):
         """What the softmax of eq. 12 takes, `(batch, heads, targets, sources)`."""
         factor = 1.0 if self.position is None else self.position.score_factor
         scores = ops.matmul(query, key)
-        if self.query_key_norm:  # one number's gradient sums over all scores
+        if self.query_key_norm:
+            # The gradient of one number is a sum over all scores.
             scores = widened(scores)
             scores = scores * ops.cast(factor * self.scale, scores.dtype)
         else:
@@ -383,8 +383,10 @@ class PMHA(Layer):
 
     def _attend(self, query, key, value, mask, bias, training):
         """Eq. 12: all heads `(batch, heads, targets, value_dim)`, and their weights."""
-        scores = self._scores(query, ops.transpose(key, SWAPPED), mask, bias)
-        weights = ops.cast(ops.softmax(scores, axis=-1), value.dtype)
+        key = ops.transpose(key, SWAPPED)
+        scores = self._scores(query, key, mask, bias)
+        weights = ops.softmax(scores, axis=-1)
+        weights = ops.cast(weights, value.dtype)
         weights = self.dropout_layer(weights, training=training)
         return ops.matmul(weights, value), weights
 
@@ -395,21 +397,23 @@ def _projected(dense, x):
     It is one product of two matrices, for the tokens of all sequences. For few tokens
     TensorFlow takes a fraction of the time that the same takes as an einsum.
     """
-    if (
-        dense.quantization_mode is not None
-    ):  # its kernel is not the weights then
+    # The kernel of a quantised layer is not its weights.
+    if dense.quantization_mode is not None:
         return dense(x)
     kernel = ops.cast(dense.kernel, dense.compute_dtype)
-    inputs = len(x.shape) - 2  # axes, of tokens or of heads
-    if tuple(x.shape[2:]) != tuple(kernel.shape[:inputs]):
+    # The axes of a token's channels, or of its heads.
+    inputs = len(x.shape) - 2
+    token_shape = tuple(kernel.shape[:inputs])
+    if tuple(x.shape[2:]) != token_shape:
         raise ValueError(
-            f"The {dense.name} was built for tokens of the shape "
-            f"{tuple(kernel.shape[:inputs])}. Received: {tuple(x.shape)}."
+            f"The {dense.name} was built for tokens of the shape {token_shape}. "
+            f"Received: {tuple(x.shape)}."
         )
     outputs = kernel.shape[inputs:]
     kernel = ops.reshape(kernel, (-1, math.prod(outputs)))
     x = ops.cast(x, dense.compute_dtype)
-    projected = ops.matmul(ops.reshape(x, (-1, kernel.shape[0])), kernel)
+    rows = ops.reshape(x, (-1, kernel.shape[0]))
+    projected = ops.matmul(rows, kernel)
     if dense.bias is not None:
         bias = ops.cast(dense.bias, dense.compute_dtype)
         projected = projected + ops.reshape(bias, (-1,))
@@ -422,33 +426,36 @@ def _projected(dense, x):
 
 def _places_of(hypotheses, parts, memory, first):
     """Places of the tokens of all parts, `(hypotheses, tokens)`."""
-    tokens = sum(ops.shape(values)[2] for _, values, _ in parts)
+    tokens = 0
+    for _, values, _ in parts:
+        tokens += ops.shape(values)[2]
     places = ops.add(first, indices(tokens)[None])
     places = ops.broadcast_to(places, (hypotheses, tokens))
     if memory is None:
         return places
     _, values, mask = memory
-    before = indices(ops.shape(values)[2])[None]
+    memory_places = indices(ops.shape(values)[2])[None]
     if mask is not None:
-        before = counted(mask[:, 0])
-    each = hypotheses // ops.shape(before)[0]
-    return ops.concatenate([ops.repeat(before, each, axis=0), places], axis=1)
+        memory_places = counted(mask[:, 0])
+    beams = hypotheses // ops.shape(memory_places)[0]
+    memory_places = ops.repeat(memory_places, beams, axis=0)
+    return ops.concatenate([memory_places, places], axis=1)
 
 
 def _by_sentence(x, sentences):
-    """From hypotheses `(…, heads, 1, width)` to sentences `(…, heads, each, width)`."""
-    each = (
-        ops.shape(x)[0] // sentences
-    )  # and no -1, because a source may be empty
-    x = ops.reshape(x, (sentences, each, x.shape[1], ops.shape(x)[3]))
+    """From `(hypotheses, heads, 1, width)` to `(sentences, heads, beams, width)`."""
+    hypotheses, heads, _, width = ops.shape(x)
+    # And no -1, because a source may be empty.
+    beams = hypotheses // sentences
+    x = ops.reshape(x, (sentences, beams, heads, width))
     return ops.transpose(x, HEADS_FIRST)
 
 
 def _by_hypothesis(x):
     """The inverse of `_by_sentence`."""
-    sentences, heads, each, width = ops.shape(x)
+    sentences, heads, beams, width = ops.shape(x)
     x = ops.transpose(x, HEADS_FIRST)
-    return ops.reshape(x, (sentences * each, heads, 1, width))
+    return ops.reshape(x, (sentences * beams, heads, 1, width))
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -501,9 +508,9 @@ class PMMHA(PMHA):
     """
 
     def _mask(self, attention_mask, key_mask, query):
-        given = super()._mask(attention_mask, key_mask, query)
+        mask = super()._mask(attention_mask, key_mask, query)
         causal = causal_mask(ops.shape(query)[2])
-        return causal if given is None else ops.logical_and(causal, given)
+        return causal if mask is None else ops.logical_and(causal, mask)
 
 
 @keras.saving.register_keras_serializable(package="reprt")

@@ -25,10 +25,6 @@ class Layer(keras.layers.Layer):
         # scores. This asks the call.
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
-    def compute_mask(self, x, mask=None):
-        # Keras would also attach a mask that was given as an argument.
-        return getattr(x, "_keras_mask", None)
-
     @classmethod
     def from_config(cls, config):
         config = dict(config)

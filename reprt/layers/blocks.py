@@ -210,5 +210,21 @@ class BlockStack(Layer):
             "final_norm": self.final_norm is not None,
         }
 
+    def _build(self, states_shape, *shapes):
+        for block in self.blocks:
+            block.build(states_shape, *shapes)
+        if self.final_norm is not None:
+            self.final_norm.build(states_shape)
+
+    def _through(self, states, *arguments, **options):
+        """The states after all blocks, and the weights of each block's attention."""
+        weights = []
+        for block in self.blocks:
+            states, scores = block(
+                states, *arguments, return_attention_scores=True, **options
+            )
+            weights.append(scores)
+        return self._finish(states), tuple(weights)
+
     def _finish(self, states):
         return states if self.final_norm is None else self.final_norm(states)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from reprt.layers.attention import SWAPPED
-from reprt.layers.precision import indices
+from reprt.layers.dtypes import indices
 
 
 class BlockCache(NamedTuple):
@@ -29,45 +29,50 @@ class BlockCache(NamedTuple):
     def empty(cls, attention, hypotheses, capacity):
         """Returns the cache of hypotheses without a token, by their self-attention."""
 
-        def zeros(*shape):
-            shape = hypotheses, attention.num_heads, *shape
-            return ops.zeros(shape, attention.compute_dtype)
+        heads, dtype = attention.num_heads, attention.compute_dtype
 
-        key, value = attention.key_dim, attention.value_dim or attention.key_dim
+        def zeros(*shape):
+            return ops.zeros((hypotheses, heads, *shape), dtype)
+
+        key = attention.key_dim
+        value = attention.value_dim or key
         past = zeros(key, 0), zeros(0, value)
-        return cls(past, (zeros(capacity, key), zeros(capacity, value)))
+        recent = zeros(capacity, key), zeros(capacity, value)
+        return cls(past, recent)
 
     def written(self, keys, values, position):
         """Returns the same with what `PMHA.token` made, at a place after the past."""
-        here = indices(_tokens(self.recent)) == position - _tokens(self.past)
-        recent = (
-            ops.where(here[:, None], token, room)
-            for token, room in zip((keys, values), self.recent)
-        )
-        return self._replace(recent=tuple(recent))
+        places = _tokens(self.past) + indices(_tokens(self.recent))
+        is_place = (places == position)[:, None]
+        room_for_keys, room_for_values = self.recent
+        keys = ops.where(is_place, keys, room_for_keys)
+        values = ops.where(is_place, values, room_for_values)
+        return self._replace(recent=(keys, values))
 
     def until(self, position):
         """Returns what tokens up to a position have, in parts for `PMHA.attend_to`."""
         keys, values = self.recent
-        seen = indices(_tokens(self.recent)) <= position - _tokens(self.past)
-        recent = ops.transpose(keys, SWAPPED), values, seen[None, None]
+        places = _tokens(self.past) + indices(_tokens(self.recent))
+        mask = (places <= position)[None, None]
+        recent = ops.transpose(keys, SWAPPED), values, mask
         return (*self.past, None), recent
 
     def extended(self, tokens):
         """Returns the same with room for more tokens, once there is none."""
+        past_keys, past_values = self.past
         keys, values = self.recent
-        past = (
-            ops.concatenate(
-                [self.past[0], ops.transpose(keys, SWAPPED)], axis=3
-            ),
-            ops.concatenate([self.past[1], values], axis=2),
-        )
-        recent = (
-            ops.zeros((*ops.shape(x)[:2], tokens, x.shape[3]), x.dtype)
-            for x in self.recent
-        )
-        return BlockCache(past, tuple(recent))
+        swapped = ops.transpose(keys, SWAPPED)
+        past_keys = ops.concatenate([past_keys, swapped], axis=3)
+        past_values = ops.concatenate([past_values, values], axis=2)
+        recent = _room_like(keys, tokens), _room_like(values, tokens)
+        return BlockCache((past_keys, past_values), recent)
+
+
+def _room_like(x, tokens):
+    hypotheses, heads, _, width = ops.shape(x)
+    return ops.zeros((hypotheses, heads, tokens, width), x.dtype)
 
 
 def _tokens(part):
-    return ops.shape(part[1])[2]
+    _, values = part
+    return ops.shape(values)[2]

@@ -298,12 +298,7 @@ class Decoder(BlockStack):
         value_shape=None,
         memory_value_shape=None,
     ):
-        for block in self.blocks:
-            block.build(
-                states_shape, memory_shape, value_shape, memory_value_shape
-            )
-        if self.final_norm is not None:
-            self.final_norm.build(states_shape)
+        self._build(states_shape, memory_shape, value_shape, memory_value_shape)
 
     def call(
         self,
@@ -316,21 +311,16 @@ class Decoder(BlockStack):
         return_attention_scores=False,
         training=None,
     ):
-        weights = []
-        for block in self.blocks:
-            states, scores = block(
-                states,
-                memory,
-                value,
-                memory_value,
-                padding_mask=padding_mask,
-                memory_padding_mask=memory_padding_mask,
-                return_attention_scores=True,
-                training=training,
-            )
-            weights.append(scores)
-        states = self._finish(states)
-        return (states, tuple(weights)) if return_attention_scores else states
+        states, weights = self._through(
+            states,
+            memory,
+            value,
+            memory_value,
+            padding_mask=padding_mask,
+            memory_padding_mask=memory_padding_mask,
+            training=training,
+        )
+        return (states, weights) if return_attention_scores else states
 
     def begin(self, states, value=None, padding_mask=None, training=None):
         """Returns each block's keys and values, as `DecoderBlock.begin` does."""

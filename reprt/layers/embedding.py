@@ -34,13 +34,14 @@ class TokenAndPositionEmbedding(Layer):
     it changes nothing but the weight of epsilon.
 
     Masking: positions count the ids that are not 0, so that padding may stand anywhere.
-    No mask is attached to the results; make one by `reprt.layers.padding_mask`.
+    Results of a norm or a position method carry the mask that it was given, as those of
+    Keras' layers do. Make one for other layers by `reprt.layers.padding_mask`.
 
     Args:
         vocab_size: number of ids, padding (0) included.
         embedding_dim: width m of the embedding, even.
         positional: `AddPositional`, `ConcatPositional` or a layer like them, called on
-            the tokens, `start` and `mask`; None where what follows knows the order by
+            the tokens, `offset` and `mask`; None where what follows knows the order by
             itself, and states are tokens. One that acts within attention does nothing
             here.
         token_norm: an `EmbeddingNorm` such as `TokenNorm`, or None.
@@ -58,7 +59,7 @@ class TokenAndPositionEmbedding(Layer):
             count in the norm's statistics; None for the real ones.
         layout: a `reprt.layers.layout.Packed`, for packed results; None, or a padding
             mask, for padded ones.
-        start: position of the first of the tokens, a scalar or integers `(batch, 1)`.
+        offset: place of the first of the tokens, a scalar or integers `(batch, 1)`.
         training: whether dropout is active.
 
     Returns:
@@ -137,7 +138,7 @@ class TokenAndPositionEmbedding(Layer):
                 layer.build(shape)
 
     def call(
-        self, ids, statistics_mask=None, layout=None, start=0, training=None
+        self, ids, statistics_mask=None, layout=None, offset=0, training=None
     ):
         mask = padding_mask(ids)
         check_vocabulary("ids", ids, self.vocab_size)
@@ -145,7 +146,7 @@ class TokenAndPositionEmbedding(Layer):
         if self.token_norm is not None:
             counted = mask if statistics_mask is None else statistics_mask
             tokens = self.token_norm(tokens, mask=counted)
-        states = self._placed(tokens, start=start, mask=mask)
+        states = self._placed(tokens, offset=offset, mask=mask)
         layout = layout_of(layout)
         tokens, states = layout.take(tokens), layout.take(states)
         tokens = self.token_dropout_layer(tokens, training=training)
@@ -166,7 +167,7 @@ class TokenAndPositionEmbedding(Layer):
         tokens = self._scaled(ids)
         if self.token_norm is not None:
             tokens, state = self.token_norm.step(tokens, position, state)
-        return tokens, self._placed(tokens, start=position), state
+        return tokens, self._placed(tokens, offset=position), state
 
     def _placed(self, tokens, **places):
         return (

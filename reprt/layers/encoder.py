@@ -176,10 +176,7 @@ class Encoder(BlockStack):
     block_class = EncoderBlock
 
     def build(self, states_shape, value_shape=None):
-        for block in self.blocks:
-            block.build(states_shape, value_shape)
-        if self.final_norm is not None:
-            self.final_norm.build(states_shape)
+        self._build(states_shape, value_shape)
 
     def call(
         self,
@@ -189,15 +186,7 @@ class Encoder(BlockStack):
         return_attention_scores=False,
         training=None,
     ):
-        weights = []
-        for block in self.blocks:
-            states, scores = block(
-                states,
-                value,
-                padding_mask=padding_mask,
-                return_attention_scores=True,
-                training=training,
-            )
-            weights.append(scores)
-        states = self._finish(states)
-        return (states, tuple(weights)) if return_attention_scores else states
+        states, weights = self._through(
+            states, value, padding_mask=padding_mask, training=training
+        )
+        return (states, weights) if return_attention_scores else states

@@ -1,7 +1,5 @@
 """The position-wise feed-forward network, plain or gated."""
 
-import inspect
-
 import keras
 
 from reprt.constants import check_sizes
@@ -9,6 +7,8 @@ from reprt.layers.base import Layer
 
 # What multiplies the second hidden projection, by the names of Shazeer 2020.
 GATED = {"glu": "sigmoid", "reglu": "relu", "geglu": "gelu", "swiglu": "silu"}
+# Functions of `keras.activations` that take more than a tensor.
+NOT_ALONE = {"deserialize", "get", "serialize", "threshold"}
 
 
 def activations():
@@ -18,18 +18,10 @@ def activations():
     >>> {"relu", "gelu", "silu", "swiglu"} <= set(activations())
     True
     """
-    names = list(GATED)
-    for name in dir(keras.activations):
-        function = getattr(keras.activations, name)
-        if name in ("get", "serialize", "deserialize") or not callable(
-            function
-        ):
-            continue
-        _, *others = inspect.signature(function).parameters.values()
-        if name not in GATED and all(
-            each.default is not each.empty for each in others
-        ):
-            names.append(name)
+    names = {*GATED}
+    for name, value in vars(keras.activations).items():
+        if callable(value) and name not in NOT_ALONE:
+            names.add(name)
     return sorted(names)
 
 

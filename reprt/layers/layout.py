@@ -18,7 +18,7 @@ import keras
 from keras import ops
 
 from reprt.gradients import custom_gradient
-from reprt.layers.precision import indices
+from reprt.layers.dtypes import indices
 
 HEADS_FIRST = (0, 2, 1, 3)
 
@@ -70,15 +70,15 @@ def layout_of(mask):
     return mask if isinstance(mask, Packed) else Padded(mask)
 
 
-def counted(mask, start=0):
+def counted(mask, offset=0):
     """Returns the place of every token: how many real ones stand before it.
 
-    Padding has the place of the token before it. Places count from `start`, a scalar or
-    integers that broadcast to the mask, `(batch, tokens)`.
+    Padding has the place of the token before it. Places count from `offset`, a scalar
+    or integers that broadcast to the mask, `(batch, tokens)`.
     """
     # TensorFlow adds up floats on a GPU, and integers on the CPU.
     real = ops.cumsum(ops.cast(mask, "float32"), axis=1)
-    return ops.add(start, ops.maximum(ops.cast(real, "int32") - 1, 0))
+    return ops.add(offset, ops.maximum(ops.cast(real, "int32") - 1, 0))
 
 
 class Packing(NamedTuple):
@@ -95,7 +95,7 @@ class Packing(NamedTuple):
     Attributes:
         tokens: `(packed,)` integers, each packed token's place in the flattened
             padded batch.
-        starts: `(packed,)` integers, the place of its sentence's first token among
+        first_slots: `(packed,)` integers, the place of its sentence's first token among
             the slots of all groups, one after the other.
         widths: `(packed,)` integers, the length that its group is padded to.
         columns: `(packed,)` integers, its place in its sentence.
@@ -106,7 +106,7 @@ class Packing(NamedTuple):
     """
 
     tokens: Any
-    starts: Any
+    first_slots: Any
     widths: Any
     columns: Any
     slots: tuple
@@ -115,7 +115,8 @@ class Packing(NamedTuple):
     def take(self, x):
         """From a padded `(batch, length, …)` to `(1, packed, …)`."""
         flat = ops.reshape(x, (-1, *x.shape[2:]))
-        return ops.expand_dims(ops.take(flat, self.tokens, axis=0), 0)
+        packed = ops.take(flat, self.tokens, axis=0)
+        return ops.expand_dims(packed, 0)
 
     def layout(self, num_heads):
         """Returns the layout of tokens with several heads, made once for all layers."""
@@ -124,10 +125,11 @@ class Packing(NamedTuple):
         for group in self.slots:
             # Tokens of one head side by side, as a product of matrices wants them.
             group = ops.expand_dims(group, 1)
-            group = ops.where(group < 0, -1, group * num_heads + head[:, None])
-            rows.append(ops.reshape(group, (-1,)))
+            row = group * num_heads + head[:, None]
+            row = ops.where(group < 0, -1, row)
+            rows.append(ops.reshape(row, (-1,)))
         slots = ops.concatenate(rows)
-        places = ops.expand_dims(self.starts * num_heads + self.columns, 1)
+        places = ops.expand_dims(self.first_slots * num_heads + self.columns, 1)
         places = places + ops.expand_dims(self.widths, 1) * head
         groups, start = [], 0
         for sentences, length in map(ops.shape, self.real):
@@ -157,12 +159,16 @@ class Sides(NamedTuple):
     def split(self, x):
         """From `(1, packed, …)` of both sides to the pair; zeros where filled up."""
 
-        def taken(places):
-            filled = ops.reshape(places >= 0, (-1, *(1 for _ in x.shape[2:])))
+        def side(places):
+            filled = places >= 0
+            # As many axes as the rows have.
+            while len(filled.shape) < len(x.shape) - 1:
+                filled = ops.expand_dims(filled, -1)
             rows = ops.take(x[0], ops.maximum(places, 0), axis=0)
-            return ops.expand_dims(ops.where(filled, rows, 0), 0)
+            rows = ops.where(filled, rows, 0)
+            return ops.expand_dims(rows, 0)
 
-        return taken(self.source), taken(self.target)
+        return side(self.source), side(self.target)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,7 +213,8 @@ class Packed:
         for real in self.packing.real:
             slots = indices(ops.shape(real)[1])[None]
             # Slots of padding may lie beyond a table of positions.
-            last = ops.max(ops.where(real, slots, 0), initial=0)
+            real_slots = ops.where(real, slots, 0)
+            last = ops.max(real_slots, initial=0)
             places.append(ops.minimum(slots, last))
         return tuple(places)
 
@@ -228,38 +235,41 @@ class Packed:
 
         @custom_gradient
         def split(rows):
-            groups = self._cut(ops.take(rows, self.slots, axis=0), heads)
-            # Slots of padding get zeros, because nothing attends to them.
-            return groups, lambda *upstream: self._joined(
-                keras.tree.flatten(upstream)
-            )
+            def gradient(*upstream):
+                # Slots of padding get zeros, because nothing attends to them.
+                return self._joined(keras.tree.flatten(upstream))
+
+            rows = ops.take(rows, self.slots, axis=0)
+            return self._cut(rows, heads), gradient
 
         return split(ops.reshape(x, (-1, width)))
 
     def join(self, groups):
         """From groups to `(1, packed, heads, width)`: the inverse of `split`."""
-        heads, width = groups[0].shape[1], groups[0].shape[3]
+        _, heads, _, width = groups[0].shape
 
         @custom_gradient
         def join(*groups):
             def gradient(upstream):
                 rows = ops.take(upstream, self.slots, axis=0)
-                return self._cut(ops.where(self.filled, rows, 0), heads)
+                rows = ops.where(self.filled, rows, 0)
+                return self._cut(rows, heads)
 
             return self._joined(groups), gradient
 
-        return ops.reshape(join(*groups), (1, -1, heads, width))
+        rows = join(*groups)
+        return ops.reshape(rows, (1, -1, heads, width))
 
     def _cut(self, rows, heads):
         width = rows.shape[1]
-        return tuple(
-            ops.reshape(rows[start:end], (sentences, heads, length, width))
-            for start, end, sentences, length in self.groups
-        )
+        groups = []
+        for start, end, sentences, length in self.groups:
+            shape = sentences, heads, length, width
+            groups.append(ops.reshape(rows[start:end], shape))
+        return tuple(groups)
 
     def _joined(self, groups):
         width = groups[0].shape[3]
-        rows = ops.concatenate(
-            [ops.reshape(group, (-1, width)) for group in groups]
-        )
+        rows = [ops.reshape(group, (-1, width)) for group in groups]
+        rows = ops.concatenate(rows)
         return ops.take(rows, self.places, axis=0)

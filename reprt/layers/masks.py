@@ -3,10 +3,9 @@
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 from reprt.constants import PAD_ID
-from reprt.layers.precision import indices, widened
+from reprt.layers.dtypes import indices, widened
 
 # A score whose exponential is 0.
 FORBIDDEN = -1e9
@@ -14,20 +13,28 @@ FORBIDDEN = -1e9
 
 def check_ids(ids):
     """Raises a `ValueError` unless `ids` is an integer `(batch, length)` tensor."""
-    if hasattr(
-        ids, "row_lengths"
-    ):  # TensorFlow's tensor of rows of any lengths
+    # TensorFlow's tensor of rows of any lengths.
+    if hasattr(ids, "row_lengths"):
         raise ragged_ids()
     dtype = keras.backend.standardize_dtype(ids.dtype)
-    # When Keras loads a subclassed model, it traces it without knowing the dtypes. No
-    # public function tells so.
-    integer = "int" in dtype or in_symbolic_scope()
+    integer = "int" in dtype or not _has_values(ids)
     if len(ids.shape) != 2 or not integer:
         raise ValueError(
             "Expected ids to be an integer tensor of shape (batch, length), with "
             f"{PAD_ID} for padding, as a tokenizer returns. Received: "
             f"shape={tuple(ids.shape)}, dtype={dtype}."
         )
+
+
+def _has_values(x):
+    """Whether a tensor is more than a place in a graph.
+
+    When Keras loads a subclassed model, it traces it without knowing the dtypes.
+    """
+    # Keras traces on PyTorch's device "meta".
+    if getattr(x, "is_meta", False):
+        return False
+    return isinstance(x, np.ndarray) or hasattr(x, "numpy")
 
 
 def ragged_ids():
@@ -69,8 +76,7 @@ def check_vocabulary(name, ids, vocab_size):
     >>> import numpy as np, reprt
     >>> reprt.layers.masks.check_vocabulary("ids", np.array([8]), 9)
     """
-    has_values = isinstance(ids, np.ndarray) or hasattr(ids, "numpy")
-    if not has_values or 0 in ids.shape:
+    if not _has_values(ids) or 0 in ids.shape:
         return
     array = ops.convert_to_numpy(ids)
     for extreme in (array.min(), array.max()):
@@ -125,7 +131,7 @@ def check_mask(layer, name, mask, shape):
     if mask is None:
         return
     dtype = keras.backend.standardize_dtype(mask.dtype)
-    boolean = dtype == "bool" or in_symbolic_scope()  # as in check_ids
+    boolean = dtype == "bool" or not _has_values(mask)
     if len(mask.shape) != len(shape.split()) or not boolean:
         example = (
             "causal_mask(length)" if "targets" in shape else "padding_mask(ids)"

@@ -5,14 +5,12 @@ import abc
 import keras
 import numpy as np
 from keras import ops
-from keras.src.losses.loss import scale_loss_for_distribution
 
 from reprt.constants import PAD_ID
 from reprt.layers.layout import Sides
 from reprt.layers.masks import as_ids, check_vocabulary
-from reprt.linear_crossentropy import linear_crossentropy
-from reprt.losses import MaskedCrossentropy, check_labels, token_weights
-from reprt.optimizers import take_dense_gradients
+from reprt.losses import MaskedCrossentropy
+from reprt.optimizers import update
 from reprt.settings import Settings
 
 
@@ -118,18 +116,17 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _check_arrays(self, x, y=None):
         """Raises a `ValueError` for ids that no embedding has, before a graph runs."""
-        if (
-            type(self).call is not TranslationModel.call
-        ):  # it takes other inputs
-            return
-        if not isinstance(x, list | tuple) or len(x) != 2:
+        # A call of one's own may take other inputs.
+        takes_ids = type(self).call is TranslationModel.call
+        if not takes_ids or not isinstance(x, list | tuple) or len(x) != 2:
             return
         sizes = self.source_vocab_size, self.target_vocab_size
         for name, ids, size in zip(("source_ids", "target_ids"), x, sizes):
             if isinstance(ids, list) or hasattr(ids, "row_lengths"):
                 as_ids(ids)
             check_vocabulary(name, ids, size)
-        if isinstance(y, np.ndarray):  # a label below 0 is padding, too
+        if isinstance(y, np.ndarray):
+            # A label below 0 is padding, too.
             labels = np.maximum(y, PAD_ID)
             check_vocabulary("labels", labels, self.target_vocab_size)
 
@@ -149,13 +146,10 @@ class TranslationModel(keras.Model, abc.ABC):
         if not self.built:
             self.build()
         if input_signature is None:
-            ids = ("source_ids", "target_ids")
-            input_signature = [
-                tuple(
-                    keras.InputSpec("int32", (None, None), name=each)
-                    for each in ids
-                )
-            ]
+            ids = "int32", (None, None)
+            source = keras.InputSpec(*ids, name="source_ids")
+            target = keras.InputSpec(*ids, name="target_ids")
+            input_signature = [(source, target)]
         super().export(
             filepath, *args, input_signature=input_signature, **kwargs
         )
@@ -183,8 +177,9 @@ class TranslationModel(keras.Model, abc.ABC):
         """
         dtype, output = self.compute_dtype, self.output_dense
         layer = self.target_embedding.embedding if output is None else output
-        if mode := layer.quantization_mode:  # by a model around this one
-            self.quantize(mode)
+        # A model around this one may have quantised the layer.
+        if layer.quantization_mode is not None:
+            self.quantize(layer.quantization_mode)
         if output is None:
             return ops.cast(ops.transpose(layer.embeddings), dtype), None
         return ops.cast(output.kernel, dtype), ops.cast(output.bias, dtype)
@@ -196,70 +191,57 @@ class TranslationModel(keras.Model, abc.ABC):
         return scores if bias is None else scores + bias
 
     def call(self, inputs, training=None):
-        states = self.states(inputs, training=training)
-        logits = self.logits(states)
-        if keras.backend.backend() == "tensorflow":
-            logits.of_states = states  # for `compute_loss`
-        return logits
+        return self.logits(self.states(inputs, training=training))
 
-    def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
-        """Returns the loss, as Keras does; the logits may never all be made.
+    def compile(self, *arguments, jit_compile="auto", **keywords):
+        """As `keras.Model.compile`; TensorFlow uses XLA only if that is asked for.
 
-        With `MaskedCrossentropy`, TensorFlow's graph computes the loss a few tokens at
-        a time. It leaves out `y_pred`, for which nobody then asks.
+        XLA would compile anew for each batch's shape.
         """
-        in_chunks = (
-            hasattr(y_pred, "of_states")
-            and type(self).logits is TranslationModel.logits
-            and type(self.loss) is MaskedCrossentropy
-            and self.loss.reduction == "mean_with_sample_weight"
-            and not self._compile_loss._user_loss_weights
-            and not self.losses
-            and not self.run_eagerly
-        )
-        if not in_chunks:
-            return super().compute_loss(x, y, y_pred, sample_weight, training)
-        check_labels(y, y_pred)
-        states, weights = y_pred.of_states, token_weights(y, sample_weight)
-        kernel, bias = self.projection()
-        states = ops.reshape(states, (-1, states.shape[-1]))
-        # Labels of another length are an error, though the graph prunes other checks.
-        tokens = ops.shape(states)[:1]
-        labels = ops.reshape(ops.maximum(ops.cast(y, "int32"), PAD_ID), tokens)
-        weights = ops.reshape(weights, tokens)
-        loss, _, likeliest = linear_crossentropy(
-            states, kernel, bias, labels, weights
-        )
-        y_pred.likeliest = ops.reshape(likeliest, ops.shape(y))
-        mean = ops.divide_no_nan(loss, ops.sum(weights))
-        return scale_loss_for_distribution(mean)
+        if jit_compile == "auto" and keras.backend.backend() == "tensorflow":
+            jit_compile = False
+        super().compile(*arguments, jit_compile=jit_compile, **keywords)
 
-    def _resolve_auto_jit_compile(self):
-        """No XLA on TensorFlow, which would compile anew for each batch's shape."""
-        ours = keras.backend.backend() == "tensorflow"
-        return False if ours else super()._resolve_auto_jit_compile()
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force=False):
         """Makes all variables, so that TensorFlow traces a step of `fit` only once."""
         if not self.built:
             self.build()
-        if self.optimizer is not None:
-            # A layer of one's own may have its variables only after a call.
-            ready = all(layer.built for layer in self._flatten_layers())
-            if ready and not self.optimizer.built:
-                self.optimizer.build(self.trainable_variables)
-            if keras.backend.backend() == "tensorflow":
-                take_dense_gradients(self.optimizer)
+        # A layer of one's own may have its variables only after a call.
+        ready = all(layer.built for layer in self.layers)
+        if ready and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
 
+    def train_step(self, *arguments):
+        """As `keras.Model.train_step`; an id's gradients are added up before a step."""
+        if keras.backend.backend() != "tensorflow":
+            return super().train_step(*arguments)
+        import tensorflow as tf
+
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(*arguments)
+        with tf.GradientTape() as tape:
+            logits = self(x, training=True)
+            loss = self.compute_loss(x, y, logits, sample_weight, training=True)
+            scaled = self.optimizer.scale_loss(loss)
+        weights = self.trainable_weights
+        update(self.optimizer, tape.gradient(scaled, weights), weights)
+        # Keras' loss is a replica's share of the mean.
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        sentences = tf.shape(keras.tree.flatten(x)[0])[0]
+        for metric in self.metrics:
+            if metric.name == "loss":
+                metric.update_state(loss * replicas, sample_weight=sentences)
+        return self.compute_metrics(x, y, logits, sample_weight)
+
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Prepares loss and metrics by ids; a strategy would average the replicas'."""
-        ours = (
-            type(self).call is TranslationModel.call
-        )  # another takes other inputs
-        if ours and type(self.loss) is MaskedCrossentropy:
+        """Prepares loss and metrics by ids, for a strategy averages the replicas'."""
+        takes_ids = type(self).call is TranslationModel.call
+        if takes_ids and type(self.loss) is MaskedCrossentropy:
             ids = ops.ones((1, 2), "int32")
             iterator, data_batch = None, ((ids, ids), ids)
         super()._maybe_symbolic_build(iterator, data_batch)
@@ -347,23 +329,21 @@ class TranslationModel(keras.Model, abc.ABC):
     def _parts(self, inputs):
         """The inputs, checked: ids of both sides, and what packing has added."""
         layout = self.packed_layout
-        allowed = (2, 4) if layout else (2,)
+        allowed = (2,) if layout is None else (2, 4)
         if not isinstance(inputs, list | tuple) or len(inputs) not in allowed:
-            packed = (
-                ", or the four that reprt.data.pack makes of it"
-                if layout
-                else ""
-            )
+            expected = ""
+            if layout is not None:
+                expected = ", or the four that reprt.data.pack makes of it"
             raise ValueError(
-                f"Expected the inputs to be the pair (source_ids, target_ids){packed}; "
-                "`fit` takes them with labels, ((source_ids, target_ids), labels). "
-                f"Received: {type(inputs).__name__}."
+                "Expected the inputs to be the pair (source_ids, target_ids)"
+                f"{expected}; `fit` takes them with labels, ((source_ids, target_ids), "
+                f"labels). Received: {type(inputs).__name__}."
             )
-        if len(inputs) == 4 and isinstance(inputs[3], Sides) != (
-            layout == "sequence"
-        ):
-            raise ValueError(
-                f"{self.name!r} expects `reprt.data.pack` to have packed its inputs by "
-                f"layout={layout!r}. Received: the other layout."
-            )
+        if len(inputs) == 4:
+            one_sequence = isinstance(inputs[3], Sides)
+            if one_sequence != (layout == "sequence"):
+                raise ValueError(
+                    f"{self.name!r} expects `reprt.data.pack` to have packed its "
+                    f"inputs by layout={layout!r}. Received: the other layout."
+                )
         return inputs

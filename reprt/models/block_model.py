@@ -2,8 +2,8 @@
 
 from keras import ops
 
+from reprt.layers.dtypes import indices
 from reprt.layers.feed_forward import GATED
-from reprt.layers.precision import indices
 from reprt.models import parts
 from reprt.models.base import TranslationModel
 
@@ -38,21 +38,21 @@ class BlockModel(TranslationModel):
 
     def _layout(self, mask, packing):
         """What tells sentences apart: a padding mask, or the packed tokens' layout."""
-        return (
-            mask if packing is None else packing.layout(self.config.num_heads)
-        )
+        if packing is None:
+            return mask
+        return packing.layout(self.config.num_heads)
 
     def _value(self, tokens):
         """What the blocks are given to weigh; None means the key's own sequence."""
         return None if self.config.value == "states" else tokens
 
     def extended(self, prefixes, tokens):
-        kept, of_sequence = prefixes.own
+        prefix, sequence = prefixes.state
         if self._recomputes:
-            kept = ops.pad(kept, ((0, 0), (0, tokens)))
+            prefix = ops.pad(prefix, ((0, 0), (0, tokens)))
         else:
-            kept = tuple(block.extended(tokens) for block in kept)
-        return prefixes._replace(own=(kept, of_sequence))
+            prefix = tuple(block.extended(tokens) for block in prefix)
+        return prefixes._replace(state=(prefix, sequence))
 
     def _projected(self, states):
         if self.output_projection is None:
@@ -70,23 +70,24 @@ class BlockModel(TranslationModel):
         An attention is the pair of a and b; the tokens go through the feed-forward
         networks, which have two matrices, or three where they are gated.
         """
-        c, width = self.config, embedding.compute_output_shape((1, 1))[1][-1]
-        r, q = c.key_dim, c.value_dim
-        v = c.embedding_dim if c.value == "tokens" else width
-        heads = c.num_heads * sum(
-            a * width * (r + q) + b * (width * r + v * q) + a * b * (r + q)
-            for a, b in attentions
-        )
-        matrices = 3 if c.activation in GATED else 2
-        feed_forward = matrices * width * c.feed_forward_dim
-        blocks = c.num_blocks * (heads + tokens * feed_forward)
-        output = width * self.target_vocab_size
+        config = self.config
+        _, states_shape = embedding.compute_output_shape((1, 1))
+        w = states_shape[-1]
+        v = config.embedding_dim if config.value == "tokens" else w
+        r, q = config.key_dim, config.value_dim
+        head = 0
+        for a, b in attentions:
+            head += a * (w * r + q * w) + b * (w * r + v * q) + a * b * (r + q)
+        matrices = 3 if config.activation in GATED else 2
+        feed_forward = tokens * matrices * w * config.feed_forward_dim
+        block = config.num_heads * head + feed_forward
+        output = w * self.target_vocab_size
         if self.output_projection is not None:
-            output = c.embedding_dim * (width + self.target_vocab_size)
-        return blocks + targets * output
+            output = config.embedding_dim * (w + self.target_vocab_size)
+        return config.num_blocks * block + targets * output
 
     @staticmethod
     def _written(prefix, ids, position):
         """A prefix `(hypotheses, capacity)` with a token of each at a position."""
-        here = ops.equal(indices(ops.shape(prefix)[1]), position)
-        return ops.where(here, ids[:, None], prefix)
+        is_place = ops.equal(indices(ops.shape(prefix)[1]), position)
+        return ops.where(is_place, ids[:, None], prefix)

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from reprt.layers import Decoder, padding_mask
-from reprt.layers.precision import indices
+from reprt.layers.dtypes import indices
 from reprt.models.block_model import BlockModel
 from reprt.models.prefixes import Prefixes
 from reprt.models.settings import DecoderOnlyConfig
@@ -131,7 +131,8 @@ class DecoderOnly(BlockModel):
 
     def attention_weights(self, source_ids, target_ids):
         _, weights = self._decoded(source_ids, target_ids)
-        return {"sequence": ops.stack([own for (own,) in weights])}
+        # Of each block a tuple with one attention's weights.
+        return {"sequence": ops.stack(sum(weights, ()))}
 
     def encode(self, source_ids, *, training=None):
         if self._recomputes:
@@ -154,18 +155,18 @@ class DecoderOnly(BlockModel):
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefix, sources = prefixes.own
+            prefix, sources = prefixes.state
             prefix = self._written(prefix, ids, position)
             states, _ = self._decoded(sources, prefix)
-            states = ops.take(states, ops.shape(sources)[1] + position, axis=1)
+            place = ops.shape(sources)[1] + position
+            states = ops.take(states, place, axis=1)
             return self.logits(states), Prefixes((prefix, sources))
-        blocks, source_lengths = prefixes.own
+        blocks, source_lengths = prefixes.state
         place = position
         if self.config.target_positions == "continue":
             place = source_lengths + position
-        tokens, states, _ = self.embedding.step(
-            ops.expand_dims(ids, 1), place, ()
-        )
+        ids = ops.expand_dims(ids, 1)
+        tokens, states, _ = self.embedding.step(ids, place, ())
         states, blocks = self.decoder.step(
             states,
             self._value(tokens),
@@ -175,10 +176,8 @@ class DecoderOnly(BlockModel):
             prefixes.memory.mask,
             first=source_lengths,
         )
-        states = self._projected(states[:, 0])
-        return self.logits(states), prefixes._replace(
-            own=(blocks, source_lengths)
-        )
+        logits = self.logits(self._projected(states[:, 0]))
+        return logits, prefixes._replace(state=(blocks, source_lengths))
 
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
@@ -196,19 +195,18 @@ class DecoderOnly(BlockModel):
 
     def _embedded(self, source_ids, target_ids, packing=None, training=False):
         """Tokens, states and layout or mask of the source and of a target after it."""
-        ids, start = source_ids, 0
+        ids, offset = source_ids, 0
         mask = padding_mask(source_ids)
         if target_ids is not None:
             ids = ops.concatenate([source_ids, target_ids], axis=1)
             if self.config.target_positions == "restart":
-                in_source = (
-                    indices(ops.shape(ids)[1]) < ops.shape(source_ids)[1]
-                )
-                start = ops.where(in_source, 0, -_lengths(mask))
+                sources = ops.shape(source_ids)[1]
+                in_source = indices(ops.shape(ids)[1]) < sources
+                offset = ops.where(in_source, 0, -_lengths(mask))
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         layout = self._layout(mask, packing)
         tokens, states = self.embedding(
-            ids, layout=layout, start=start, training=training
+            ids, layout=layout, offset=offset, training=training
         )
         return tokens, states, layout
 

@@ -10,25 +10,24 @@ class Prefixes(NamedTuple):
     """The prefixes of hypotheses, one sentence's after the other's, as many of each.
 
     Attributes:
-        own: tensors `(hypotheses, …)`, in any structure.
+        state: tensors `(hypotheses, …)`, in any structure.
         memory: tensors `(sentences, …)`, which the hypotheses of a sentence share.
     """
 
-    own: Any
+    state: Any
     memory: Any = ()
 
-    def of_hypotheses(self, chosen):
+    def of_hypotheses(self, numbers):
         """Returns these hypotheses only, of the same sentences."""
-        return self._replace(own=_taken(self.own, chosen))
+        return self._replace(state=_rows(self.state, numbers))
 
     def of_sentences(self, sentences, hypotheses):
         """Returns these sentences only, and their hypotheses."""
-        return Prefixes(
-            _taken(self.own, hypotheses), _taken(self.memory, sentences)
-        )
+        state = _rows(self.state, hypotheses)
+        return Prefixes(state, _rows(self.memory, sentences))
 
 
-def _taken(tensors, chosen):
+def _rows(tensors, numbers):
     return keras.tree.map_structure(
-        lambda x: ops.take(x, chosen, axis=0), tensors
+        lambda x: ops.take(x, numbers, axis=0), tensors
     )

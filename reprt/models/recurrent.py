@@ -20,13 +20,13 @@ class RecurrentMemory(NamedTuple):
         states: the encoder's output h, `(sentences, sources, 2n)`.
         keys: the part of the scores that depends only on the source,
             `(sentences, sources, n)`.
-        starts: s_0 of each decoder layer, `(sentences, layers, n)`.
+        initial_states: s_0 of each decoder layer, `(sentences, layers, n)`.
         mask: boolean, `(sentences, sources)`, True on real tokens.
     """
 
     states: Any
     keys: Any
-    starts: Any
+    initial_states: Any
     mask: Any
 
 
@@ -86,11 +86,11 @@ class Recurrent(TranslationModel):
         super().__init__(source_vocab_size, target_vocab_size, config, **kwargs)
         config = self.config
         self.source_embedding = self._embedding("source", source_vocab_size)
-        shared = (
-            self.source_embedding.embedding if config.shared_embedding else None
-        )
+        table = None
+        if config.shared_embedding:
+            table = self.source_embedding.embedding
         self.target_embedding = self._embedding(
-            "target", target_vocab_size, shared
+            "target", target_vocab_size, table
         )
         numbers = range(1, config.num_layers + 1)
         self.encoder = [
@@ -154,18 +154,15 @@ class Recurrent(TranslationModel):
     def build(self, input_shape=None):
         if self.built:
             return
-        ids, m, n = (
-            (None, None),
-            self.config.embedding_dim,
-            self.config.hidden_dim,
-        )
-        self.source_embedding.build(ids)
-        self.target_embedding.build(ids)
-        for number, (encoder, decoder) in enumerate(
-            zip(self.encoder, self.decoder)
-        ):
-            encoder.build((None, None, 2 * n if number else m))
-            decoder.build((None, None, n if number else m))
+        m = self.config.embedding_dim
+        n = self.config.hidden_dim
+        self.source_embedding.build((None, None))
+        self.target_embedding.build((None, None))
+        encoder_width = decoder_width = m
+        for encoder, decoder in zip(self.encoder, self.decoder):
+            encoder.build((None, None, encoder_width))
+            decoder.build((None, None, decoder_width))
+            encoder_width, decoder_width = 2 * n, n
         self.start_dense.build((None, n))
         self.key_dense.build((None, None, 2 * n))
         if self.query_dense is not None:
@@ -176,33 +173,30 @@ class Recurrent(TranslationModel):
             self.output_dense.build((None, None, m))
 
     def multiply_adds(self, sources, targets):
-        config = self.config
-        m, n, layers = (
-            config.embedding_dim,
-            config.hidden_dim,
-            config.num_layers,
-        )
-        additive = config.attention == "additive"
-        of_source = 6 * n * (m + n + 3 * n * (layers - 1)) + 2 * n * n
-        of_target = 3 * n * (m + n + 2 * n * (layers - 1)) + n * n * additive
-        of_target += m * (3 * n + self.target_vocab_size)
-        of_tokens = of_source * sources + of_target * targets
-        return layers * n * n + of_tokens + 3 * n * sources * targets
+        m = self.config.embedding_dim
+        n = self.config.hidden_dim
+        layers = self.config.num_layers
+        source_token = 6 * n * (m + n + 3 * n * (layers - 1)) + 2 * n * n
+        target_token = 3 * n * (m + n + 2 * n * (layers - 1))
+        target_token += m * (3 * n + self.target_vocab_size)
+        if self.config.attention == "additive":
+            target_token += n * n
+        tokens = source_token * sources + target_token * targets
+        return layers * n * n + tokens + 3 * n * sources * targets
 
     def encode(self, source_ids, *, training=None):
         mask = padding_mask(source_ids)
         _, states = self.source_embedding(source_ids)
-        for layer, dropout in zip(
-            self.encoder, self.encoder_dropout, strict=True
-        ):
-            states = layer(dropout(states, training=training), mask=mask)
+        for layer, dropout in zip(self.encoder, self.encoder_dropout):
+            states = dropout(states, training=training)
+            states = layer(states, mask=mask)
         n = self.config.hidden_dim
         # The backward states of the first real token have read the whole sentence.
         first = ops.argmax(ops.cast(mask, "int32"), axis=1)[:, None, None]
         backward = ops.take_along_axis(states[:, :, n:], first, axis=1)
-        starts = ops.tanh(self.start_dense(backward[:, 0]))
-        starts = ops.reshape(starts, (-1, self.config.num_layers, n))
-        return RecurrentMemory(states, self.key_dense(states), starts, mask)
+        initial = ops.tanh(self.start_dense(backward[:, 0]))
+        initial = ops.reshape(initial, (-1, self.config.num_layers, n))
+        return RecurrentMemory(states, self.key_dense(states), initial, mask)
 
     def states(self, inputs, training=None):
         source_ids, target_ids, *packings = self._parts(inputs)
@@ -210,9 +204,9 @@ class Recurrent(TranslationModel):
         read = self._read(target_ids, memory, training)
         sources, targets = Padded(memory.mask), Padded()
         if packings:
-            sources, targets = (
-                packing.layout(num_heads=1) for packing in packings
-            )
+            source_packing, target_packing = packings
+            sources = source_packing.layout(num_heads=1)
+            targets = target_packing.layout(num_heads=1)
         read = targets.take(read)
         states, _ = self._combined(read, memory, sources, targets, training)
         return states
@@ -220,19 +214,21 @@ class Recurrent(TranslationModel):
     def attention_weights(self, source_ids, target_ids):
         memory = self.encode(source_ids, training=False)
         read = self._read(target_ids, memory, training=False)
-        layouts = Padded(memory.mask), Padded()
-        _, [weights] = self._combined(read, memory, *layouts, training=False)
-        return {"cross": weights[None, :, None]}
+        sources = Padded(memory.mask)
+        _, weights = self._combined(read, memory, sources, Padded(), False)
+        return {"cross": weights[0][None, :, None]}
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
         # The state of each layer after the last token: room for any number of them.
-        return Prefixes(ops.repeat(memory.starts, beams, axis=0), memory)
+        states = ops.repeat(memory.initial_states, beams, axis=0)
+        return Prefixes(states, memory)
 
     def step(self, ids, position, prefixes):
         _, embedded = self.target_embedding(ops.expand_dims(ids, 1))
-        state, states = embedded[:, 0], []
+        state = embedded[:, 0]
+        states = []
         for number, layer in enumerate(self.decoder):
-            state, _ = layer.cell(state, prefixes.own[:, number])
+            state, _ = layer.cell(state, prefixes.state[:, number])
             states.append(state)
         # All hypotheses of a sentence attend to its memory at once.
         memory = prefixes.memory
@@ -241,9 +237,8 @@ class Recurrent(TranslationModel):
         context, _ = self._attend(read, memory.keys, memory.states, memory.mask)
         combined = self._output(context, read, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
-        return self.logits(combined), prefixes._replace(
-            own=ops.stack(states, axis=1)
-        )
+        prefixes = prefixes._replace(state=ops.stack(states, axis=1))
+        return self.logits(combined), prefixes
 
     def _read(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
@@ -251,14 +246,14 @@ class Recurrent(TranslationModel):
         mask = padding_mask(target_ids)
         for number, layer in enumerate(self.decoder):
             states = self.decoder_dropout[number](states, training=training)
-            states = layer(
-                states, mask=mask, initial_state=memory.starts[:, number]
-            )
+            initial = memory.initial_states[:, number]
+            states = layer(states, mask=mask, initial_state=initial)
         return states
 
     def _combined(self, states, memory, sources, targets, training):
         """o of the target's tokens, and the weights of each group of sentences."""
-        keys, values = sources.take(memory.keys), sources.take(memory.states)
+        keys = sources.take(memory.keys)
+        values = sources.take(memory.states)
         # Layouts split heads, and this attention has one.
         groups = zip(
             targets.split(ops.expand_dims(states, 2)),
@@ -280,13 +275,15 @@ class Recurrent(TranslationModel):
     def _attend(self, states, keys, values, mask):
         """c, `(batch, targets, 2n)`, and the weights `(batch, targets, sources)`."""
         if self.query_dense is None:
-            scores = ops.matmul(states, ops.transpose(keys, (0, 2, 1)))
+            keys = ops.transpose(keys, (0, 2, 1))
+            scores = ops.matmul(states, keys)
         else:
             queries = ops.expand_dims(self.query_dense(states), 2)
             hidden = ops.tanh(queries + ops.expand_dims(keys, 1))
             scores = ops.squeeze(self.score_dense(hidden), -1)
         scores = for_softmax(scores, ops.expand_dims(mask, 1))
-        weights = ops.cast(ops.softmax(scores, axis=-1), states.dtype)
+        weights = ops.softmax(scores, axis=-1)
+        weights = ops.cast(weights, states.dtype)
         return ops.matmul(weights, values), weights
 
     def _output(self, context, states, training):

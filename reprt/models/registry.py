@@ -1,4 +1,9 @@
-"""Which model each class of settings describes."""
+"""Models made from settings, by name, and from files."""
+
+import zipfile
+from pathlib import Path
+
+import keras
 
 from reprt.models.base import TranslationModel
 from reprt.models.decoder_only import DecoderOnly
@@ -42,3 +47,24 @@ def build(
     """
     settings = preset(name, **overrides)
     return make(settings, source_vocab_size, target_vocab_size, name=name)
+
+
+def load_model(path: Path):
+    """Returns the model in a `.keras` file, or says what is wrong with the file."""
+    if not path.is_file():
+        raise ValueError(
+            f"Expected a .keras file. There is none at {path}. A run has its "
+            "model.keras after its first epoch."
+        )
+    # Keras would say that there is no file.
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"{path} cannot be read as a Keras model: it is no whole zip archive."
+        )
+    try:
+        return keras.saving.load_model(path, compile=False)
+    # Keras, HDF5 and zip have no common base of errors.
+    except Exception as error:
+        raise ValueError(
+            f"{path} cannot be read as a Keras model: {type(error).__name__}: {error}"
+        ) from error

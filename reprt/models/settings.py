@@ -16,7 +16,7 @@ from reprt.settings import OneOf, Positive, Settings, Share, Size
 
 Statistics = Annotated[str, OneOf(STATISTICS)]
 Position = Annotated[str, OneOf(POSITIONS)]
-EmbeddingNorm = Annotated[str, OneOf(EMBEDDING_NORMS)]
+EmbeddingNormName = Annotated[str, OneOf(EMBEDDING_NORMS)]
 DropoutPlaces = Annotated[
     tuple[Annotated[str, OneOf(DROPOUT_PLACES)], ...], Field(strict=False)
 ]
@@ -78,7 +78,7 @@ class TransformerSettings(Settings):
     position_dim: Annotated[int, Field(ge=2, multiple_of=2)] | None = None
     """Width of the positions, even, where they are `"concat"` or `"untied"`;
     `embedding_dim` by default, as in the paper."""
-    embedding_norm: EmbeddingNorm
+    embedding_norm: EmbeddingNormName
     """What the embeddings of both sides go through: a `"token_norm"`, `"rms"` (each
     divided by its own root mean square) or `"none"`."""
     value: Literal["tokens", "states"]
@@ -155,7 +155,7 @@ class TransformerConfig(TransformerSettings):
     ('concat', 'tokens', 2)
     """
 
-    decoder_norm: EmbeddingNorm | None = None
+    decoder_norm: EmbeddingNormName | None = None
     """What the target's embeddings go through instead of `embedding_norm`; None for the
     same."""
     encoder_statistics: Statistics = "sequence"
@@ -202,7 +202,7 @@ class DecoderOnlyConfig(TransformerSettings):
 
     position: Position = "add"
     """As in the other families."""
-    embedding_norm: EmbeddingNorm = "none"
+    embedding_norm: EmbeddingNormName = "none"
     """As in the other families; a TokenNorm runs over source and target as one."""
     value: Literal["tokens", "states"] = "states"
     """As in the other families."""
@@ -214,9 +214,8 @@ class DecoderOnlyConfig(TransformerSettings):
 
     @property
     def longest_sequence(self) -> int:
-        return self.max_length * (
-            2 if self.target_positions == "continue" else 1
-        )
+        sides = 2 if self.target_positions == "continue" else 1
+        return sides * self.max_length
 
     @pydantic.model_validator(mode="after")
     def _make_sense(self):
@@ -261,6 +260,8 @@ class RecurrentConfig(Settings):
 
 def _positions(trait: str) -> tuple[str, ...]:
     """The names of the position methods that have a trait, such as `widens`."""
-    return tuple(
-        name for name, kind in POSITIONS.items() if getattr(kind, trait)
-    )
+    names = []
+    for name, kind in POSITIONS.items():
+        if getattr(kind, trait):
+            names.append(name)
+    return tuple(names)

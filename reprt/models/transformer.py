@@ -58,11 +58,11 @@ class Transformer(BlockModel):
         self.source_embedding = self._embedding(
             "encoder", source_vocab_size, "source_embedding"
         )
-        shared = (
-            self.source_embedding.embedding if config.shared_embedding else None
-        )
+        table = None
+        if config.shared_embedding:
+            table = self.source_embedding.embedding
         self.target_embedding = self._embedding(
-            "decoder", target_vocab_size, "target_embedding", shared
+            "decoder", target_vocab_size, "target_embedding", table
         )
         self.looks_ahead = self._recomputes = not self.target_embedding.causal
         self.padding_matters = config.padding_in_statistics
@@ -122,27 +122,29 @@ class Transformer(BlockModel):
         if self._recomputes:
             room = ops.zeros((hypotheses, capacity), "int32")
             repeated = [ops.repeat(tensor, beams, axis=0) for tensor in memory]
-            return Prefixes((room, Memory(*repeated)))
+            memory = Memory(*repeated)
+            return Prefixes((room, memory))
         blocks = self.decoder.start(hypotheses, capacity)
         statistics = self.target_embedding.start(hypotheses)
-        read = self.decoder.read(memory.states, self._value(memory.tokens))
+        value = self._value(memory.tokens)
+        read = self.decoder.read(memory.states, value)
         return Prefixes((blocks, statistics), (read, memory.mask))
 
     def step(self, ids, position, prefixes):
         if self._recomputes:
-            prefix, memory = prefixes.own
+            prefix, memory = prefixes.state
             prefix = self._written(prefix, ids, position)
             states, _ = self._decoded(prefix, memory, count_padding=False)
             states = ops.take(states, position, axis=1)
             return self.logits(states), Prefixes((prefix, memory))
-        blocks, statistics = prefixes.own
+        blocks, statistics = prefixes.state
         tokens, states, statistics = self.target_embedding.step(
             ops.expand_dims(ids, 1), position, statistics
         )
         states, blocks = self.decoder.step(
             states, self._value(tokens), blocks, position, *prefixes.memory
         )
-        prefixes = prefixes._replace(own=(blocks, statistics))
+        prefixes = prefixes._replace(state=(blocks, statistics))
         return self.logits(self._projected(states[:, 0])), prefixes
 
     def multiply_adds(self, sources, targets):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from reprt.files import whole_file
-from reprt.models.saving import load_model
+from reprt.models.registry import load_model
 
 
 def keep_model(folder: Path, model, step: int, most: int, steps_of_epochs: int):

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from reprt.files import whole_file
+from reprt.training.backend import seeds
 
 _STATE = "state"
 
 
 def by_path(model, optimizer) -> dict[str, Any]:
     """Returns all variables of a training, by names that any process gives them."""
-    variables = dict(_seeds(model, model.name))
+    variables = {}
     for variable in (*model.weights, *optimizer.variables):
         variables[variable.path] = variable
+    for number, seed in enumerate(seeds(model)):
+        variables[f"{model.name}/seed_{number}"] = seed
     if len(variables) < len(model.variables) + len(optimizer.variables):
         raise ValueError(
             "Expected every variable of the training to be a weight, the seed of a "
@@ -24,13 +27,6 @@ def by_path(model, optimizer) -> dict[str, Any]:
             f"checkpoint keeps it. Received: {sorted(variables)}."
         )
     return variables
-
-
-def _seeds(layer, path):
-    if seed := getattr(layer, "seed_generator", None):
-        yield f"{path}/seed", seed.state
-    for part in layer._layers:
-        yield from _seeds(part, f"{path}/{part.name}")
 
 
 def save_checkpoint(

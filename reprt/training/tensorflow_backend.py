@@ -8,7 +8,7 @@ import tensorflow as tf
 from reprt.data.batching import batches, planned_batches
 from reprt.data.packing import GROUPS, pack
 from reprt.data.replicas import per_replica
-from reprt.optimizers import SquaredApart, several_replicas
+from reprt.optimizers import added_up, several_replicas
 from reprt.training.backend import Backend, seeds
 from reprt.training.workers import several_workers
 
@@ -126,15 +126,13 @@ class OnTensorFlow(Backend):
         that a batch has several times are added up as well, before an optimizer squares
         them.
         """
-        sums, with_gradients = [], []
+        pairs = []
         for gradient, weight in zip(gradients, weights, strict=True):
-            if gradient is None:
-                continue
-            if not isinstance(self._optimizer, SquaredApart):
-                gradient = tf.convert_to_tensor(gradient)
-            sums.append(gradient)
-            with_gradients.append(weight)
-        return _over_replicas(sums), with_gradients
+            if gradient is not None:
+                pairs.append((gradient, weight))
+        gradients, weights = zip(*pairs)
+        gradients = added_up(self._optimizer, gradients)
+        return _over_replicas(list(gradients)), weights
 
     def _evaluate(self, batch):
         return _rows(batch), *self._objective.validate(*self._packed(*batch))

@@ -14,7 +14,7 @@ import keras
 from reprt import termination
 from reprt.data.batching import BatchPlan
 from reprt.data.encoding import EncodedCorpus
-from reprt.loading import quietly
+from reprt.imports import quietly
 from reprt.models.registry import make
 from reprt.optimizers import make_optimizer
 from reprt.progress import Progress, duration

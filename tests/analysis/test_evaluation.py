@@ -15,7 +15,7 @@ from reprt.analysis.evaluation import (
     translation_scores,
 )
 from reprt.analysis.scores import scores
-from reprt.compilation import MORE_ROOM
+from reprt.bucketing import MORE_ROOM
 from reprt.constants import RESERVED
 from reprt.data.batching import BatchPlan, batches, planned_batches
 from reprt.data.encoding import EncodedSplit

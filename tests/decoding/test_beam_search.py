@@ -15,7 +15,7 @@ from naive import END, PAD, SIZES, START
 from variants import ALL, POSITIONED
 
 from reprt import layers, models
-from reprt.compilation import MORE_ROOM
+from reprt.bucketing import MORE_ROOM
 from reprt.constants import RESERVED
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import beam_search

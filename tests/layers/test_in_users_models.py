@@ -50,7 +50,7 @@ def test_a_method_of_ones_own_acts_where_its_hooks_are(monkeypatch):
 
 
 class Wider(layers.Positional):
-    def call(self, x, start=0, mask=None):
+    def call(self, x, offset=0, mask=None):
         return keras.ops.concatenate([x, x[..., :4]], axis=-1)
 
 

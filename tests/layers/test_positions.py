@@ -73,7 +73,7 @@ def in_attention(position, key_dim=4):
         (lambda: AddPositional("rotary"), "'rotary'"),
         (lambda: ConcatPositional(max_length=5)(X), "at most 5.*sequence of 6"),
         (
-            lambda: AddPositional(max_length=8)(X, start=3),
+            lambda: AddPositional(max_length=8)(X, offset=3),
             "at most 8.*sequence of 9",
         ),
         (

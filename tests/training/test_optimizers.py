@@ -8,7 +8,7 @@ from keras import ops
 from tiny import assert_same, losses, to_the_end, variables
 
 from reprt.layers import PMHA, RMSNorm
-from reprt.optimizers import OPTIMIZERS, make_optimizer, take_dense_gradients
+from reprt.optimizers import OPTIMIZERS, make_optimizer, update
 from reprt.schedules import WarmupSchedule, cosine
 from reprt.training import trainer as loop
 from reprt.training.settings import (
@@ -251,7 +251,6 @@ def test_squares_of_an_id_are_summed_apart_if_asked():
         )
         table = keras.Variable(np.zeros((4, 2), "float32"))
         adam.build([table])
-        take_dense_gradients(adam)
-        adam.apply([sparse], [table])
+        update(adam, [sparse], [table])
         velocity = ops.convert_to_numpy(adam._velocities[0])
         np.testing.assert_allclose(velocity, 0.02 * squares, rtol=1e-5)

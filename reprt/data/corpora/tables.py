@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from reprt.data.corpora.lines import read_lines
-from reprt.loading import load_extra
+from reprt.imports import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
 Quoting = Literal["none", "double", "backslash", "escapes"]

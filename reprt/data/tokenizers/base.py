@@ -14,7 +14,7 @@ from reprt.data.corpora.corpus import Corpus
 from reprt.data.rows import Rows
 from reprt.files import make_once, whole_file
 from reprt.fixed import Fixed
-from reprt.loading import load_extra
+from reprt.imports import load_extra
 from reprt.settings import Settings, Size
 
 CHUNK = 1024  # sentences that become ids at a time

@@ -24,7 +24,7 @@ from reprt.constants import (
 )
 from reprt.data.rows import Rows
 from reprt.data.tokenizers import base
-from reprt.loading import load_extra
+from reprt.imports import load_extra
 
 MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
 # Compatible characters and spaces of all kinds become one; case and accents stay.

@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from reprt.constants import check_choice
+from reprt.layers.dtypes import widened
 from reprt.layers.embedding_norms.base import EmbeddingNorm
 from reprt.layers.masks import check_mask
-from reprt.layers.precision import widened
 
 
 class RunningStatistics(NamedTuple):
@@ -113,24 +113,24 @@ class TokenNorm(EmbeddingNorm):
 
     def start(self, batch, features):
         """Returns the `RunningStatistics` of no token at all."""
-        zeros = widened(ops.zeros((batch, 1, features), self.compute_dtype))
+        zeros = ops.zeros((batch, 1, features), self.compute_dtype)
+        zeros = widened(zeros)
         return RunningStatistics(zeros, zeros, zeros)
 
     def step(self, x, position, state):
         """Normalises one further token of each sequence, by its prefix's statistics."""
-        tokens, position = widened(x), ops.reshape(position, (-1, 1, 1))
+        tokens = widened(x)
+        position = ops.reshape(position, (-1, 1, 1))
         first = ops.where(ops.equal(position, 0), tokens, state.first)
         tokens = tokens - first
-        before = ops.cast(position, tokens.dtype)
-        count = before + 1.0
-        growth = _growth(tokens, state.total, before, count)
-        total, squares = state.total + tokens, state.squares + growth
-        normed = (tokens - total / count) * ops.rsqrt(
-            squares / count + self.epsilon
-        )
-        return ops.cast(normed, x.dtype), RunningStatistics(
-            first, total, squares
-        )
+        count_before = ops.cast(position, tokens.dtype)
+        count = count_before + 1.0
+        growth = _growth(tokens, state.total, count_before, count)
+        total = state.total + tokens
+        squares = state.squares + growth
+        scale = ops.rsqrt(squares / count + self.epsilon)
+        normed = ops.cast((tokens - total / count) * scale, x.dtype)
+        return normed, RunningStatistics(first, total, squares)
 
 
 def _over_sequence(tokens, real):
@@ -155,9 +155,9 @@ def _over_prefix(tokens, real):
     return tokens - total / safe_count, ops.cumsum(growth, axis=1) / safe_count
 
 
-def _growth(token, total_before, before, count):
-    mean_before = total_before / ops.maximum(before, 1.0)
-    return before / count * ops.square(token - mean_before)
+def _growth(token, total_before, count_before, count):
+    mean_before = total_before / ops.maximum(count_before, 1.0)
+    return count_before / count * ops.square(token - mean_before)
 
 
 # What the statistics run over.

@@ -20,10 +20,10 @@ class AddPositional(PositionTable):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`.
-        start: place of the first of the tokens, a scalar, or one for each sequence or
+        offset: place of the first of the tokens, a scalar, or one for each sequence or
             token, integers that broadcast to `(batch, tokens)`. Defaults to 0.
         mask: boolean tensor `(batch, tokens)`, True on real tokens. Keras fills in its
-            own unless `start` is a tensor.
+            own unless `offset` is a tensor.
 
     Returns:
         Tensor `(batch, tokens, m)`.
@@ -41,5 +41,5 @@ class AddPositional(PositionTable):
 
     on_entry = True
 
-    def call(self, x, start=0, mask=None):
-        return x + self.rows(x, start, mask)
+    def call(self, x, offset=0, mask=None):
+        return x + self.rows(x, offset, mask)

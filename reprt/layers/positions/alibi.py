@@ -42,8 +42,6 @@ class AlibiPositional(Positional):
     def bias(self, queries, keys):
         number = np.arange(1, self.num_heads + 1, dtype="float32")
         slopes = 2.0 ** (-8 * number / self.num_heads)
-        distance = ops.abs(
-            ops.expand_dims(queries, 2) - ops.expand_dims(keys, 1)
-        )
-        distance = ops.expand_dims(ops.cast(distance, "float32"), 1)
-        return ops.convert_to_tensor(-slopes[:, None, None]) * distance
+        slopes = ops.convert_to_tensor(slopes[:, None, None])
+        distance = queries[:, None, :, None] - keys[:, None, None, :]
+        return -slopes * ops.cast(ops.abs(distance), "float32")

@@ -16,7 +16,7 @@ class Positional(Layer):
 
     | hook | changes | who overrides it |
     |---|---|---|
-    | `call(x, start, mask)` | tokens on entry, to states | added, concatenated |
+    | `call(x, offset, mask)` | tokens on entry, to states | added, concatenated |
     | `turn(heads, places)` | queries and keys of each head | rotary |
     | `score_factor` | is multiplied by queries times keys | untied |
     | `bias(queries, keys)` | scores, before the softmax | relative, ALiBi, untied |
@@ -32,10 +32,10 @@ class Positional(Layer):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`.
-        start: place of the first of the tokens, a scalar, or one for each sequence or
+        offset: place of the first of the tokens, a scalar, or one for each sequence or
             token, integers that broadcast to `(batch, tokens)`. Defaults to 0.
         mask: boolean tensor `(batch, tokens)`, True on real tokens. Keras fills in its
-            own unless `start` is a tensor.
+            own unless `offset` is a tensor.
 
     Returns:
         The states, `(batch, tokens, width)`: here the tokens.
@@ -62,7 +62,7 @@ class Positional(Layer):
     score_factor = 1.0
     """A number that scores are multiplied by, before `bias` is added."""
 
-    def call(self, x, start=0, mask=None):
+    def call(self, x, offset=0, mask=None):
         return x
 
     def turn(self, heads, places):

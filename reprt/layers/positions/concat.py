@@ -22,10 +22,10 @@ class ConcatPositional(PositionTable):
 
     Call arguments:
         x: tensor `(batch, tokens, m)`.
-        start: place of the first of the tokens, a scalar, or one for each sequence or
+        offset: place of the first of the tokens, a scalar, or one for each sequence or
             token, integers that broadcast to `(batch, tokens)`. Defaults to 0.
         mask: boolean tensor `(batch, tokens)`, True on real tokens. Keras fills in its
-            own unless `start` is a tensor.
+            own unless `offset` is a tensor.
 
     Returns:
         Tensor `(batch, tokens, m + dim)`: tokens on the left, positions on the right.
@@ -49,8 +49,8 @@ class ConcatPositional(PositionTable):
         super().__init__(table, max_length, **kwargs)
         self.dim = dim
 
-    def call(self, x, start=0, mask=None):
-        return ops.concatenate([x, self.rows(x, start, mask)], axis=-1)
+    def call(self, x, offset=0, mask=None):
+        return ops.concatenate([x, self.rows(x, offset, mask)], axis=-1)
 
     def get_config(self):
         return {**super().get_config(), "dim": self.dim}

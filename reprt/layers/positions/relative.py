@@ -67,20 +67,16 @@ class RelativePositional(Positional):
         }
 
     def bias(self, queries, keys):
-        distance = ops.expand_dims(keys, 1) - ops.expand_dims(queries, 2)
-        buckets = self._buckets(distance)
-        return ops.transpose(
-            ops.take(self.table, buckets, axis=0), (0, 3, 1, 2)
-        )
+        distance = keys[:, None, :] - queries[:, :, None]
+        bias = ops.take(self.table, self._buckets(distance), axis=0)
+        return ops.transpose(bias, (0, 3, 1, 2))
 
     def _buckets(self, distance):
-        count = BUCKETS // 2 if self.both_directions else BUCKETS
+        if self.both_directions:
+            count, back = BUCKETS // 2, ops.abs(distance)
+        else:
+            count, back = BUCKETS, ops.maximum(-distance, 0)
         exact = count // 2
-        back = (
-            ops.abs(distance)
-            if self.both_directions
-            else ops.maximum(-distance, 0)
-        )
         far = ops.cast(ops.maximum(back, exact), "float32") / exact
         growth = ops.log(far) * ((count - exact) / math.log(FARTHEST / exact))
         # Rounding must not put a whole number below itself.

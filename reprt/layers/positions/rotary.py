@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from reprt.layers.dtypes import widened
 from reprt.layers.positions.base import Positional
-from reprt.layers.precision import widened
 
 
 @keras.saving.register_keras_serializable(package="reprt")
@@ -47,14 +47,11 @@ class RotaryPositional(Positional):
                 "Rotary positions turn pairs of channels, so `key_dim` has to be even. "
                 f"Received: key_dim={width}."
             )
-        frequency = 10000.0 ** (
-            -np.arange(0, width, 2, dtype="float32") / width
-        )
-        places = ops.cast(places, "float32")[..., None, None]
-        angle = places * ops.convert_to_tensor(frequency)
+        exponent = np.arange(0, width, 2, dtype="float32") / width
+        frequency = ops.convert_to_tensor(10000.0**-exponent)
+        angle = ops.cast(places, "float32")[..., None, None] * frequency
         left, right = ops.split(widened(heads), 2, axis=-1)
-        sine, cosine = (
-            ops.cast(f(angle), left.dtype) for f in (ops.sin, ops.cos)
-        )
+        sine = ops.cast(ops.sin(angle), left.dtype)
+        cosine = ops.cast(ops.cos(angle), left.dtype)
         turned = [left * cosine - right * sine, left * sine + right * cosine]
         return ops.cast(ops.concatenate(turned, axis=-1), heads.dtype)

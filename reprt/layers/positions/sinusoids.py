@@ -5,9 +5,9 @@ import numpy as np
 from keras import ops
 
 from reprt.constants import check_choice, check_sizes
+from reprt.layers.dtypes import indices
 from reprt.layers.layout import counted
 from reprt.layers.positions.base import Positional
-from reprt.layers.precision import indices
 
 SINUSOIDS = ("tutorial", "paper")
 TABLES = (*SINUSOIDS, "learned")
@@ -56,10 +56,8 @@ def sinusoidal_table(length, depth, table="tutorial"):
         position = np.arange(1, length + 1, dtype="float64")
         exponent = 2 * np.arange(1, depth + 1) / depth
     angle = position[:, None] / 10000.0 ** exponent[None, :]
-    half = depth // 2
-    encoding = np.concatenate(
-        [np.sin(angle[:, :half]), np.cos(angle[:, half:])], 1
-    )
+    left, right = np.split(angle, 2, axis=1)
+    encoding = np.concatenate([np.sin(left), np.cos(right)], axis=1)
     return encoding.astype("float32")
 
 
@@ -82,8 +80,8 @@ class PositionTable(Positional):
         self._check_tokens(input_shape)
         shape = self.max_length, self.dim or input_shape[-1]
         if self.table == "learned":
-            start = keras.initializers.RandomNormal(stddev=0.02)
-            self.encoding = self.add_weight(shape, start, name="positions")
+            small = keras.initializers.RandomNormal(stddev=0.02)
+            self.encoding = self.add_weight(shape, small, name="positions")
         else:
             self.encoding = sinusoidal_table(*shape, self.table)
 
@@ -94,19 +92,20 @@ class PositionTable(Positional):
             "max_length": self.max_length,
         }
 
-    def rows(self, x, start, mask):
+    def rows(self, x, offset, mask):
         """Returns the vectors of tokens `x`, by the arguments of the call."""
-        if isinstance(start, int) and x.shape[1] is not None:
+        if isinstance(offset, int) and x.shape[1] is not None:
             # A tensor comes from a search, which has reserved room, or from two sides
             # in one sequence.
-            self.check_length(start + x.shape[1])
+            self.check_length(offset + x.shape[1])
         # The cast comes last: angles keep their precision under any policy.
         encoding = ops.cast(ops.convert_to_tensor(self.encoding), x.dtype)
         if mask is not None:
-            return ops.take(encoding, counted(mask, start), axis=0)
-        places = ops.add(start, indices(ops.shape(x)[1]))
+            return ops.take(encoding, counted(mask, offset), axis=0)
+        batch, tokens, _ = ops.shape(x)
+        places = ops.add(offset, indices(tokens))
         rows = ops.take(encoding, places, axis=0)
-        return ops.broadcast_to(rows, (*ops.shape(x)[:2], encoding.shape[1]))
+        return ops.broadcast_to(rows, (batch, tokens, encoding.shape[1]))
 
     def check_length(self, tokens):
         if isinstance(tokens, int) and tokens > self.max_length:

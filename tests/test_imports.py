@@ -76,7 +76,7 @@ def test_notes_are_shown_if_loading_fails(end, seen):
         "import os, sys, types\n"
         "sys.modules['reprt'] = types.ModuleType('reprt')\n"  # whose import loads all
         "sys.modules['reprt'].__path__ = [sys.argv[1]]\n"
-        "from reprt.loading import quietly\n"
+        "from reprt.imports import quietly\n"
         f"with quietly(): os.write(2, b'a note\\n'){end}\n"
     )
     place = os.path.dirname(reprt.__file__)

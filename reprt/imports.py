@@ -11,7 +11,8 @@ from typing import Any
 
 # What Linux names the devices of GPUs.
 GPUS = "nvidia*", "nvhost*", "dxg", "kfd"
-HOW_TO_INSTALL = {  # the packages of Keras' backends
+# The packages of Keras' backends.
+HOW_TO_INSTALL = {
     "tensorflow": "pip install tensorflow",
     "jax": "pip install '.[jax]'",
     "torch": "pip install torch",
@@ -60,7 +61,8 @@ def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home = importlib.import_module(homes[name])
-        return getattr(home, name, home)  # a module's home is the module
+        # A name may also be that of the module itself.
+        return getattr(home, name, home)
 
     return get
 

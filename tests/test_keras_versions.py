@@ -1,0 +1,38 @@
+"""Layers and models on the oldest and the newest Keras that setup.cfg allows."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RANGE = re.search(
+    r"keras >=([\d.]+),<([\d.]+)", (ROOT / "setup.cfg").read_text()
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "version", [f"=={RANGE[1]}.0", f">={RANGE[1]},<{RANGE[2]}"]
+)
+def test_layers_and_models_work_on_allowed_versions_of_keras(version, tmp_path):
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--quiet"]
+    installed = subprocess.run(
+        [*pip, "--target", tmp_path / "keras", f"keras{version}"],
+        capture_output=True,
+        text=True,
+    )
+    if installed.returncode != 0:
+        pytest.skip(f"pip cannot install Keras: {installed.stderr[-500:]}")
+    tests = ["tests/layers", "tests/models", "-m", "not long"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *tests],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "keras")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
