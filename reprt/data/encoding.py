@@ -17,7 +17,8 @@ from reprt.data.tokenizers.base import Tokenizer, VocabularySettings, digest_of
 from reprt.files import make_once
 from reprt.progress import duration
 
-_IDS_VERSION = 4  # of how text becomes ids, and of their file
+# It changes whenever text becomes other ids, or their file another.
+_IDS_VERSION = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,18 +36,18 @@ class EncodedSplit:
         lengths = self.lengths
         return np.flatnonzero((lengths >= shortest) & (lengths <= longest))
 
-    def only(self, chosen) -> "EncodedSplit":
+    def only(self, indices: Iterable[int]) -> "EncodedSplit":
         """Returns the pairs of these indices."""
-        sides = (
-            [side[row] for row in chosen] for side in (self.source, self.target)
-        )
-        return EncodedSplit(*map(Rows.of, sides))
+        source, target = [], []
+        for index in indices:
+            source.append(self.source[index])
+            target.append(self.target[index])
+        return EncodedSplit(Rows.of(source), Rows.of(target))
 
     def of_target(self) -> "EncodedSplit":
         """Returns the same targets without a token of the sources."""
-        return EncodedSplit(
-            Rows(np.zeros(0, "int32"), [0] * len(self)), self.target
-        )
+        nothing = np.zeros(0, "int32")
+        return EncodedSplit(Rows(nothing, [0] * len(self)), self.target)
 
     @property
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
@@ -57,13 +58,12 @@ class EncodedSplit:
     @property
     def cut(self) -> float:
         """Returns the share of pairs of which a side was cut, and lost its end."""
-        sides = (Rows.of(side) for side in (self.source, self.target))
-        lost = [
-            rows.ids[rows.splits[1:] - 1] != END_ID
-            for rows in sides
-            if rows.ids.size
-        ]
-        return float(np.any(lost, axis=0).mean())
+        cut = np.zeros(len(self), bool)
+        for rows in map(Rows.of, (self.source, self.target)):
+            # A language model's source has no tokens.
+            if rows.ids.size:
+                cut |= rows.ids[rows.splits[1:] - 1] != END_ID
+        return float(cut.mean())
 
     @property
     def lengths(self) -> np.ndarray:
@@ -73,7 +73,16 @@ class EncodedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its two vocabularies and the ids of its three splits."""
+    """A corpus with its two vocabularies and the ids of its three splits.
+
+    Attributes:
+        corpus: the text.
+        source_tokenizer, target_tokenizer: what has encoded its sides.
+        train, dev, test: the ids.
+        references: the whole targets of the test split, which may be cut in `test`.
+        lost_words: the share of words of the training targets, in lower case, that ids
+            lose.
+    """
 
     corpus: Corpus
     source_tokenizer: Tokenizer
@@ -81,29 +90,31 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
-    references: (
-        Rows  # the whole targets of the test split, which may be cut in `test`
-    )
+    references: Rows
     lost_words: float = 0.0
-    """The share of words of the training targets, in lower case, that ids lose."""
 
-    def trained_to(self, tokens: int) -> "EncodedCorpus":
+    def trained_to(self, max_tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
-        both = self.train, self.dev
-        chosen = [each.between(0, tokens) for each in both]
-        if not all(map(len, chosen)):
+        train = self.train.between(0, max_tokens)
+        dev = self.dev.between(0, max_tokens)
+        if not (len(train) and len(dev)):
             raise ValueError(
                 "Expected 'train_tokens' in [text] to leave pairs of training and "
-                f"validation. Received: {tokens}."
+                f"validation. Received: {max_tokens}."
             )
-        train, dev = (each.only(rows) for each, rows in zip(both, chosen))
-        return dataclasses.replace(self, train=train, dev=dev)
+        return dataclasses.replace(
+            self, train=self.train.only(train), dev=self.dev.only(dev)
+        )
 
     def of_target(self) -> "EncodedCorpus":
         """Returns the text of a language model: the target's side."""
-        splits = {name: getattr(self, name).of_target() for name in SPLITS}
-        tokenizer = self.target_tokenizer
-        return dataclasses.replace(self, source_tokenizer=tokenizer, **splits)
+        return dataclasses.replace(
+            self,
+            source_tokenizer=self.target_tokenizer,
+            train=self.train.of_target(),
+            dev=self.dev.of_target(),
+            test=self.test.of_target(),
+        )
 
     @functools.cached_property
     def test_words(self) -> list[str]:
@@ -113,22 +124,19 @@ class EncodedCorpus:
     @functools.cached_property
     def unknown(self) -> dict[str, dict[str, float]]:
         """The share of `[UNK]` among the pieces of each side of each split."""
-        return {
-            name: {
-                side: _share_of_unknown(rows)
-                for side in ("source", "target")
-                if (
-                    rows := Rows.of(getattr(getattr(self, name), side))
-                ).ids.size
-            }
-            for name in SPLITS
-        }
+        shares: dict[str, dict[str, float]] = {}
+        for name in SPLITS:
+            shares[name] = {}
+            for side in ("source", "target"):
+                rows = Rows.of(getattr(getattr(self, name), side))
+                if rows.ids.size:
+                    shares[name][side] = _share_of_unknown(rows)
+        return shares
 
 
 def _share_of_unknown(rows: Rows) -> float:
-    unknown, ends = (
-        int((rows.ids == each).sum()) for each in (UNKNOWN_ID, END_ID)
-    )
+    unknown = np.count_nonzero(rows.ids == UNKNOWN_ID)
+    ends = np.count_nonzero(rows.ids == END_ID)
     return unknown / max(1, len(rows.ids) - len(rows) - ends)
 
 
@@ -154,63 +162,74 @@ def encode(
     """
     cache = Path(cache)
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
-
-    def rows(which, sentences, tokenizer, longest=None):
-        asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
-        path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
-
-        def write(path):
-            chunks = tokenizer.encode_chunks(sentences, longest)
-            counted = _counted(
-                chunks, len(sentences), f"tokenising {which}", progress
-            )
-            write_rows(counted, path)
-
-        make_once(path, write, progress)
-        return read_rows(path)
-
-    def encoded(name: str):
-        split = getattr(corpus, name)
-        return EncodedSplit(
-            rows(f"{name} source", split.source, source, max_tokens),
-            rows(f"{name} target", split.target, target, max_tokens + 1),
-        )
-
+    rows = functools.partial(_rows, cache / "ids", progress)
     # Kept with the ids, because to encode needs TensorFlow.
     references = rows("references", corpus.test.target, target)
-    train, dev, test = map(encoded, SPLITS)
-    lost = 0.0
-    if not target.keeps_case:
-        counts = collections.Counter(
-            " ".join(corpus.train.target).lower().split()
+    splits = []
+    for name in SPLITS:
+        split = getattr(corpus, name)
+        splits.append(
+            EncodedSplit(
+                rows(f"{name} source", split.source, source, max_tokens),
+                rows(f"{name} target", split.target, target, max_tokens + 1),
+            )
         )
+    lost_words = 0.0
+    if not target.keeps_case:
+        counts: collections.Counter[str] = collections.Counter()
+        for sentence in corpus.train.target:
+            counts.update(sentence.lower().split())
         words = sorted(counts)
-        come_back = target.decode(rows("words of the target", words, target))
-        lost = _share_of_lost(counts, words, come_back)
+        decoded = target.decode(rows("words of the target", words, target))
+        lost_words = _share_of_lost(counts, dict(zip(words, decoded)))
     return EncodedCorpus(
-        corpus, source, target, train, dev, test, references, lost
+        corpus, source, target, *splits, references, lost_words
     )
 
 
-def _share_of_lost(counts: Mapping[str, int], words, come_back) -> float:
+def _rows(
+    folder: Path,
+    progress: Callable[[str], None],
+    part: str,
+    sentences: Sequence[str],
+    tokenizer: Tokenizer,
+    max_tokens: int | None = None,
+) -> Rows:
+    """Returns the ids of sentences, from a folder that keeps them."""
+    settings = f"{_IDS_VERSION} {tokenizer.digest()} {max_tokens}"
+    path = folder / f"{digest_of(settings, sentences)}.ids"
+
+    def write(path):
+        chunks = tokenizer.encode_chunks(sentences, max_tokens)
+        work = f"tokenising {part}"
+        write_rows(_counted(chunks, len(sentences), work, progress), path)
+
+    make_once(path, write, progress)
+    return read_rows(path)
+
+
+def _share_of_lost(counts: Mapping[str, int], words: Mapping[str, str]):
     """Returns the share of words, each as often as it is there, that do not come back.
 
     Spaces do not matter, for a tokenizer may part a word at its punctuation.
     """
     lost = 0
-    for word, found in zip(words, come_back):
-        if found.replace(" ", "") != unicodedata.normalize("NFC", word):
+    for word, decoded in words.items():
+        if decoded.replace(" ", "") != unicodedata.normalize("NFC", word):
             lost += counts[word]
     return lost / max(1, sum(counts.values()))
 
 
-def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:
+def _counted(
+    chunks: Iterable[Rows],
+    total: int,
+    work: str,
+    progress: Callable[[str], None],
+) -> Iterator[Rows]:
     """Passes the rows on, and tells how many have been used and when all will be."""
-    begun, done = time.monotonic(), 0
+    start, done = time.monotonic(), 0
     for rows in chunks:
         yield rows
         done += len(rows)
-        left = (time.monotonic() - begun) * (total - done) / done
-        progress(
-            f"{doing}: {done:,}/{total:,} sentences, {duration(left)} left"
-        )
+        left = (time.monotonic() - start) * (total - done) / done
+        progress(f"{work}: {done:,}/{total:,} sentences, {duration(left)} left")

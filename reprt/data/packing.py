@@ -17,13 +17,10 @@ GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
 TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
 MOST_SHAPES = 4
-EPOCHS, MOST_BATCHES = 10, 1000  # from which they are chosen
-SHARES = (
-    0.92,
-    0.99,
-    1.0,
-)  # of a sample, so that nine in ten batches fit the first
-
+# The shapes are chosen from the batches of this many epochs, but from no more batches.
+EPOCHS, MOST_BATCHES = 10, 1000
+# The shares of such a sample that fit each shape: the first fits nine in ten batches.
+SHARES = 0.92, 0.99, 1.0
 
 EXPECTED = (
     "Expected batches ((source_ids, target_ids), labels), or with weights at their "
@@ -32,82 +29,105 @@ EXPECTED = (
 
 
 class Shape(NamedTuple):
-    """How large the arrays of a packed batch are."""
+    """How large the arrays of a packed batch are.
 
-    sizes: tuple  # the number of sentences in each group, empty ones among them
-    columns: tuple  # the lengths of both sides' padded ids
-    tokens: tuple  # the packed tokens of each side and, in a sequence, of both
-    widths: tuple  # for each packing the lengths that its groups are padded to
+    Attributes:
+        sizes: the number of sentences in each group, empty ones among them.
+        columns: the lengths of both sides' padded ids.
+        tokens: the packed tokens of each side and, in a sequence, of both.
+        widths: for each packing the lengths that its groups are padded to.
+    """
+
+    sizes: tuple
+    columns: tuple
+    tokens: tuple
+    widths: tuple
 
 
 class Lengths(NamedTuple):
-    """The sentences of a batch, as far as its shape depends on them."""
+    """The sentences of a batch, as far as its shape depends on them.
 
-    source: Any  # integers, the number of tokens of each sentence
+    Attributes:
+        source: integers, the number of tokens of each sentence.
+        target: the same of the other side.
+        columns: as of a `Shape`; by default the longest sentences'.
+    """
+
+    source: Any
     target: Any
-    columns: tuple | None = (
-        None  # as of a `Shape`; by default the longest sentences'
-    )
+    columns: tuple | None = None
 
     def keys(self, layout):
         """What the sentences are sorted by: similar ones share a group."""
-        combined = np.add if layout == "sequence" else np.maximum
-        return combined(self.source, self.target)
+        if layout == "sequence":
+            return self.source + self.target
+        return np.maximum(self.source, self.target)
 
     def shape(self, layout, sizes=None) -> Shape:
         """Returns the smallest shape they fit; groups are equal without `sizes`."""
-        rows = len(self.source)
+        count = len(self.source)
         if sizes is None:
-            size = -(-rows // GROUPS)
-            sizes = tuple(
-                int(np.clip(rows - size * i, 0, size)) for i in range(GROUPS)
-            )
-        keys, source, target = (
-            np.pad(each, (0, sum(sizes) - rows))
-            for each in (self.keys(layout), self.source, self.target)
-        )
-        groups = _groups(keys, sizes)
-        tokens, sides = [int(source.sum()), int(target.sum())], [source, target]
+            size = -(-count // GROUPS)
+            starts = size * np.arange(GROUPS)
+            sizes = tuple(np.clip(count - starts, 0, size).tolist())
+        empty = 0, sum(sizes) - count
+        source, target = np.pad(self.source, empty), np.pad(self.target, empty)
+        groups = _groups(Lengths(source, target).keys(layout), sizes)
+        columns = int(source.max(initial=0)), int(target.max(initial=0))
+        tokens = [source.sum(), target.sum()]
         if layout == "sequence":
-            tokens, sides = [*tokens, sum(tokens)], [source + target]
-        elif rows:  # slots without a token take one that fills up
-            tokens = [max(1, count) for count in tokens]
-        longest = tuple(int(each.max(initial=0)) for each in (source, target))
-
-        def width(lengths):
-            # One more than the longest, since a row's last slot is padding.
-            return (
-                int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1
-            ) * WIDTH_MULTIPLE
-
+            tokens.append(sum(tokens))
+            widths = [_widths(source + target, groups)]
+        else:
+            widths = [_widths(source, groups), _widths(target, groups)]
+            if count:
+                # Slots without a token take one that fills up.
+                tokens = np.maximum(tokens, 1)
+        multiples = -(-np.array(tokens) // TOKENS_MULTIPLE)
+        tokens = (multiples * TOKENS_MULTIPLE).tolist()
         return Shape(
-            sizes,
-            self.columns or longest,
-            tuple(
-                -(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
-                for count in tokens
-            ),
-            tuple(
-                tuple(width(side[group]) for group in groups) for side in sides
-            ),
+            sizes, self.columns or columns, tuple(tokens), tuple(widths)
         )
+
+
+def _groups(keys, sizes):
+    """The rows of each group, those of small keys first."""
+    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
+
+
+def _widths(lengths, groups) -> tuple:
+    """The lengths that groups of sentences are padded to."""
+    widths = []
+    for group in groups:
+        longest = int(lengths[group].max(initial=0))
+        # One more than the longest, since a row's last slot is padding.
+        widths.append((longest // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE)
+    return tuple(widths)
+
+
+def _numbers(shapes):
+    """A row of all numbers of each shape."""
+    return np.array(list(map(keras.tree.flatten, shapes)))
 
 
 def fitting(batch: Sequence[Lengths], shapes: Sequence[Shape], layout) -> Shape:
     """Returns the first shape that a batch can have, the `Lengths` of each device."""
     for shape in shapes:
-        numbers = _numbers([shape])
-        if all(
-            len(share.source) <= sum(shape.sizes)
-            and np.all(_numbers([share.shape(layout, shape.sizes)]) <= numbers)
-            for share in batch
-        ):
+        if all(_fits(lengths, shape, layout) for lengths in batch):
             return shape
+    sentences = sum(len(lengths.source) for lengths in batch)
+    longest = max(lengths.keys(layout).max(initial=0) for lengths in batch)
     raise ValueError(
         "Expected a batch that fits one of the shapes that were chosen for the whole "
-        f"text. Received: {sum(len(share.source) for share in batch)} sentences of up "
-        f"to {max(share.keys(layout).max(initial=0) for share in batch)} tokens."
+        f"text. Received: {sentences} sentences of up to {longest} tokens."
     )
+
+
+def _fits(lengths: Lengths, shape: Shape, layout) -> bool:
+    if len(lengths.source) > sum(shape.sizes):
+        return False
+    smallest, numbers = _numbers([lengths.shape(layout, shape.sizes), shape])
+    return bool((smallest <= numbers).all())
 
 
 def few_shapes(
@@ -122,44 +142,69 @@ def few_shapes(
     The batches are a sample, each a list of its devices' shares. The last shape holds
     any batch of as many rows of the text; without a text, any of the sample.
     """
-
-    def halving(batches):
-        """Sizes of groups: the longest few sentences, the widest, have their own."""
-        rows = max(len(share.source) for batch in batches for share in batch)
-        half, quarter, few = rows // 2, rows // 4, rows // 16
-        return rows - half, half - quarter, quarter - few, few
-
-    def largest(batches, sizes):
-        shapes = [
-            share.shape(layout, sizes) for batch in batches for share in batch
-        ]
-        return _numbers(shapes).max(0)
-
-    sizes, like = halving(batches), batches[0][0].shape(layout)
-    longest = np.array(
-        [
-            max(share.keys(layout).max(initial=1) for share in batch)
-            for batch in batches
-        ]
-    )
-    halvings = (
-        np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
-    )
+    longest = []
+    for batch in batches:
+        keys = [lengths.keys(layout).max(initial=1) for lengths in batch]
+        longest.append(max(keys))
+    # How often the longest of all is to be halved to be no longer than a batch's.
+    halvings = np.log2(max(longest) / np.array(longest)).astype(int)
+    halvings = halvings.clip(max=MOST_SHAPES - 1)
+    numbers = []
     if np.median(halvings) > 0:
-        of_range = [
-            list(itertools.compress(batches, halvings == number))
-            for number in np.unique(halvings)[::-1]
-        ]
-        numbers = [largest(each, halving(each)) for each in of_range]
+        for number in np.unique(halvings)[::-1]:
+            similar = list(itertools.compress(batches, halvings == number))
+            shapes = _shapes(similar, layout, _sizes(similar))
+            numbers.append(_numbers(shapes).max(0))
     else:
-        each = np.array([largest([batch], sizes) for batch in batches])
-        numbers = [_covering(each, share) for share in SHARES]
-    last = [] if text is None else [_of_any(text, sizes, layout)]
-    numbers = [*numbers[: MOST_SHAPES - len(last)], *last]
-    found = (
-        keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers
-    )
-    return list(dict.fromkeys(found))
+        largest = []
+        for batch in batches:
+            shapes = _shapes([batch], layout, _sizes(batches))
+            largest.append(_numbers(shapes).max(0))
+        for share in SHARES:
+            numbers.append(_covering(np.array(largest), share))
+    if text is not None:
+        last = _shape_of_any(text, _sizes(batches), layout)
+        numbers = [*numbers[: MOST_SHAPES - 1], _numbers([last])[0]]
+    example = batches[0][0].shape(layout)
+    shapes = []
+    for row in numbers[:MOST_SHAPES]:
+        shapes.append(keras.tree.pack_sequence_as(example, row.tolist()))
+    return list(dict.fromkeys(shapes))
+
+
+def _sizes(batches: Sequence[Sequence[Lengths]]) -> tuple:
+    """Sizes of groups: the longest few sentences, the widest, have their own."""
+    rows = 0
+    for lengths in itertools.chain.from_iterable(batches):
+        rows = max(rows, len(lengths.source))
+    half, quarter, few = rows // 2, rows // 4, rows // 16
+    return rows - half, half - quarter, quarter - few, few
+
+
+def _shapes(batches, layout, sizes) -> list[Shape]:
+    """The smallest shape of each device's share of each batch."""
+    shares = itertools.chain.from_iterable(batches)
+    return [lengths.shape(layout, sizes) for lengths in shares]
+
+
+def _covering(numbers, share):
+    """Numbers that a share of the rows do not exceed, as low as one quantile allows."""
+    for quantile in np.linspace(share, 1, 21):
+        limits = np.quantile(numbers, quantile, axis=0, method="higher")
+        if (numbers <= limits).all(1).mean() >= share:
+            break
+    return limits
+
+
+def _shape_of_any(text: Lengths, sizes, layout) -> Shape:
+    """A shape that holds any sentences of a text."""
+    rows = sum(sizes)
+    source, target = np.sort(text.source)[-rows:], np.sort(text.target)[-rows:]
+    shape = Lengths(source, target, text.columns).shape(layout, sizes)
+    keys = np.sort(text.keys(layout))[-rows:]
+    other = 0 * keys if layout == "sequence" else keys
+    widest = Lengths(keys, other).shape(layout, sizes)
+    return shape._replace(widths=widest.widths)
 
 
 def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
@@ -169,48 +214,26 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         # Sentences change places with those of the same length, and no others.
         sample, sides, text = plan.batches(), (plan.lengths, plan.lengths), None
     else:
-        several = map(plan.batches, range(EPOCHS) if training else [None])
-        batches = itertools.chain.from_iterable(several)
+        epochs = map(plan.batches, range(EPOCHS) if training else [None])
+        batches = itertools.chain.from_iterable(epochs)
         sample = itertools.islice(batches, MOST_BATCHES)
-    lengths = [
-        [own for _, own in shares(sides, each, devices)] for each in sample
-    ]
-    return few_shapes(lengths, layout, text)
+    batches = []
+    for indices in sample:
+        _, lengths = zip(*shares(sides, indices, devices))
+        batches.append(lengths)
+    return few_shapes(batches, layout, text)
 
 
-def shares(sides, chosen, devices) -> list[tuple[np.ndarray, Lengths]]:
+def shares(sides, indices, devices) -> list[tuple[np.ndarray, Lengths]]:
     """Deals sentences of all lengths to devices: each one's indices and lengths."""
     source, target = sides
-    longest = np.maximum(source[chosen], target[chosen])
-    ordered = chosen[np.argsort(longest, kind="stable")]
-    dealt = [ordered[device::devices] for device in range(devices)]
-    return [(rows, Lengths(source[rows], target[rows])) for rows in dealt]
-
-
-def _numbers(shapes):
-    return np.array([keras.tree.flatten(shape) for shape in shapes])
-
-
-def _covering(numbers, share):
-    """Numbers that a share of the rows do not exceed, as low as one quantile allows."""
-    for quantile in np.linspace(share, 1, 21):
-        found = np.quantile(numbers, quantile, axis=0, method="higher")
-        if (numbers <= found).all(1).mean() >= share:
-            break
-    return found
-
-
-def _of_any(text, sizes, layout):
-    """The numbers of a shape that holds any sentences of a text."""
-    rows = sum(sizes)
-    keys = np.sort(text.keys(layout))[-rows:]
-    other = 0 * keys if layout == "sequence" else keys
-    shape = Lengths(keys, other).shape(layout, sizes)
-    source, target = (
-        np.sort(side)[-rows:] for side in (text.source, text.target)
-    )
-    own = Lengths(source, target, text.columns).shape(layout, sizes)
-    return _numbers([own._replace(widths=shape.widths)])[0]
+    longest = np.maximum(source[indices], target[indices])
+    ordered = indices[np.argsort(longest, kind="stable")]
+    dealt = []
+    for device in range(devices):
+        rows = ordered[device::devices]
+        dealt.append((rows, Lengths(source[rows], target[rows])))
+    return dealt
 
 
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
@@ -252,18 +275,20 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
             "attention, so give padded batches. Received: KERAS_BACKEND=torch."
         )
-    inputs = [*inputs] if isinstance(inputs, list | tuple) else [inputs]
+    inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if len(inputs) != 2:
         raise ValueError(f"{EXPECTED} Received: {len(inputs)} inputs.")
-    given = [_array(each) for each in (*inputs, labels)]
-    received = [_shape(each) for each in given]
-    if any(len(shape) != 2 for shape in received):
-        raise ValueError(f"{EXPECTED} Received: the shapes {received}.")
-    labels = given[-1]
-    given += [] if sample_weight is None else [sample_weight]
-    if hasattr(labels, "graph"):  # a tensor of TensorFlow that has no value yet
-        return _in_graph(given, layout, shapes)
-    return lay_out(*map(np.asarray, given), layout=layout, shapes=shapes)
+    arrays = list(map(_array, (*inputs, labels)))
+    dimensions = [tuple(array.shape) for array in arrays]
+    if set(map(len, dimensions)) != {2}:
+        raise ValueError(f"{EXPECTED} Received: the shapes {dimensions}.")
+    # A tensor of TensorFlow that has no value yet belongs to a graph.
+    in_graph = hasattr(arrays[-1], "graph")
+    if sample_weight is not None:
+        arrays.append(sample_weight)
+    if in_graph:
+        return _in_graph(arrays, layout, shapes)
+    return lay_out(*map(np.asarray, arrays), layout=layout, shapes=shapes)
 
 
 def packed(batches, layout="sides", strategy=None):
@@ -296,23 +321,28 @@ def packed(batches, layout="sides", strategy=None):
             raise ValueError(
                 "Expected a finite dataset. Received one without an end."
             )
-        sample = [
-            _lengths(*map(np.asarray, (*inputs, labels)))
-            for inputs, labels, *_ in batches
-        ]
-        source, target, columns = zip(*sample)
-        widest = tuple(np.max(columns, axis=0))
-        text = Lengths(np.concatenate(source), np.concatenate(target), widest)
-        shapes = few_shapes([[each] for each in sample], layout, text)
+        shapes = _shapes_of_dataset(batches, layout)
+
+    def pack_batch(*batch):
+        return pack(*batch, layout=layout, shapes=shapes)
 
     def pack_all(batches):
-        return batches.map(
-            lambda *batch: pack(*batch, layout=layout, shapes=shapes)
-        )
+        return batches.map(pack_batch)
 
     if strategy is None:
         return pack_all(batches)
     return of_replicas(batches, strategy, pack_all)
+
+
+def _shapes_of_dataset(batches, layout) -> list[Shape]:
+    """Reads a dataset once; returns the few shapes of all of its batches."""
+    sample = []
+    for (source, target), labels, *_ in batches:
+        sample.append(_lengths(*map(np.asarray, (source, target, labels))))
+    source, target, columns = zip(*sample)
+    widest = tuple(np.max(columns, axis=0))
+    text = Lengths(np.concatenate(source), np.concatenate(target), widest)
+    return few_shapes([[lengths] for lengths in sample], layout, text)
 
 
 def _check_batches(batches):
@@ -323,12 +353,15 @@ def _check_batches(batches):
             f"of batches. Received: a {type(batches).__name__}. For the arrays of one "
             "batch there is reprt.data.pack."
         )
-    spec = batches.element_spec
-    alike = isinstance(spec, tuple) and len(spec) in (2, 3)
-    if not alike or not isinstance(spec[0], tuple) or len(spec[0]) != 2:
-        raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
-    if not all(map(_is_of_ids, (*spec[0], spec[1]))):
-        raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
+    match batches.element_spec:
+        case ((source, target), labels) | ((source, target), labels, _):
+            ids = all(map(_is_of_ids, (source, target, labels)))
+        case _:
+            ids = False
+    if not ids:
+        raise ValueError(
+            f"{EXPECTED} Received a dataset of: {batches.element_spec}."
+        )
 
 
 def _is_of_ids(spec) -> bool:
@@ -340,132 +373,144 @@ def _is_of_ids(spec) -> bool:
 
 def _array(x):
     """A nested list as an array; tensors and arrays as they are."""
+    if hasattr(x, "row_lengths"):
+        raise ragged_ids()
     return x if hasattr(x, "shape") else as_ids(x)
 
 
-def _shape(x):
-    if hasattr(x, "row_lengths"):
-        raise ragged_ids()
-    return tuple(x.shape)
-
-
-def _in_graph(given, layout, shapes):
-    """By NumPy, in the midst of TensorFlow's graph."""
+def _in_graph(arrays, layout, shapes):
+    """Packs by NumPy, in the midst of TensorFlow's graph."""
     import tensorflow as tf
-
-    # What a batch of one token gives has the same structure, dtypes and ranks.
-    of_one = [np.ones([1] * len(each.shape), each.dtype.name) for each in given]
-    like = lay_out(*of_one, layout=layout, shapes=None)
 
     def flat(*arrays):
         return tf.nest.flatten(lay_out(*arrays, layout=layout, shapes=shapes))
 
-    arrays = tf.nest.flatten(like)
-    tensors = tf.numpy_function(flat, given, [array.dtype for array in arrays])
-    for tensor, array in zip(tensors, arrays, strict=True):
+    # What a batch of one token gives has the same structure, dtypes and ranks.
+    single = []
+    for array in arrays:
+        ranks = [1] * len(array.shape)
+        single.append(np.ones(ranks, array.dtype.name))
+    example = lay_out(*single, layout=layout)
+    examples = tf.nest.flatten(example)
+    dtypes = [array.dtype for array in examples]
+    tensors = tf.numpy_function(flat, arrays, dtypes)
+    for tensor, array in zip(tensors, examples, strict=True):
         tensor.set_shape([None] * array.ndim)
-    return tf.nest.pack_sequence_as(like, tensors)
+    return tf.nest.pack_sequence_as(example, tensors)
 
 
-def _lengths(source, target, labels):
+def _lengths(source, target, labels) -> Lengths:
     if target.shape != labels.shape:
         raise ValueError(
             "Expected labels of the target's shape, its inputs shifted by one. "
             f"Received: {labels.shape} and {target.shape}."
         )
-    # A label may stand where its input is padding: it is scored all the same.
-    target_kept = (target > PAD_ID) | (labels > PAD_ID)
+    source_mask, target_mask = _masks(source, target, labels)
     columns = source.shape[1], target.shape[1]
-    return Lengths((source > PAD_ID).sum(1), target_kept.sum(1), columns)
+    return Lengths(source_mask.sum(1), target_mask.sum(1), columns)
+
+
+def _masks(source, target, labels):
+    """Which tokens of both sides are packed."""
+    # A label may stand where its input is padding: it is scored all the same.
+    return source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
 
 
 def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
     lengths = _lengths(source, target, labels)
-    shape = (
-        fitting([lengths], shapes, layout) if shapes else lengths.shape(layout)
-    )
-    of_source, of_target = ((sum(shape.sizes), each) for each in shape.columns)
-    if weights is not None:
-        weights = weights[:, None] if weights.ndim == 1 else weights
-        weights = _filled_up(
-            np.broadcast_to(weights, labels.shape), 0, of_target
-        )
-    source = _filled_up(source, 0, of_source)
-    target, labels = (
-        _filled_up(each, 0, of_target) for each in (target, labels)
-    )
+    if shapes:
+        shape = fitting([lengths], shapes, layout)
+    else:
+        shape = lengths.shape(layout)
+    rows = sum(shape.sizes)
+    source_columns, target_columns = shape.columns
+    labelled = labels.shape
+    source = _filled_up(source, (rows, source_columns))
+    target = _filled_up(target, (rows, target_columns))
+    labels = _filled_up(labels, (rows, target_columns))
     if layout is None:
         return (source, target), labels
-    kept = source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
-    groups = _groups(
-        Lengths(*(each.sum(1) for each in kept)).keys(layout), shape.sizes
-    )
-    packings: tuple
+    masks = _masks(source, target, labels)
+    lengths = Lengths(masks[0].sum(1), masks[1].sum(1))
+    groups = _groups(lengths.keys(layout), shape.sizes)
     if layout == "sides":
-        each = zip((source, target), kept, shape.tokens, shape.widths)
-        packings = tuple(_packing(groups, *side) for side in each)
+        packings = []
+        for side in zip((source, target), masks, shape.tokens, shape.widths):
+            packings.append(_packing(groups, *side))
     else:
-        both, of_both = (
-            np.concatenate([source, target], 1),
-            np.concatenate(kept, 1),
-        )
-        in_target = np.nonzero(of_both)[1] >= source.shape[1]
-        sides = (
-            _filled_up(np.flatnonzero(in_target == side), -1, tokens, "int32")
-            for side, tokens in enumerate(shape.tokens[:2])
-        )
-        packing = _packing(
-            groups, both, of_both, shape.tokens[2], *shape.widths
-        )
-        packings = packing, Sides(*sides)
-    packed = [
-        _filled_up(array[kept[1]], 0, shape.tokens[1])[None]
-        for array in (labels, weights)
-        if array is not None
-    ]
-    return (source, target, *packings), *packed
+        ids, mask = np.hstack([source, target]), np.hstack(masks)
+        packing = _packing(groups, ids, mask, shape.tokens[2], shape.widths[0])
+        packings = [packing, _sides(mask, source_columns, shape.tokens)]
+    target_mask, packed = masks[1], shape.tokens[1]
+    outputs = [_filled_up(labels[target_mask], packed)[None]]
+    if weights is not None:
+        if weights.ndim == 1:
+            weights = weights[:, None]
+        weights = np.broadcast_to(weights, labelled)
+        weights = _filled_up(weights, target_mask.shape)
+        outputs.append(_filled_up(weights[target_mask], packed)[None])
+    return (source, target, *packings), *outputs
 
 
-def _filled_up(array, filler, shape, dtype=None):
-    filled = np.full(shape, filler, dtype or array.dtype)
-    filled[tuple(map(slice, array.shape))] = array
-    return filled
+def _filled_up(array, shape, filler=0):
+    """Returns an array of a larger shape, with a filler after the array's numbers."""
+    larger = np.full(shape, filler, array.dtype)
+    larger[tuple(map(slice, array.shape))] = array
+    return larger
 
 
-def _groups(keys, sizes):
-    """The rows of each group, those of small keys first."""
-    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
+def _sides(mask, source_columns, tokens) -> Sides:
+    """Which tokens of a packed sequence are of either side."""
+    _, columns = np.nonzero(mask)
+    in_target = columns >= source_columns
+    source = np.flatnonzero(~in_target).astype("int32")
+    target = np.flatnonzero(in_target).astype("int32")
+    return Sides(
+        _filled_up(source, tokens[0], -1), _filled_up(target, tokens[1], -1)
+    )
 
 
-def _packing(groups, ids, kept, packed, widths):
-    """The packing of one side, of groups of rows."""
-    row, _ = np.nonzero(kept)  # of each token
-    tokens = np.flatnonzero(kept)
-    real_tokens = np.append(ids.ravel()[tokens] > PAD_ID, False)
-    lengths = kept.sum(1)
-    offsets = np.cumsum(lengths) - lengths  # of each sentence, once packed
-    columns = np.arange(len(tokens)) - offsets[row]
-    slots, real, slot = [], [], 0
-    start_of_row, width_of_row = np.zeros((2, len(kept)), int)
-    for rows, width in zip(groups, widths, strict=True):
+def _packing(groups, ids, mask, packed, widths) -> Packing:
+    """The packing of one side.
+
+    Args:
+        groups: the rows of each group of sentences.
+        ids: `(batch, length)`, padded.
+        mask: of the same shape, True where a token is packed.
+        packed: the number of packed tokens, those that fill up among them.
+        widths: the length that each group is padded to.
+    """
+    rows, _ = np.nonzero(mask)
+    tokens = np.flatnonzero(mask)
+    # The last one, which is no token, is that of slots of padding, -1.
+    attended = np.append(ids.ravel()[tokens] > PAD_ID, False)
+    lengths = mask.sum(1)
+    # Where each sentence begins among the packed tokens.
+    offsets = np.cumsum(lengths) - lengths
+    columns = np.arange(len(tokens)) - offsets[rows]
+    starts, row_widths = np.zeros((2, len(mask)), int)
+    slots, real, start = [], [], 0
+    for group, width in zip(groups, widths, strict=True):
         column = np.arange(width)
-        filled = column < lengths[rows, None]
-        token = np.where(filled, offsets[rows, None] + column, -1).astype(
-            "int32"
-        )
-        slots.append(token)
-        real.append(filled & real_tokens[token])
-        start_of_row[rows] = slot + width * np.arange(len(rows))
-        width_of_row[rows] = width
-        slot += token.size
+        filled = column < lengths[group, None]
+        token = np.where(filled, offsets[group, None] + column, -1)
+        slots.append(token.astype("int32"))
+        real.append(filled & attended[token])
+        starts[group] = start + width * np.arange(len(group))
+        row_widths[group] = width
+        start += token.size
+
+    def packed_numbers(numbers, filler):
+        return _filled_up(numbers.astype("int32"), packed, filler)
+
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # first row. It gives and gets nothing there.
     return Packing(
-        tokens=_filled_up(tokens, 0, packed, "int32"),
-        starts=_filled_up(start_of_row[row], 0, packed, "int32"),
-        widths=_filled_up(width_of_row[row], widths[0], packed, "int32"),
-        columns=_filled_up(columns, widths[0] - 1, packed, "int32"),
+        tokens=packed_numbers(tokens, 0),
+        starts=packed_numbers(starts[rows], 0),
+        widths=packed_numbers(row_widths[rows], widths[0]),
+        columns=packed_numbers(columns, widths[0] - 1),
         slots=tuple(slots),
         real=tuple(real),
     )

@@ -77,32 +77,6 @@ def test_an_archive_is_read_and_writes_nothing(tmp_path, read, name, mode):
     assert [path.name for path in tmp_path.rglob("*")] == ["mine.tgz"]
 
 
-def sparse(name, size):
-    """A member that claims as much, and has nothing but a hole."""
-    headers = {"major": "0", "minor": "1", "map": "0,0", "size": str(size)}
-    headers = {f"GNU.sparse.{key}": value for key, value in headers.items()}
-    return member(name, pax_headers=headers | {"GNU.sparse.name": name})
-
-
-@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_a_member_that_claims_more_than_the_archive_can_have_is_refused(
-    read, mode
-):
-    huge = sparse("datasets/gl_to_en/gl.train", 2**43)
-    with pytest.raises(ValueError, match="gl.train, of 8,796,093,022,208"):
-        read(packed(huge, mode=mode))
-    others = sparse("datasets/pt_to_en/pt.train", 2**43)  # are not read
-    assert read(packed(others, mode=mode)).train.source
-
-
-def test_a_header_that_claims_more_than_there_is_memory_is_refused(read):
-    header = member("a", type=tarfile.XHDTYPE, size=2**43).tobuf(
-        tarfile.PAX_FORMAT
-    )
-    with pytest.raises(ValueError, match="mine.tgz "):
-        read(header + packed(mode="w"))
-
-
 WHOLE = packed()
 DAMAGED = {
     "cut in half": WHOLE[: len(WHOLE) // 2],
@@ -116,6 +90,6 @@ DAMAGED = {
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 def test_damage_is_told(read, content):
     with pytest.raises(
-        ValueError, match=r"mine.tgz should be a whole tar .* it again"
+        ValueError, match=r"mine.tgz to be a whole tar .* it again"
     ):
         read(content)

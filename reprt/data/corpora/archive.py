@@ -1,62 +1,53 @@
-"""Tar archives, read member by member: none decides where a file goes."""
+"""Tar archives, read file by file: nothing of them is unpacked."""
 
 import contextlib
+import gzip
 import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-SMALL = 2**26  # bytes of a file that any archive may have
-# A header that claims more than there is memory is a `MemoryError`.
-DAMAGES = tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, MemoryError
-MOST_TIMES = (
-    100  # a file's bytes to its archive's; texts are compressed to a fifth
+DAMAGES = (
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
 )
 
 
 @contextlib.contextmanager
-def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
-    """Yields a tar archive's regular files, each with its content, as they come."""
+def open_archive(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
+    """Yields the name, the size and the content of each file of a tar archive."""
     try:
-        with tarfile.open(path) as tar:
-            yield (
-                (each, tar.extractfile(each)) for each in tar if each.isreg()
-            )
-    except (*DAMAGES, OSError) as error:
-        if getattr(error, "errno", None):  # the disk's, not the archive's
-            raise
-        reason = (
-            str(error).partition("\n")[0].rstrip(":") or type(error).__name__
-        )
+        with tarfile.open(path) as archive:
+            yield _files(archive)
+    except DAMAGES as error:
         raise ValueError(
-            f"{path} should be a whole tar archive, compressed or not, but is damaged "
-            f"or something else ({reason}). Get it again."
+            f"Expected {path} to be a whole tar archive, compressed or not. Received: "
+            "a damaged one, or another file. Get it again."
         ) from error
 
 
-def read_member(
-    archive: Path, entry: tarfile.TarInfo, file: IO[bytes]
-) -> bytes:
-    """Returns the content of an archive's file, unless it claims to be too large."""
-    most = max(SMALL, MOST_TIMES * archive.stat().st_size)
-    if entry.size > most:
-        raise ValueError(
-            f"Expected files of {archive} to have at most {most:,} bytes, as its size "
-            f"allows. Received: {entry.name}, of {entry.size:,}."
-        )
-    return file.read()
+def _files(archive: tarfile.TarFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+    for entry in archive:
+        # Links and folders have no content of their own.
+        if entry.isreg():
+            content = archive.extractfile(entry)
+            assert content is not None
+            yield entry.name.removeprefix("./"), entry.size, content
 
 
 @contextlib.contextmanager
-def open_member(archive: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
-    """Opens one file of an archive; yields it and its size."""
-    with plain_files(archive) as files:
-        for entry, file in files:
-            if entry.name.removeprefix("./") == name:
-                yield file, entry.size
+def open_member(path: Path, member: str) -> Iterator[tuple[int, IO[bytes]]]:
+    """Yields the size and the content of one file of an archive."""
+    with open_archive(path) as files:
+        for name, size, content in files:
+            if name == member:
+                yield size, content
                 return
         raise ValueError(
-            f"Expected the file {name} in {archive}. Received: none."
+            f"Expected the file {member} in {path}. Received: none."
         )

@@ -5,7 +5,8 @@ from pathlib import Path
 from reprt.files import file_lock
 from reprt.progress import byte_line
 
-TIMEOUT = 20  # seconds for a connection, and then for each piece of the body
+# A connection, and each piece of the body, may take this many seconds.
+TIMEOUT = 20
 _CHUNK = 1 << 18
 
 
@@ -15,12 +16,14 @@ def download(url: str, path: Path, known_hash: str) -> Path:
     It gets its name when its hash is right: a sha256, or an MD5 as `md5:...`. One
     process at a time downloads it. Any failure is an `OSError`.
     """
-    import pooch  # of the extra `train`; only a download needs it
+    # Only a download needs pooch, which is of the extra `train`.
+    import pooch
 
     pooch.get_logger().setLevel("WARNING")
 
     def get(*arguments):
-        with byte_line(path.name, 1) as line:  # pooch sets the total
+        # Pooch sets the total.
+        with byte_line(path.name, 1) as line:
             pooch.HTTPDownloader(line, _CHUNK, timeout=TIMEOUT)(*arguments)
 
     with file_lock(Path(f"{path}.lock")):
@@ -29,14 +32,5 @@ def download(url: str, path: Path, known_hash: str) -> Path:
                 url, known_hash, path.name, path.parent, downloader=get
             )
         except (OSError, ValueError) as error:
-            raise OSError(
-                f"{url} cannot be downloaded: {_root(error)}"
-            ) from error
+            raise OSError(f"{url} cannot be downloaded: {error}") from error
     return path
-
-
-def _root(error: BaseException) -> BaseException:
-    """The first cause, which libraries have wrapped in errors of their own."""
-    while cause := error.__cause__ or error.__context__:
-        error = cause
-    return error

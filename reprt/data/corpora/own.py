@@ -36,39 +36,40 @@ def load(
             "Expected two 'columns', the source's and the target's. Received: "
             f"{', '.join(columns)}."
         )
-    given = {"train": train, "dev": dev, "test": test}
-    splits = {
-        name: _read(paths, columns, quoting)
-        for name, paths in given.items()
-        if paths
-    }
-    missing = [name for name in given if name not in splits]
+    splits = {}
+    missing = []
+    for name, paths in {"train": train, "dev": dev, "test": test}.items():
+        if paths:
+            splits[name] = _read(paths, columns, quoting)
+        else:
+            missing.append(name)
     if missing:
-        whole = splits["train"]
-        splits |= zip([*missing, "train"], whole.dealt(held_out, len(missing)))
-        if empty := [name for name, split in splits.items() if not len(split)]:
+        pairs = len(splits["train"])
+        *parts, rest = splits["train"].dealt(held_out, len(missing))
+        splits |= {"train": rest, **dict(zip(missing, parts))}
+        if not all(map(len, splits.values())):
             raise ValueError(
                 f"Expected enough pairs in {' and '.join(train)} for "
-                f"{', '.join(missing)}, {held_out:.2%} each. Received: {len(whole)}, "
-                f"none of which falls to {empty[0]}. Add files by --dev and --test."
+                f"{', '.join(missing)}, {held_out:.2%} each. Received: {pairs}. Add "
+                "files by --dev and --test."
             )
     origin = " and ".join(str(Path(path).absolute()) for path in train)
     name = f"{pair} from {Path(train[0]).name}"
     return Corpus(name, pair, False, origin, **splits)
 
 
-def _read(paths: Sequence[str], columns: Sequence[str], quoting) -> Split:
-    where = " and ".join(map(str, paths))
-    tables = [*map(is_table, paths)]
-    if tables == [False, False]:
-        first, second = map(read_lines, map(Path, paths))
-        return Split.of(first, second, where)
-    if tables != [True]:
+def _read(
+    paths: Sequence[str], columns: Sequence[str], quoting: Quoting | None
+) -> Split:
+    where = " and ".join(paths)
+    tables = list(map(is_table, paths))
+    if tables == [True]:
+        source, target = read_table(Path(paths[0]), columns, quoting)
+    elif tables == [False, False]:
+        source, target = map(read_lines, map(Path, paths))
+    else:
         raise ValueError(
             f"Expected two files, one sentence per line, or a table whose name ends "
             f"with {', '.join(TABLES)}. Received: {where}."
         )
-    rows = read_table(Path(paths[0]), columns, quoting)
-    source = [row.source for row in rows]
-    target = [row.target for row in rows]
     return Split.of(source, target, where)

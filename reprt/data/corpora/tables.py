@@ -1,60 +1,20 @@
-"""Tables of sentence pairs, one column a language: which files, and how they are read.
-
-Writers of `.tsv` and `.csv` disagree on quotes. Each reading here is strict, so that a
-file of another writer hardly ever fits. What fits two readings is refused.
-"""
+"""Tables of sentence pairs, one column a language: which files, and how they are read."""
 
 import csv
-import io
-import itertools
-import json
-import re
-import reprlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal
 
 from reprt.data.corpora.lines import read_lines
 from reprt.loading import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
-Quoting = Literal["none", "double", "backslash", "escapes"]
-
-DELIMITERS = {".tsv": "\t,;|", ".csv": ",;\t|"}  # the usual one first
-# A backslash before a character that its writers never leave bare, or before another.
-_ESCAPE = re.compile(r'\\([\\"\t,;|\r\n])|\\')
-# What PostgreSQL's COPY and MySQL's client write after a backslash.
-_MEANINGS = {
-    "\\": "\\",
-    "0": "\0",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-}
-# The csv module takes a bare CR for the end of a row, this for a letter. Unicode
-# promises that no text has it.
-_CR = "\ufdd0"
+Quoting = Literal["none", "double", "backslash"]
 _HOW_TO_READ = (
     "Say how cells are quoted by --set text.quoting=NAME, in Python by quoting=: "
     "'none' if quotes are part of the sentences, 'double' if cells stand in quotes and "
-    "quotes within are doubled, 'backslash' if those have a \\ before them, 'escapes' "
-    "if a line break is written as \\n and a tab as \\t."
+    "quotes within are doubled, 'backslash' if those have a \\ before them."
 )
-_HOW_TO_NAME = (
-    'Name columns by --set \'text.columns=["SOURCE","TARGET"]\', in Python by '
-    "columns=, or the languages by --pair."
-)
-
-
-class Row(NamedTuple):
-    """A pair, and the number of the line, or the row, where it begins."""
-
-    number: int
-    source: str
-    target: str
 
 
 def is_table(path: str) -> bool:
@@ -64,229 +24,104 @@ def is_table(path: str) -> bool:
 
 def read_table(
     path: Path, columns: Sequence[str], quoting: Quoting | None = None
-) -> list[Row]:
-    """Returns the pairs of a table's two columns; what is not clear is a `ValueError`.
+) -> tuple[list[str], list[str]]:
+    """Returns two columns of a table; what cannot be read is a `ValueError`.
 
     Args:
         path: a file whose name ends with one of `TABLES`.
         columns: the source's and the target's.
-        quoting: how `.tsv` and `.csv` treat quotes; by default the one way that fits.
+        quoting: how `.tsv` and `.csv` treat quotes. Defaults to `"none"` for `.tsv` and
+            to `"double"` for `.csv`.
     """
     match path.suffix.lower():
-        case ".jsonl":
-            return _read_jsonl(path, columns)
-        case ".parquet":
-            return _read_parquet(path, columns)
+        case ".csv":
+            return _read_delimited(path, columns, quoting or "double")
+        case ".tsv":
+            if quoting is None:
+                _check_for_quotes(path)
+            return _read_delimited(path, columns, quoting or "none")
         case _:
-            return _read_delimited(path, columns, quoting)
+            return _read_by_pyarrow(path, columns)
 
 
-def _read_delimited(path: Path, columns, quoting: Quoting | None) -> list[Row]:
-    text = "\n".join(line.rstrip("\r") for line in read_lines(path))
-    if "\n" not in text:  # rows that end as on old Macs
-        text = text.replace("\r", "\n")
-    readings: dict[Quoting, list[Row]] = {}
-    errors = []
-    quoted = path.suffix.lower() == ".csv" or text.startswith('"')
-    ways = ("double", "backslash", "none") if quoted else get_args(Quoting)
-    for way in [quoting] if quoting else ways:
-        try:
-            readings[way] = list(_rows(path, text, columns, way))
-        except ValueError as error:
-            errors.append(error)
-    if not quoting and quoted and '"' in text:
-        # Quotes around cells are usual here. But a cell of several lines, each of
-        # which would be a row, has begun with a quote that is part of its sentence.
-        lines = readings.pop("none", [])
-        if any(len(rows) < len(lines) for rows in readings.values()):
-            readings["none"] = lines
-    if not readings:
-        raise errors[0]
-    first, *others = readings.values()
-    for other in others:
-        if first != other:
-            raise ValueError(_told_apart(path, first, other))
-    return first
-
-
-def _rows(path: Path, text: str, columns, quoting: Quoting) -> Iterator[Row]:
-    """Yields the rows of a text by one way of quoting, all of which have to fit."""
-    delimiter = _delimiter(path, text, columns)
-    lines = _cells(path, text, delimiter, quoting)
-    _, head = next(lines, (1, []))
-    names = [name.strip() for name in head]
-    _check_names(path, names, columns, "line 1")
-    source, target = map(names.index, columns)
-    for number, cells in lines:
-        if not any(map(str.strip, cells)):
-            continue
-        if len(cells) != len(names):
+def _check_for_quotes(path: Path):
+    """Refuses a table with doubled quotes, which a program has put into quotes."""
+    for number, line in enumerate(read_lines(path), 1):
+        if '""' in line:
             raise ValueError(
-                f"Expected rows of {path} with as many cells as its head, {len(names)}."
-                f" Received: {len(cells)} in line {number}. {_HOW_TO_READ}"
+                f"Expected {path} to have no quoted cells, as a .tsv usually has none. "
+                f'Received: "" in line {number}. {_HOW_TO_READ}'
             )
-        yield Row(number, cells[source], cells[target])
 
 
-def _delimiter(path: Path, text: str, columns) -> str:
-    """Returns what parts the names of the columns in the first line."""
-    delimiters = DELIMITERS[path.suffix.lower()]
-    head = text.partition("\n")[0].replace('"', "")
-    for delimiter in delimiters:
-        names = [name.strip() for name in head.split(delimiter)]
-        if set(columns) <= set(names):
-            return delimiter
-    return delimiters[0]
+def _check_columns(path: Path, columns: Sequence[str], names: Sequence[str]):
+    """Refuses a table in which a column is missing."""
+    if not set(columns) <= set(names):
+        raise ValueError(
+            f"Expected {path} to have the columns {' and '.join(columns)}. Received: "
+            f"{', '.join(names)}. Name columns by --set "
+            '\'text.columns=["SOURCE","TARGET"]\', in Python by columns=, or the '
+            "languages by --pair."
+        )
 
 
-def _cells(
-    path: Path, text: str, delimiter: str, quoting: Quoting
-) -> Iterator[tuple[int, list[str]]]:
-    """Yields the cells of each row, and the number of the line where it begins."""
-    if quoting in ("none", "escapes"):
-        for number, line in enumerate(text.split("\n"), 1):
-            cells = line.split(delimiter)
-            if quoting == "escapes":
-                cells = [_unescaped(cell, path, number) for cell in cells]
-            yield number, cells
-        return
-    escape = None
-    if quoting == "backslash":
-        escape = "\\"
-        # The csv module would drop a backslash before any character.
-        text = _ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text)
-    # A cell may be longer than the csv module's usual limit.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+def _read_delimited(
+    path: Path, columns: Sequence[str], quoting: Quoting
+) -> tuple[list[str], list[str]]:
+    lines = read_lines(path)
+    head = lines[0] if lines else ""
     reader = csv.reader(
-        io.StringIO(text.replace("\r", _CR), newline="\n"),
-        delimiter=delimiter,
-        escapechar=escape,
-        skipinitialspace=f'{delimiter} "' in text,
+        (f"{line}\n" for line in lines),
+        delimiter=max("\t,;|", key=head.count),
+        quoting=csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL,
+        escapechar="\\" if quoting == "backslash" else None,
         strict=True,
     )
-    number = 1
+    names = [name.strip() for name in next(reader, [])]
+    _check_columns(path, columns, names)
+    source, target = map(names.index, columns)
+    sources, targets = [], []
+    number = reader.line_num + 1
     try:
         for cells in reader:
-            cells = [cell.replace(_CR, "\r") for cell in cells]
-            if escape:  # NULL, as MySQL writes it
-                cells = ["" if cell == r"\N" else cell for cell in cells]
-            yield number, cells
+            if len(cells) not in (0, len(names)):
+                raise csv.Error(f"{len(cells)} cells, where {names} are named")
+            if cells:
+                sources.append(cells[source])
+                targets.append(cells[target])
             number = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"Expected cells of {path} in whole quotes, or without. Received: {error}, "
-            f"in the row that begins in line {number}. {_HOW_TO_READ}"
+            f"{path} cannot be read as a table: the row that begins in line {number} "
+            f"has {error}. {_HOW_TO_READ}"
         ) from error
+    return sources, targets
 
 
-def _unescaped(cell: str, path: Path, number: int) -> str:
-    """Returns a cell with what its escapes stand for; NULL has no text."""
-    if cell == r"\N":
-        return ""
+def _read_by_pyarrow(
+    path: Path, columns: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    need = "Tables in .jsonl and .parquet need pyarrow: pip install '.[train]'."
     try:
-        return re.sub(r"\\(.?)", lambda found: _MEANINGS[found[1]], cell)
-    except KeyError as error:
+        if path.suffix.lower() == ".jsonl":
+            table = load_extra("pyarrow.json", need).read_json(path)
+        else:
+            table = load_extra("pyarrow.parquet", need).read_table(path)
+        # It fails where a cell is not UTF-8.
+        table.validate(full=True)
+    except (OSError, ValueError) as error:
         raise ValueError(
-            f"Expected a \\ in {path} only before {' '.join(_MEANINGS)}. Received: one "
-            f"before {error} in line {number}. {_HOW_TO_READ}"
+            f"{path} cannot be read as a table, whose first row is row 0: {error}"
         ) from error
-
-
-def _check_names(path: Path, names: Sequence[str], columns, where: str):
-    """Refuses a table in which a column is missing, or is there twice."""
-    for column in columns:
-        count = list(names).count(column)
-        if count != 1:
-            reason = (
-                f"without {column}" if not count else f"{column} {count} times"
-            )
+    _check_columns(path, columns, table.column_names)
+    sides = []
+    for name in columns:
+        column = table.column(name)
+        if str(column.type) not in ("string", "large_string", "null"):
             raise ValueError(
-                f"Expected {path} to have the columns {' and '.join(columns)}, each "
-                f"once. Received: {', '.join(names)} in {where}, {reason}. "
-                f"{_HOW_TO_NAME}"
+                f"Expected sentences in the column {name} of {path}. Received: "
+                f"{column.type}."
             )
-
-
-def _told_apart(path: Path, one: list[Row], other: list[Row]) -> str:
-    """Names the first row that two ways of quoting read as two."""
-    rows = itertools.zip_longest(one, other)
-    first = next(filter(None, pair) for pair in rows if pair[0] != pair[1])
-    numbers, *sides = zip(*first)
-    cells = " or ".join(map(reprlib.repr, zip(*sides)))
-    return (
-        f"Expected {path} to have quotes of one meaning. Received: line "
-        f"{min(numbers)}, which may be {cells}. {_HOW_TO_READ}"
-    )
-
-
-def _read_jsonl(path: Path, columns) -> list[Row]:
-    """Reads an object a line."""
-    names: dict[str, None] = {}
-    rows = []
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            continue
-        where = f"line {number}"
-        try:
-            cells = json.loads(line, object_pairs_hook=_unique)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{path} cannot be read as a table: {where}: {error}"
-            ) from error
-        if not isinstance(cells, dict):
-            raise ValueError(
-                f"Expected an object in each line of {path}. Received: "
-                f"{reprlib.repr(cells)} in {where}."
-            )
-        names |= dict.fromkeys(cells)
-        sides = (_sentence(cells.get(each), path, where) for each in columns)
-        rows.append(Row(number, *sides))
-    _check_names(path, list(names), columns, "its objects")
-    return rows
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes an object, none of whose names may be there twice."""
-    cells = dict(pairs)
-    if len(cells) < len(pairs):
-        raise ValueError(
-            f"a name is there twice: {', '.join(n for n, _ in pairs)}"
-        )
-    return cells
-
-
-def _read_parquet(path: Path, columns) -> list[Row]:
-    need = "Tables in .parquet need pyarrow: pip install '.[train]'."
-    pyarrow = load_extra("pyarrow", need)
-    parquet = load_extra("pyarrow.parquet", need)
-    try:
-        dataset = parquet.ParquetDataset(path)
-        _check_names(path, dataset.schema.names, columns, "its schema")
-        table = dataset.read(list(columns))
-        sides = [table.column(each).to_pylist() for each in columns]
-    except (
-        pyarrow.ArrowException,
-        UnicodeDecodeError,
-    ) as error:  # name no file
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(
-            f"{path} cannot be read as a table: {reason}"
-        ) from error
-    rows = []
-    for number, pair in enumerate(zip(*sides), 1):
-        cells = (_sentence(cell, path, f"row {number}") for cell in pair)
-        rows.append(Row(number, *cells))
-    return rows
-
-
-def _sentence(cell: Any, path: Path, where: str) -> str:
-    """Returns a cell's text; null, and what is no number, have none."""
-    if cell is None or cell != cell:
-        return ""
-    text = str(cell)
-    halves = re.search("[\ud800-\udfff]", text)  # valid in JSON, but in no text
-    if halves or isinstance(cell, (bytes, list, dict)):
-        raise ValueError(
-            f"Expected sentences in {path}. Received: {reprlib.repr(cell)} in {where}."
-        )
-    return text
+        # A cell that is null has no text.
+        sides.append([cell or "" for cell in column.to_pylist()])
+    return sides[0], sides[1]

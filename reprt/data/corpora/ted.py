@@ -1,15 +1,13 @@
 """TED-HRLR (Qi et al., 2018): its fourteen pairs, and how its files are read."""
 
 import dataclasses
-import difflib
 import hashlib
-import io
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from reprt.data.corpora.archive import plain_files, read_member
+from reprt.data.corpora.archive import open_archive
 from reprt.data.corpora.corpus import SPLITS, Corpus, Split
 from reprt.data.corpora.lines import decoded, read_lines
 from reprt.files import read_text
@@ -17,19 +15,16 @@ from reprt.files import read_text
 NAME = "qi18naacl-dataset.tar.gz"
 SIZE = 131_005_909
 SHA256 = "216a86c3df4d4f522856fe9b920ff5be6b394d769cc88974ae8f9f5546953bbc"
-ADDRESSES = (
-    # The original address, and its copy in the Internet Archive: the former has not
-    # answered since about February 2026.
-    "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
+# The copy in the Internet Archive. The original address has not answered since about
+# February 2026.
+ADDRESS = (
     "https://web.archive.org/web/20240301220426if_/"
-    "http://www.phontron.com/data/qi18naacl-dataset.tar.gz",
+    "http://www.phontron.com/data/qi18naacl-dataset.tar.gz"
 )
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
-_TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
-_TWO_LANGUAGES = re.compile(
-    "([A-Za-z]{2,3})[-_. ]+(?:to[-_. ]+)?([A-Za-z]{2,3})"
-)
+# The tag of a language. Only OPUS writes "@".
+_TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +55,13 @@ class Pair:
         source = "-".join(self.source) if split == "train" else self.source[0]
         return f"{source}.{split}", f"{self.target}.{split}"
 
+    @property
+    def all_files(self) -> list[str]:
+        """The names of the files of all splits."""
+        return [*self.files("train"), *self.files("dev"), *self.files("test")]
 
-# Of sentences of the official text; `_fingerprint` makes them.
+
+# What `_fingerprint` makes of some sentences of the official text.
 _AZ = (
     "6460d77b7a93ab36",
     "a635cdf5c6b9a69f",
@@ -75,25 +75,23 @@ _PT = (
     "6bcc4a6203926e55",
 )
 # The counts are those of the paper's Table 1.
-PAIRS = {
-    pair.name: pair
-    for pair in (
-        Pair(("az",), "en", 5946, 671, _AZ),
-        Pair(("az", "tr"), "en", 188396, 671),
-        Pair(("be",), "en", 4509, 248),
-        Pair(("be", "ru"), "en", 212614, 248),
-        Pair(("es",), "pt", 44938, 1016),
-        Pair(("fr",), "pt", 43873, 1131),
-        Pair(("gl",), "en", 10017, 682),
-        Pair(("gl", "pt"), "en", 61802, 682),
-        Pair(("he",), "pt", 48511, 1145),
-        Pair(("it",), "pt", 46259, 1162),
-        Pair(("pt",), "en", 51785, 1193, _PT),
-        Pair(("ru",), "en", 208106, 4805),
-        Pair(("ru",), "pt", 47278, 1184),
-        Pair(("tr",), "en", 182450, 4045),
-    )
-}
+_PAIRS = (
+    Pair(("az",), "en", 5946, 671, _AZ),
+    Pair(("az", "tr"), "en", 188396, 671),
+    Pair(("be",), "en", 4509, 248),
+    Pair(("be", "ru"), "en", 212614, 248),
+    Pair(("es",), "pt", 44938, 1016),
+    Pair(("fr",), "pt", 43873, 1131),
+    Pair(("gl",), "en", 10017, 682),
+    Pair(("gl", "pt"), "en", 61802, 682),
+    Pair(("he",), "pt", 48511, 1145),
+    Pair(("it",), "pt", 46259, 1162),
+    Pair(("pt",), "en", 51785, 1193, _PT),
+    Pair(("ru",), "en", 208106, 4805),
+    Pair(("ru",), "pt", 47278, 1184),
+    Pair(("tr",), "en", 182450, 4045),
+)
+PAIRS = {pair.name: pair for pair in _PAIRS}
 
 
 def find_pair(name: str, of_ted: bool = False) -> Pair:
@@ -104,26 +102,18 @@ def find_pair(name: str, of_ted: bool = False) -> Pair:
     """
     if name in PAIRS:
         return PAIRS[name]
-    found = re.fullmatch(f"({_TAG})_to_({_TAG})", name)
-    if found and not of_ted:
-        return Pair((found[1],), found[2])
-    expected = (
-        "a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en"
-    )
-    if found:
-        expected = f"one of the pairs of TED-HRLR: {', '.join(PAIRS)}"
-    near = difflib.get_close_matches(name, PAIRS, n=1)
-    if not found and (languages := _TWO_LANGUAGES.fullmatch(name)):
-        near = ["_to_".join(languages.groups())]
-    raise ValueError(
-        f"Expected {expected}. Received: {name!r}."
-        + (f" Did you mean {near[0]!r}?" if near else "")
-        + (
-            " Another pair needs a text of your own: --text FOLDER."
-            if found
-            else ""
+    tags = re.fullmatch(f"({_TAG})_to_({_TAG})", name)
+    if not tags:
+        raise ValueError(
+            "Expected a pair of languages, SRC_to_TGT, such as pt_to_en or zh-CN_to_en."
+            f" Received: {name!r}."
         )
-    )
+    if of_ted:
+        raise ValueError(
+            f"Expected one of the pairs of TED-HRLR: {', '.join(PAIRS)}. Received: "
+            f"{name!r}. Another pair needs a text of your own: --text FOLDER."
+        )
+    return Pair((tags[1],), tags[2])
 
 
 def read(place: str | os.PathLike, pair: str) -> Corpus:
@@ -137,24 +127,16 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
     """
     known, root = find_pair(pair), Path(place)
     if root.is_file():
-        found: dict[str, dict[str, bytes]] = {}
-        with plain_files(root) as files:
-            for entry, file in files:
-                path = PurePosixPath(entry.name)
-                inside = found.setdefault(path.parent.name, {})
-                if path.parent.name in (known.folder, known.name):
-                    inside[path.name] = read_member(root, entry, file)
-        content = found[_folder(known, found, root)]
-        lines = {
-            n: decoded(io.BytesIO(data), root / n)
-            for n, data in content.items()
-        }
-        splits = _splits(known, lambda name: list(lines[name]), root)
+        splits = _splits(known, _archived(known, root), root)
         return _label(known, splits, root, root.name)
     if (root / "datasets").is_dir():
         root /= "datasets"
-    folder = root / _folder(known, [each.name for each in root.iterdir()], root)
-    splits = _splits(known, lambda name: read_lines(folder / name), folder)
+    folder = root / _folder(known, os.listdir(root), root)
+    texts = {}
+    for path in folder.iterdir():
+        if path.name in known.all_files:
+            texts[path.name] = read_lines(path)
+    splits = _splits(known, texts, folder)
     root = root.resolve()
     if root.name == "datasets":
         root = root.parent
@@ -162,33 +144,45 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
     return _label(known, splits, folder, root.name, form)
 
 
-def _folder(pair: Pair, there: Iterable[str], text: Path) -> str:
+def _folder(pair: Pair, names: Iterable[str], text: Path) -> str:
     """Returns which of a text's folders is the pair's."""
     for name in (pair.folder, pair.name):
-        if name in there:
+        if name in names:
             return name
-    others = sorted(name for name in there if "_to_" in name)
+    others = sorted(name for name in names if "_to_" in name)
     raise FileNotFoundError(
         f"Expected the folder datasets/{pair.folder} in {text}. "
         f"Pairs that are there: {', '.join(others) or 'none'}."
     )
 
 
-def _splits(pair: Pair, lines: Callable, place: Path) -> list[Split]:
-    """Returns the splits of a pair, from a function that reads a file by its name."""
+def _archived(pair: Pair, archive: Path) -> dict[str, list[str]]:
+    """Returns the lines of each file of a pair, by the file's name."""
+    folders: dict[str, dict[str, list[str]]] = {}
+    with open_archive(archive) as files:
+        for name, _, content in files:
+            path = PurePosixPath(name)
+            texts = folders.setdefault(path.parent.name, {})
+            if path.parent.name in (pair.folder, pair.name):
+                texts[path.name] = list(decoded(content, archive / path.name))
+    return folders[_folder(pair, folders, archive)]
+
+
+def _splits(
+    pair: Pair, texts: Mapping[str, list[str]], place: Path
+) -> list[Split]:
+    """Returns the splits of a pair, from the lines of each of its files."""
+    for name in pair.all_files:
+        if name not in texts:
+            raise FileNotFoundError(
+                f"{place / name} is missing. Each of {', '.join(SPLITS)} needs two "
+                "files, as datasets/pt_to_en/pt.train and en.train."
+            )
     splits = []
     for split in SPLITS:
-        sides = {}
-        for name in pair.files(split):
-            try:
-                sides[place / name] = lines(name)
-            except (FileNotFoundError, KeyError):
-                raise FileNotFoundError(
-                    f"{place / name} is missing. Each of {', '.join(SPLITS)} needs "
-                    "two files, as datasets/pt_to_en/pt.train and en.train."
-                ) from None
-        (source, here), (target, there) = sides.items()
-        splits.append(Split.of(here, there, f"{source} and {target}"))
+        source, target = pair.files(split)
+        where = f"{place / source} and {place / target}"
+        splits.append(Split.of(texts[source], texts[target], where))
     return splits
 
 
@@ -198,28 +192,30 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
 
     known = find_pair(pair)
     builder = tfds.builder_from_directory(folder)
-    languages, splits = ("_".join(known.source), known.target), []
+    splits = []
     for name in ("train", "validation", "test"):
-        sides: tuple[list[str], list[str]] = [], []
+        source: list[str] = []
+        target: list[str] = []
         # By the batch, since one by one takes a minute for the largest pairs.
-        for batch in (
-            builder.as_dataset(split=name).batch(1024).as_numpy_iterator()
-        ):
-            for language, side in zip(languages, sides):
-                side.extend(sentence.decode() for sentence in batch[language])
-        splits.append(Split.of(*sides, f"{folder}, {name}"))
+        dataset = builder.as_dataset(split=name).batch(1024)
+        for batch in dataset.as_numpy_iterator():
+            source.extend(map(bytes.decode, batch["_".join(known.source)]))
+            target.extend(map(bytes.decode, batch[known.target]))
+        splits.append(Split.of(source, target, f"{folder}, {name}"))
     return _label(known, splits, folder, "TFDS")
 
 
-def _label(pair, splits: list[Split], origin, found_in: str, form="") -> Corpus:
+def _label(
+    pair: Pair, splits: list[Split], origin: object, folder: str, form: str = ""
+) -> Corpus:
     train, dev, test = splits
     official = (len(train), len(dev)) == (pair.train, pair.dev)
     if official and pair.witnesses:
         # Another text can be cut to the official counts, e.g. to compare models at the
         # same scale, and must not pass for the official one.
-        there = set(map(_fingerprint, (*train.target, *dev.target)))
-        official = there.issuperset(pair.witnesses)
-    name = f"{pair.name} from {found_in} (not the official TED-HRLR split)"
+        fingerprints = set(map(_fingerprint, (*train.target, *dev.target)))
+        official = fingerprints.issuperset(pair.witnesses)
+    name = f"{pair.name} from {folder} (not the official TED-HRLR split)"
     if official:
         name = f"TED-HRLR {pair.name}{form and f', {form}'}"
     return Corpus(name, pair.name, official, str(origin), train, dev, test)

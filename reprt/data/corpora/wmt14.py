@@ -2,34 +2,31 @@
 
 # By hand: TFDS does not clean, and sacrebleu takes a broken download for a whole one.
 
-import contextlib
 import dataclasses
 import gzip
-import hashlib
 import json
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
 from reprt.data.corpora.download import download
 from reprt.data.corpora.lines import read_lines
-from reprt.files import cache, checksum, file_lock, read_toml, whole_folder
+from reprt.files import cache, file_lock, read_toml, whole_folder
 from reprt.progress import byte_line
 
 PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
-# The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
-LONGEST = 250  # words between spaces
-MOST_TIMES = 9  # as many words as the other side has
-RULES = 3  # changes whenever the archives give other files
+# The most words between spaces, and how many times as many as the other side has: the
+# length that fairseq gives Moses' clean-corpus-n, and that program's own ratio.
+LONGEST = 250
+GREATEST_RATIO = 9
+# It changes whenever the archives, or the rules of cleaning, give other files.
+VERSION = 4
 
-# `sha256sum --check` reads it beside the files of a text.
-SUMS = "SHA256SUMS"
-
-_LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
+# The progress is shown again after this many pairs.
+_PAIRS_BETWEEN = 10_000
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 
@@ -43,9 +40,14 @@ class Part:
     member: str
     languages: Sequence[str] = ("fr", "de")
 
-    def members(self, other: str) -> list[str]:
+    def members(self, other: str) -> tuple[str, str]:
         """The files in English and in the other language."""
-        return [self.member.format(side, other=other) for side in ("en", other)]
+        english = self.member.format("en", other=other)
+        return english, self.member.format(other, other=other)
+
+    def download(self) -> Path:
+        """Returns the archive, downloaded unless it is in the cache."""
+        return _download(self.url, self.sha256)
 
 
 _PARTS = read_toml(Path(__file__).with_suffix(".toml"))["part"]
@@ -63,32 +65,24 @@ def load(pair: str) -> Corpus:
         raise ValueError(
             f"Expected one of {', '.join(PAIRS)}. Received: {pair!r}."
         )
-    [other] = {*pair.split("_to_")} - {"en"}
+    source, target = pair.split("_to_")
+    other = target if source == "en" else source
     folder = place(other)
-    if not _is_whole(folder):
+    if not folder.is_dir():
         with file_lock(folder.with_suffix(".lock")):
-            if not _is_whole(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+            # Another process may have written it in the meantime.
+            if not folder.is_dir():
                 _make(folder, other)
-
-    splits = [
-        Split(
-            *(
-                read_lines(folder / f"{name}.{side}")
-                for side in pair.split("_to_")
-            )
-        )
-        for name in ("train", "dev", f"test.{pair}")
-    ]
+    splits = []
+    for name in ("train", "dev", f"test.{pair}"):
+        sources = read_lines(folder / f"{name}.{source}")
+        splits.append(Split(sources, read_lines(folder / f"{name}.{target}")))
     return Corpus(f"WMT14 {pair}", pair, False, str(folder), *splits)
 
 
 def place(other: str) -> Path:
-    """Returns the folder of the text of these archives, by these rules."""
-    parts = [part.sha256 for part in (*TRAIN, DEV)]
-    identity = RULES, LONGEST, MOST_TIMES, parts, other
-    sha256 = hashlib.sha256(repr(identity).encode()).hexdigest()
-    return cache() / "wmt14" / sha256[:16]
+    """Returns the folder of the text in English and another language."""
+    return cache() / "wmt14" / f"en-{other}-{VERSION}"
 
 
 def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
@@ -99,95 +93,80 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
     """
     words = source.split(), target.split()
     fewest, most = sorted(map(len, words))
-    if most > min(LONGEST, MOST_TIMES * fewest):
+    if most > min(LONGEST, GREATEST_RATIO * fewest):
         return None
-    one, other = map(b" ".join, words)
+    source, target = map(b" ".join, words)
     try:
-        kept = has_a_word(one.decode()) and has_a_word(other.decode())
+        if has_a_word(source.decode()) and has_a_word(target.decode()):
+            return source, target
     except UnicodeDecodeError:
-        return None
-    return (one, other) if kept else None
+        pass
+    return None
 
 
 def _make(folder: Path, other: str):
-    """Writes the text, and a record of what was kept of each part."""
-    parts = [part for part in TRAIN if other in part.languages]
-    dev, *train = [_downloaded(part.url, part.sha256) for part in (DEV, *parts)]
+    """Writes the text, and a record of how many pairs of each part are in it."""
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
     # the MD5 is another, and takes what a killed one has left for the whole.
     from sacrebleu.dataset import DATASETS
 
-    full = DATASETS["wmt14/full"]
-    (url,), (md5,) = full.data, full.md5  # type: ignore[misc]
-    test = _downloaded(url, f"md5:{md5}")
-    with whole_folder(folder) as place, contextlib.ExitStack() as stack:
+    news: Any = DATASETS["wmt14/full"]
+    test = _download(news.data[0], f"md5:{news.md5[0]}")
+    dev = DEV.download()
+    parts = [part for part in TRAIN if other in part.languages]
+    archives = [part.download() for part in parts]
+    with whole_folder(folder) as place:
         for language, member in zip(("en", other), DEV.members(other)):
-            with open_member(dev, member) as (sentences, _):
+            with open_member(dev, member) as (_, sentences):
                 (place / f"dev.{language}").write_bytes(sentences.read())
-        for pair in (pair for pair in PAIRS if other in pair):
+        for pair in PAIRS:
             languages = pair.split("_to_")
+            if other not in languages:
+                continue
             # What systems were given, and what translations are compared with.
-            for language, member in zip(
-                languages, full.langpairs["-".join(languages)]
-            ):
-                with open_member(test, member) as (sgml, _):
-                    text = "\n".join([*_segments(sgml.read().decode()), ""])
+            members = news.langpairs["-".join(languages)]
+            for language, member in zip(languages, members):
+                with open_member(test, member) as (_, sgml):
+                    segments = _segments(sgml.read().decode())
+                text = "\n".join([*segments, ""])
                 (place / f"test.{pair}.{language}").write_text(text, "utf-8")
-        sides = [
-            stack.enter_context(open(place / f"train.{language}", "wb"))
-            for language in ("en", other)
-        ]
-        records = [
-            _clean(part, other, path, sides) for part, path in zip(parts, train)
-        ]
-        for file in sides:
-            file.flush()
+        with (
+            open(place / "train.en", "wb") as english,
+            open(place / f"train.{other}", "wb") as foreign,
+        ):
+            records = []
+            for part, archive in zip(parts, archives):
+                records.append(_clean(part, other, archive, english, foreign))
         (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
-        (place / SUMS).write_bytes(_sums(place))
 
 
-def _is_whole(folder: Path) -> bool:
-    """Whether a text is there, with the files that were written."""
-    if not folder.is_dir():
-        return False
-    # Texts that earlier versions cached have no such file.
-    sums = folder / SUMS
-    return not sums.is_file() or sums.read_bytes() == _sums(folder)
-
-
-def _sums(folder: Path) -> bytes:
-    files = sorted(each for each in folder.iterdir() if each.name != SUMS)
-    return b"".join(map(checksum, files))
-
-
-def _downloaded(url: str, known_hash: str) -> Path:
+def _download(url: str, known_hash: str) -> Path:
     return download(url, cache() / "wmt14" / url.rpartition("/")[2], known_hash)
 
 
 def _segments(sgml: str) -> list[str]:
-    return [" ".join(each.split()) for each in _SEGMENT.findall(sgml)]
+    return [" ".join(text.split()) for text in _SEGMENT.findall(sgml)]
 
 
 def _clean(
-    part: Part, other: str, archive: Path, files
+    part: Part, other: str, archive: Path, *files: IO[bytes]
 ) -> dict[str, str | int]:
-    """Adds what is kept of both sides of a part to two files; returns a record."""
-    pairs = kept = 0
-    with contextlib.ExitStack() as stack:
-        enter = stack.enter_context
-        (english, size), (foreign, _) = (
-            enter(open_member(archive, member))
-            for member in part.members(other)
-        )
+    """Adds the clean pairs of a part to two files; returns a record."""
+    pairs = clean = 0
+    member, foreign_member = part.members(other)
+    with (
+        open_member(archive, member) as (size, english),
+        open_member(archive, foreign_member) as (_, foreign),
+        byte_line(f"cleaning {part.name}", size) as line,
+    ):
         sides: list[Any] = [english, foreign]
-        if part.member.endswith(".gz"):
-            sides = [enter(gzip.open(side)) for side in sides]
-        line = enter(byte_line(f"cleaning {part.name}", size))
+        if member.endswith(".gz"):
+            sides = list(map(gzip.open, sides))
         for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
-            if pairs % _LINES_BETWEEN == 0:
+            if pairs % _PAIRS_BETWEEN == 0:
                 line.update(english.tell() - line.n)
-            if clean := cleaned(*pair):
-                kept += 1
-                for file, each in zip(files, clean):
-                    file.write(each + b"\n")
-    return {"name": part.name, "pairs": pairs, "kept": kept}
+            if sentences := cleaned(*pair):
+                clean += 1
+                for file, sentence in zip(files, sentences):
+                    file.write(sentence + b"\n")
+    return {"name": part.name, "pairs": pairs, "kept": clean}

@@ -1,10 +1,9 @@
-"""The search for the text to train on: given, cached, downloaded or built in.
+"""Where the text to train on is: given, cached, downloaded or built in.
 
 The transcripts of TED-HRLR may not be distributed with the package (CC BY-NC-ND), so
-this module searches for them.
+this module looks for them.
 """
 
-import functools
 import os
 import tarfile
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ class TextUnavailable(ValueError):
 
 
 class NothingFound(TextUnavailable):
-    """The search for TED ended without a text."""
+    """TED was looked for, and is nowhere."""
 
 
 def find(
@@ -34,32 +33,31 @@ def find(
 ) -> Corpus:
     """Finds the text of a pair; its name and origin tell which it is.
 
-    The search for TED takes the first of these that is there:
+    TED is the first of these that is there:
 
     1. the folder or archive that the environment variable `REPRT_TED` names,
     2. what TFDS has prepared, in `TFDS_DATA_DIR` or `~/tensorflow_datasets`,
     3. the archive in the cache, `REPRT_CACHE` or `~/.cache/reprt`,
-    4. the archive from its original address,
-    5. the archive from its copy in the Internet Archive.
+    4. the archive's copy in the Internet Archive.
 
     Args:
-        text: `"ted"` or `"auto"` for the search; `"embedded"` for the built-in text;
+        text: `"ted"` or `"auto"` for TED; `"embedded"` for the built-in text;
             `"wmt14"` for that of WMT'14, downloaded if it is not in the cache; else the
             path of a folder or archive laid out as the official one, or of a table with
             one column per language.
         pair: the name that TFDS gives to the pair, e.g. `"pt_to_en"`. A folder or
             archive may hold other pairs, e.g. `"zh-CN_to_en"`.
-        downloads: whether TED is also looked for at the two addresses.
+        downloads: whether TED is also looked for in the Internet Archive.
         columns: of a table, the source's and the target's. Defaults to the languages.
         quoting: of `.tsv` and `.csv`: `"none"` if quotes are part of the sentences,
             `"double"` if they stand around cells and are doubled within, `"backslash"`
             if a backslash is before those within, `"escapes"` if they are part of the
-            sentences and a line break is written as `\\n`. Defaults to the one way that
-            fits.
+            sentences and a line break is written as `\\n`. Defaults to `"double"` for
+            `.csv`, and to that of `"none"` and `"double"` which fits a `.tsv`.
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
-            the download of `"wmt14"` fails; `NothingFound` if the search does.
+            the download of `"wmt14"` fails; `NothingFound` if TED is nowhere.
         ValueError: if the pair is unknown, or not that of the built-in text.
     """
     ted.find_pair(pair)
@@ -69,13 +67,7 @@ def find(
             f"Received: {text!r}."
         )
     if text == "embedded":
-        corpus = embedded.load()
-        if corpus.pair != pair:
-            raise ValueError(
-                f"Expected the pair of the embedded text, {corpus.pair}. Received: "
-                f"{pair}. Another pair needs another --text."
-            )
-        return corpus
+        return _embedded(pair)
     if text == "wmt14":
         try:
             return wmt14.load(pair)
@@ -84,38 +76,28 @@ def find(
             raise TextUnavailable(message) from error
     if text not in ("auto", "ted"):
         setting = f"a path (the names are {', '.join(TEXTS)})"
-        return _given(text, pair, setting, columns, quoting)
-    if from_environment := os.environ.get("REPRT_TED"):
-        return _given(from_environment, pair, "REPRT_TED")
-    ted.find_pair(pair, of_ted=True)  # nothing else can be searched for
-
-    tried = []
-    sources = [("prepared by TFDS", _prepared), ("in the cache", _cached)]
-    for address in ted.ADDRESSES if downloads else ():
-        sources.append(("by download", functools.partial(_downloaded, address)))
-    for name, source in sources:
-        try:
-            return source(pair)
-        except (ImportError, OSError, ValueError) as error:
-            tried.append(f"- {name}: {error}")
-    there = "\n".join(tried)
-    raise NothingFound(f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
-{there}
-
-There are three ways to get it:
-1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or --text PATH.
-2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at \
-{cache() / ted.NAME}.
-3. Run this again with a network. It downloads {ted.ADDRESSES[-1]} \
-({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
+        return _named(text, pair, setting, columns, quoting)
+    if path := os.environ.get("REPRT_TED"):
+        return _named(path, pair, "REPRT_TED")
+    return _find_ted(pair, downloads)
 
 
-def _given(
+def _embedded(pair: str) -> Corpus:
+    corpus = embedded.load()
+    if corpus.pair != pair:
+        raise ValueError(
+            f"Expected the pair of the embedded text, {corpus.pair}. Received: {pair}. "
+            "Another pair needs another --text."
+        )
+    return corpus
+
+
+def _named(
     path: str,
     pair: str,
     setting: str,
     columns: Sequence[str] = (),
-    quoting=None,
+    quoting: Quoting | None = None,
 ) -> Corpus:
     """Reads the text that the user names, and no other."""
     place = expanded(path)
@@ -141,6 +123,27 @@ def _given(
         ) from error
 
 
+def _find_ted(pair: str, downloads: bool) -> Corpus:
+    ted.find_pair(pair, of_ted=True)
+    places = {"prepared by TFDS": _prepared, "in the cache": _cached}
+    if downloads:
+        places["by download"] = _downloaded
+    failures = ""
+    for name, read in places.items():
+        try:
+            return read(pair)
+        except (ImportError, OSError, ValueError) as error:
+            failures += f"- {name}: {error}\n"
+    raise NothingFound(f"""THE TED-HRLR TEXT OF {pair} WAS NOT FOUND. Tried:
+{failures}
+There are three ways to get it:
+1. Name the archive, or a folder unpacked from it: REPRT_TED=PATH or --text PATH.
+2. Let TFDS prepare ted_hrlr_translate/{pair}, or place the archive at \
+{cache() / ted.NAME}.
+3. Run this again with a network. It downloads {ted.ADDRESS} \
+({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
+
+
 def _prepared(pair: str) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
     folder = expanded(data) / "ted_hrlr_translate" / pair / "1.0.0"
@@ -149,9 +152,8 @@ def _prepared(pair: str) -> Corpus:
         raise FileNotFoundError(f"there is no {folder}.")
     try:
         return ted.read_prepared(folder, pair)
-    except (
-        Exception
-    ) as error:  # TFDS and TensorFlow have no common base of errors.
+    # TFDS and TensorFlow have no common base of errors.
+    except Exception as error:
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 
@@ -162,6 +164,6 @@ def _cached(pair: str) -> Corpus:
     return ted.read(archive, pair)
 
 
-def _downloaded(address: str, pair: str) -> Corpus:
-    download(address, cache() / ted.NAME, ted.SHA256)
+def _downloaded(pair: str) -> Corpus:
+    download(ted.ADDRESS, cache() / ted.NAME, ted.SHA256)
     return _cached(pair)
