@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from reprt.data.rows import Rows
 POOL = 100
 
 
-def by_length(
-    lengths: Sequence[int], batch_size: int, equal: bool = False
-) -> Iterator[np.ndarray]:
+def by_length(lengths, batch_size, equal=False) -> Iterator[np.ndarray]:
     """Yields the indices of batches, the shortest first; if `equal`, of one length."""
     order = np.argsort(lengths, kind="stable")
     groups = [order]
@@ -28,9 +26,7 @@ def by_length(
             yield group[start : start + batch_size]
 
 
-def padded(
-    rows: Sequence[Sequence[int] | np.ndarray], length: int | None = None
-) -> np.ndarray:
+def padded(rows, length=None) -> np.ndarray:
     """Returns rows of ids as one array, by default as long as the longest of them."""
     if length is None:
         length = max(map(len, rows), default=0)
@@ -51,9 +47,7 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng((seed, epoch)).permutation(count)
 
 
-def bucketed_order(
-    lengths: np.ndarray, batch_size: int, seed: int, epoch: int
-) -> np.ndarray:
+def bucketed_order(lengths, batch_size, seed, epoch) -> np.ndarray:
     """Returns an epoch's order, with like lengths in a batch and a small one last."""
     generator = np.random.default_rng((seed, epoch))
     order = generator.permutation(len(lengths))
@@ -67,7 +61,7 @@ def bucketed_order(
     return np.concatenate([mixed.ravel(), rest])
 
 
-def _sizes(count: int, batch_size: int) -> np.ndarray:
+def _sizes(count, batch_size):
     """The sizes of the batches of `count` sentences; the last may be smaller."""
     starts = np.arange(0, count, batch_size)
     return np.diff(np.append(starts, count))
@@ -122,7 +116,7 @@ class BatchPlan:
         start = batches.splits[skip]
         return Rows(batches.ids[start:], batches.lengths[skip:])
 
-    def _order(self, epoch: int | None) -> np.ndarray:
+    def _order(self, epoch):
         if epoch is None:
             return np.arange(len(self.lengths))
         if self.by_length:
@@ -139,23 +133,18 @@ class BatchPlan:
         """The number of sentences of each batch, before batches are mixed."""
         if self.name == "sentences":
             return _sizes(len(self.lengths), self.size)
-        lengths = np.sort(self.lengths)
-        counts: list[int] = []
-        start = 0
-        while start < len(lengths):
-            # No more than these can fit, as the first of them is the shortest.
-            longest = lengths[start : start + self.size // lengths[start]]
-            padded_tokens = longest * np.arange(1, len(longest) + 1)
-            counts.append(np.count_nonzero(padded_tokens <= self.size))
-            start += counts[-1]
+        counts, start = [], 0
+        for end, length in enumerate(np.sort(self.lengths).tolist()):
+            # This sentence would be the longest of the batch.
+            if (end + 1 - start) * length > self.size:
+                counts.append(end - start)
+                start = end
+        if len(self.lengths):
+            counts.append(len(self.lengths) - start)
         return np.array(counts, int)
 
 
-def arrays(
-    split: EncodedSplit,
-    indices: Iterable[int],
-    room: Callable[[int], int] | None = None,
-):
+def arrays(split, indices, room=None):
     """Returns sentences of these indices as `batches` does.
 
     Each side is padded to its own longest or, with `room`, both to what that makes of

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +38,9 @@ class EncodedSplit:
 
     def only(self, indices: Iterable[int]) -> "EncodedSplit":
         """Returns the pairs of these indices."""
-        source, target = [], []
-        for index in indices:
-            source.append(self.source[index])
-            target.append(self.target[index])
+        indices = list(indices)
+        source = [self.source[index] for index in indices]
+        target = [self.target[index] for index in indices]
         return EncodedSplit(Rows.of(source), Rows.of(target))
 
     def of_target(self) -> "EncodedSplit":
@@ -64,6 +63,19 @@ class EncodedSplit:
             if rows.ids.size:
                 cut |= rows.ids[rows.splits[1:] - 1] != END_ID
         return float(cut.mean())
+
+    @property
+    def unknown(self) -> dict[str, float]:
+        """Returns the share of `[UNK]` among the pieces of each side."""
+        shares = {}
+        for name in ("source", "target"):
+            rows = Rows.of(getattr(self, name))
+            if rows.ids.size:
+                unknown = int(np.count_nonzero(rows.ids == UNKNOWN_ID))
+                ends = int(np.count_nonzero(rows.ids == END_ID))
+                pieces = len(rows.ids) - len(rows) - ends
+                shares[name] = unknown / max(1, pieces)
+        return shares
 
     @property
     def lengths(self) -> np.ndarray:
@@ -124,20 +136,7 @@ class EncodedCorpus:
     @functools.cached_property
     def unknown(self) -> dict[str, dict[str, float]]:
         """The share of `[UNK]` among the pieces of each side of each split."""
-        shares: dict[str, dict[str, float]] = {}
-        for name in SPLITS:
-            shares[name] = {}
-            for side in ("source", "target"):
-                rows = Rows.of(getattr(getattr(self, name), side))
-                if rows.ids.size:
-                    shares[name][side] = _share_of_unknown(rows)
-        return shares
-
-
-def _share_of_unknown(rows: Rows) -> float:
-    unknown = np.count_nonzero(rows.ids == UNKNOWN_ID)
-    ends = np.count_nonzero(rows.ids == END_ID)
-    return unknown / max(1, len(rows.ids) - len(rows) - ends)
+        return {name: getattr(self, name).unknown for name in SPLITS}
 
 
 def encode(
@@ -163,38 +162,34 @@ def encode(
     cache = Path(cache)
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
     rows = functools.partial(_rows, cache / "ids", progress)
+
+    def encoded(name):
+        split = getattr(corpus, name)
+        return EncodedSplit(
+            rows(f"{name} source", split.source, source, max_tokens),
+            rows(f"{name} target", split.target, target, max_tokens + 1),
+        )
+
     # Kept with the ids, because to encode needs TensorFlow.
     references = rows("references", corpus.test.target, target)
-    splits = []
-    for name in SPLITS:
-        split = getattr(corpus, name)
-        splits.append(
-            EncodedSplit(
-                rows(f"{name} source", split.source, source, max_tokens),
-                rows(f"{name} target", split.target, target, max_tokens + 1),
-            )
-        )
-    lost_words = 0.0
-    if not target.keeps_case:
-        counts: collections.Counter[str] = collections.Counter()
-        for sentence in corpus.train.target:
-            counts.update(sentence.lower().split())
-        words = sorted(counts)
-        decoded = target.decode(rows("words of the target", words, target))
-        lost_words = _share_of_lost(counts, dict(zip(words, decoded)))
-    return EncodedCorpus(
-        corpus, source, target, *splits, references, lost_words
-    )
+    train, dev, test = map(encoded, SPLITS)
+    text = EncodedCorpus(corpus, source, target, train, dev, test, references)
+    if target.keeps_case:
+        return text
+    words = " ".join(corpus.train.target).lower().split()
+    counts = collections.Counter(words)
+    words = sorted(counts)
+    decoded = target.decode(rows("words of the target", words, target))
+    lost = 0
+    for word, other in zip(words, decoded):
+        # A tokenizer may part a word at its punctuation.
+        if other.replace(" ", "") != unicodedata.normalize("NFC", word):
+            lost += counts[word]
+    share = lost / max(1, counts.total())
+    return dataclasses.replace(text, lost_words=share)
 
 
-def _rows(
-    folder: Path,
-    progress: Callable[[str], None],
-    part: str,
-    sentences: Sequence[str],
-    tokenizer: Tokenizer,
-    max_tokens: int | None = None,
-) -> Rows:
+def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
     """Returns the ids of sentences, from a folder that keeps them."""
     settings = f"{_IDS_VERSION} {tokenizer.digest()} {max_tokens}"
     path = folder / f"{digest_of(settings, sentences)}.ids"
@@ -208,24 +203,7 @@ def _rows(
     return read_rows(path)
 
 
-def _share_of_lost(counts: Mapping[str, int], words: Mapping[str, str]):
-    """Returns the share of words, each as often as it is there, that do not come back.
-
-    Spaces do not matter, for a tokenizer may part a word at its punctuation.
-    """
-    lost = 0
-    for word, decoded in words.items():
-        if decoded.replace(" ", "") != unicodedata.normalize("NFC", word):
-            lost += counts[word]
-    return lost / max(1, sum(counts.values()))
-
-
-def _counted(
-    chunks: Iterable[Rows],
-    total: int,
-    work: str,
-    progress: Callable[[str], None],
-) -> Iterator[Rows]:
+def _counted(chunks, total, work, progress) -> Iterator[Rows]:
     """Passes the rows on, and tells how many have been used and when all will be."""
     start, done = time.monotonic(), 0
     for rows in chunks:

@@ -11,7 +11,7 @@ from reprt.compilation import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.batching import of_replicas
 from reprt.layers.layout import Packing, Sides
-from reprt.layers.masks import as_ids, ragged_ids
+from reprt.layers.masks import as_ids, check_ids
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
@@ -22,10 +22,7 @@ EPOCHS, MOST_BATCHES = 10, 1000
 # The shares of such a sample that fit each shape: the first fits nine in ten batches.
 SHARES = 0.92, 0.99, 1.0
 
-EXPECTED = (
-    "Expected batches ((source_ids, target_ids), labels), or with weights at their "
-    "end, and each of ids and labels to be integers, padded, (batch, length)."
-)
+EXPECTED = "Expected batches ((source_ids, target_ids), labels), with weights or without."
 
 
 class Shape(NamedTuple):
@@ -74,20 +71,17 @@ class Lengths(NamedTuple):
         source, target = np.pad(self.source, empty), np.pad(self.target, empty)
         groups = _groups(Lengths(source, target).keys(layout), sizes)
         columns = int(source.max(initial=0)), int(target.max(initial=0))
-        tokens = [source.sum(), target.sum()]
+        tokens = np.array([source.sum(), target.sum()])
         if layout == "sequence":
-            tokens.append(sum(tokens))
-            widths = [_widths(source + target, groups)]
+            tokens = np.append(tokens, tokens.sum())
+            widths = (_widths(source + target, groups),)
         else:
-            widths = [_widths(source, groups), _widths(target, groups)]
-            if count:
-                # Slots without a token take one that fills up.
-                tokens = np.maximum(tokens, 1)
-        multiples = -(-np.array(tokens) // TOKENS_MULTIPLE)
-        tokens = (multiples * TOKENS_MULTIPLE).tolist()
-        return Shape(
-            sizes, self.columns or columns, tuple(tokens), tuple(widths)
-        )
+            widths = _widths(source, groups), _widths(target, groups)
+            # Slots without a token take one that fills up.
+            tokens = np.maximum(tokens, min(count, 1))
+        tokens = -(-tokens // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
+        columns = self.columns or columns
+        return Shape(sizes, columns, tuple(tokens.tolist()), widths)
 
 
 def _groups(keys, sizes):
@@ -115,19 +109,17 @@ def fitting(batch: Sequence[Lengths], shapes: Sequence[Shape], layout) -> Shape:
     for shape in shapes:
         if all(_fits(lengths, shape, layout) for lengths in batch):
             return shape
-    sentences = sum(len(lengths.source) for lengths in batch)
-    longest = max(lengths.keys(layout).max(initial=0) for lengths in batch)
     raise ValueError(
         "Expected a batch that fits one of the shapes that were chosen for the whole "
-        f"text. Received: {sentences} sentences of up to {longest} tokens."
+        f"text. Received: one with a sentence of {_longest(batch, layout)} tokens."
     )
 
 
-def _fits(lengths: Lengths, shape: Shape, layout) -> bool:
+def _fits(lengths, shape, layout):
     if len(lengths.source) > sum(shape.sizes):
         return False
     smallest, numbers = _numbers([lengths.shape(layout, shape.sizes), shape])
-    return bool((smallest <= numbers).all())
+    return (smallest <= numbers).all()
 
 
 def few_shapes(
@@ -142,29 +134,22 @@ def few_shapes(
     The batches are a sample, each a list of its devices' shares. The last shape holds
     any batch of as many rows of the text; without a text, any of the sample.
     """
-    longest = []
-    for batch in batches:
-        keys = [lengths.keys(layout).max(initial=1) for lengths in batch]
-        longest.append(max(keys))
-    # How often the longest of all is to be halved to be no longer than a batch's.
-    halvings = np.log2(max(longest) / np.array(longest)).astype(int)
+    # How often the longest sentence of all is to be halved, to be as long as a batch's.
+    longest = np.array([_longest(batch, layout) for batch in batches])
+    halvings = np.log2(longest.max() / longest).astype(int)
     halvings = halvings.clip(max=MOST_SHAPES - 1)
-    numbers = []
+    sizes = _sizes(batches)
     if np.median(halvings) > 0:
+        numbers = []
         for number in np.unique(halvings)[::-1]:
             similar = list(itertools.compress(batches, halvings == number))
-            shapes = _shapes(similar, layout, _sizes(similar))
-            numbers.append(_numbers(shapes).max(0))
+            numbers.append(_largest(similar, layout, _sizes(similar)))
     else:
-        largest = []
-        for batch in batches:
-            shapes = _shapes([batch], layout, _sizes(batches))
-            largest.append(_numbers(shapes).max(0))
-        for share in SHARES:
-            numbers.append(_covering(np.array(largest), share))
+        largest = [_largest([batch], layout, sizes) for batch in batches]
+        numbers = [_covering(np.array(largest), share) for share in SHARES]
     if text is not None:
-        last = _shape_of_any(text, _sizes(batches), layout)
-        numbers = [*numbers[: MOST_SHAPES - 1], _numbers([last])[0]]
+        last = _numbers([_shape_of_any(text, sizes, layout)])
+        numbers = [*numbers[: MOST_SHAPES - 1], last[0]]
     example = batches[0][0].shape(layout)
     shapes = []
     for row in numbers[:MOST_SHAPES]:
@@ -172,19 +157,23 @@ def few_shapes(
     return list(dict.fromkeys(shapes))
 
 
-def _sizes(batches: Sequence[Sequence[Lengths]]) -> tuple:
+def _longest(batch, layout):
+    return max(lengths.keys(layout).max(initial=1) for lengths in batch)
+
+
+def _sizes(batches):
     """Sizes of groups: the longest few sentences, the widest, have their own."""
-    rows = 0
-    for lengths in itertools.chain.from_iterable(batches):
-        rows = max(rows, len(lengths.source))
+    shares = itertools.chain.from_iterable(batches)
+    rows = max(len(lengths.source) for lengths in shares)
     half, quarter, few = rows // 2, rows // 4, rows // 16
     return rows - half, half - quarter, quarter - few, few
 
 
-def _shapes(batches, layout, sizes) -> list[Shape]:
-    """The smallest shape of each device's share of each batch."""
+def _largest(batches, layout, sizes):
+    """The numbers of a shape that holds all of the batches."""
     shares = itertools.chain.from_iterable(batches)
-    return [lengths.shape(layout, sizes) for lengths in shares]
+    shapes = [lengths.shape(layout, sizes) for lengths in shares]
+    return _numbers(shapes).max(0)
 
 
 def _covering(numbers, share):
@@ -196,7 +185,7 @@ def _covering(numbers, share):
     return limits
 
 
-def _shape_of_any(text: Lengths, sizes, layout) -> Shape:
+def _shape_of_any(text, sizes, layout) -> Shape:
     """A shape that holds any sentences of a text."""
     rows = sum(sizes)
     source, target = np.sort(text.source)[-rows:], np.sort(text.target)[-rows:]
@@ -215,25 +204,19 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         sample, sides, text = plan.batches(), (plan.lengths, plan.lengths), None
     else:
         epochs = map(plan.batches, range(EPOCHS) if training else [None])
-        batches = itertools.chain.from_iterable(epochs)
-        sample = itertools.islice(batches, MOST_BATCHES)
-    batches = []
-    for indices in sample:
-        _, lengths = zip(*shares(sides, indices, devices))
-        batches.append(lengths)
+        several = itertools.chain.from_iterable(epochs)
+        sample = itertools.islice(several, MOST_BATCHES)
+    batches = [shares(sides, indices, devices)[1] for indices in sample]
     return few_shapes(batches, layout, text)
 
 
-def shares(sides, indices, devices) -> list[tuple[np.ndarray, Lengths]]:
-    """Deals sentences of all lengths to devices: each one's indices and lengths."""
+def shares(sides, indices, devices):
+    """Deals sentences of all lengths to devices: the indices and `Lengths` of each."""
     source, target = sides
     longest = np.maximum(source[indices], target[indices])
     ordered = indices[np.argsort(longest, kind="stable")]
-    dealt = []
-    for device in range(devices):
-        rows = ordered[device::devices]
-        dealt.append((rows, Lengths(source[rows], target[rows])))
-    return dealt
+    rows = [ordered[device::devices] for device in range(devices)]
+    return rows, [Lengths(source[few], target[few]) for few in rows]
 
 
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
@@ -275,13 +258,10 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
             "attention, so give padded batches. Received: KERAS_BACKEND=torch."
         )
-    inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
-    if len(inputs) != 2:
-        raise ValueError(f"{EXPECTED} Received: {len(inputs)} inputs.")
-    arrays = list(map(_array, (*inputs, labels)))
-    dimensions = [tuple(array.shape) for array in arrays]
-    if set(map(len, dimensions)) != {2}:
-        raise ValueError(f"{EXPECTED} Received: the shapes {dimensions}.")
+    sides = inputs if isinstance(inputs, list | tuple) else [inputs]
+    if len(sides) != 2:
+        raise ValueError(f"{EXPECTED} Received: {len(sides)} inputs.")
+    arrays = list(map(_checked, (*sides, labels)))
     # A tensor of TensorFlow that has no value yet belongs to a graph.
     in_graph = hasattr(arrays[-1], "graph")
     if sample_weight is not None:
@@ -314,28 +294,38 @@ def packed(batches, layout="sides", strategy=None):
     >>> labels[0, :3].numpy().tolist()
     [7, 3, 0]
     """
-    _check_batches(batches)
-    shapes = None
-    if shapes_are_costly():
-        if batches.cardinality() == -1:
-            raise ValueError(
-                "Expected a finite dataset. Received one without an end."
-            )
-        shapes = _shapes_of_dataset(batches, layout)
+    import tensorflow as tf
+
+    if not isinstance(batches, tf.data.Dataset):
+        raise ValueError(
+            "Expected a tf.data.Dataset, such as tf.data.Dataset.from_generator makes "
+            f"of batches. Received: a {type(batches).__name__}. For the arrays of one "
+            "batch there is reprt.data.pack."
+        )
+    shapes = (
+        _shapes_of_dataset(batches, layout) if shapes_are_costly() else None
+    )
 
     def pack_batch(*batch):
+        if len(batch) not in (2, 3):
+            raise ValueError(f"{EXPECTED} Received: {batches.element_spec}.")
         return pack(*batch, layout=layout, shapes=shapes)
 
     def pack_all(batches):
-        return batches.map(pack_batch)
+        # Autograph would lengthen the messages of errors.
+        return batches.map(tf.autograph.experimental.do_not_convert(pack_batch))
 
     if strategy is None:
         return pack_all(batches)
     return of_replicas(batches, strategy, pack_all)
 
 
-def _shapes_of_dataset(batches, layout) -> list[Shape]:
+def _shapes_of_dataset(batches, layout):
     """Reads a dataset once; returns the few shapes of all of its batches."""
+    if batches.cardinality() == -1:
+        raise ValueError(
+            "Expected a finite dataset. Received one without an end."
+        )
     sample = []
     for (source, target), labels, *_ in batches:
         sample.append(_lengths(*map(np.asarray, (source, target, labels))))
@@ -345,37 +335,12 @@ def _shapes_of_dataset(batches, layout) -> list[Shape]:
     return few_shapes([[lengths] for lengths in sample], layout, text)
 
 
-def _check_batches(batches):
-    """Raises a `ValueError` unless they are a dataset of batches that can be packed."""
-    if not hasattr(batches, "element_spec"):
-        raise ValueError(
-            "Expected a tf.data.Dataset, such as tf.data.Dataset.from_generator makes "
-            f"of batches. Received: a {type(batches).__name__}. For the arrays of one "
-            "batch there is reprt.data.pack."
-        )
-    match batches.element_spec:
-        case ((source, target), labels) | ((source, target), labels, _):
-            ids = all(map(_is_of_ids, (source, target, labels)))
-        case _:
-            ids = False
-    if not ids:
-        raise ValueError(
-            f"{EXPECTED} Received a dataset of: {batches.element_spec}."
-        )
-
-
-def _is_of_ids(spec) -> bool:
-    """Returns whether a dataset's element may be a tensor of ids."""
-    if isinstance(spec, dict) or "Ragged" in type(spec).__name__:
-        return False
-    return spec.dtype.is_integer and spec.shape.rank in (2, None)
-
-
-def _array(x):
-    """A nested list as an array; tensors and arrays as they are."""
-    if hasattr(x, "row_lengths"):
-        raise ragged_ids()
-    return x if hasattr(x, "shape") else as_ids(x)
+def _checked(ids):
+    """Returns nested lists as an array, and arrays and tensors as they are."""
+    if isinstance(ids, list | tuple):
+        return as_ids(ids)
+    check_ids(ids)
+    return ids
 
 
 def _in_graph(arrays, layout, shapes):
@@ -386,11 +351,10 @@ def _in_graph(arrays, layout, shapes):
         return tf.nest.flatten(lay_out(*arrays, layout=layout, shapes=shapes))
 
     # What a batch of one token gives has the same structure, dtypes and ranks.
-    single = []
-    for array in arrays:
-        ranks = [1] * len(array.shape)
-        single.append(np.ones(ranks, array.dtype.name))
-    example = lay_out(*single, layout=layout)
+    ones = [
+        np.ones([1] * len(array.shape), array.dtype.name) for array in arrays
+    ]
+    example = lay_out(*ones, layout=layout)
     examples = tf.nest.flatten(example)
     dtypes = [array.dtype for array in examples]
     tensors = tf.numpy_function(flat, arrays, dtypes)
@@ -416,7 +380,7 @@ def _masks(source, target, labels):
     return source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
 
 
-def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
+def lay_out(source, target, labels, *weights, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
     lengths = _lengths(source, target, labels)
     if shapes:
@@ -424,32 +388,32 @@ def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
     else:
         shape = lengths.shape(layout)
     rows = sum(shape.sizes)
-    source_columns, target_columns = shape.columns
-    labelled = labels.shape
-    source = _filled_up(source, (rows, source_columns))
-    target = _filled_up(target, (rows, target_columns))
-    labels = _filled_up(labels, (rows, target_columns))
+    source_shape, target_shape = ((rows, size) for size in shape.columns)
+    of_labels = [labels]
+    for weight in weights:
+        # A weight of a sentence is that of all of its labels.
+        weight = weight[:, None] if weight.ndim == 1 else weight
+        of_labels.append(np.broadcast_to(weight, labels.shape))
+    of_labels = [_filled_up(array, target_shape) for array in of_labels]
+    source = _filled_up(source, source_shape)
+    target = _filled_up(target, target_shape)
     if layout is None:
-        return (source, target), labels
-    masks = _masks(source, target, labels)
-    lengths = Lengths(masks[0].sum(1), masks[1].sum(1))
+        return (source, target), *of_labels
+    masks = _masks(source, target, of_labels[0])
+    lengths = Lengths(*(mask.sum(1) for mask in masks))
     groups = _groups(lengths.keys(layout), shape.sizes)
+    packings: list[Any] = []
     if layout == "sides":
-        packings = []
         for side in zip((source, target), masks, shape.tokens, shape.widths):
             packings.append(_packing(groups, *side))
     else:
         ids, mask = np.hstack([source, target]), np.hstack(masks)
-        packing = _packing(groups, ids, mask, shape.tokens[2], shape.widths[0])
-        packings = [packing, _sides(mask, source_columns, shape.tokens)]
-    target_mask, packed = masks[1], shape.tokens[1]
-    outputs = [_filled_up(labels[target_mask], packed)[None]]
-    if weights is not None:
-        if weights.ndim == 1:
-            weights = weights[:, None]
-        weights = np.broadcast_to(weights, labelled)
-        weights = _filled_up(weights, target_mask.shape)
-        outputs.append(_filled_up(weights[target_mask], packed)[None])
+        packings.append(
+            _packing(groups, ids, mask, shape.tokens[2], shape.widths[0])
+        )
+        packings.append(_sides(mask, source.shape[1], shape.tokens))
+    packed = shape.tokens[1]
+    outputs = [_filled_up(array[masks[1]], packed)[None] for array in of_labels]
     return (source, target, *packings), *outputs
 
 

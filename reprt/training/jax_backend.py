@@ -96,7 +96,7 @@ class OnJax(Backend):
             shapes = plan_shapes(plan, sides, layout, devices, training)
             self._plans[key] = sides, shapes  # the same in all epochs
         sides, shapes = self._plans[key]
-        rows, lengths = zip(*shares(sides, chosen, devices))
+        rows, lengths = shares(sides, chosen, devices)
         shape = fitting(lengths, shapes, layout)
         of_devices = [
             lay_out(source, target, labels, layout=layout, shapes=[shape])

@@ -100,7 +100,7 @@ def test_chunks_are_cut_and_decoding_stops_at_an_end(
 ):
     monkeypatch.setattr(base, "CHUNK", 7)
     tokenizer, sentences = sides[1], corpus.train.target
-    chunks = list(tokenizer.encode_chunks(sentences, longest=6))
+    chunks = list(tokenizer.encode_chunks(sentences, max_tokens=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
     whole = tokenizer.encode(sentences)
     cut = [ids.tolist() for rows in chunks for ids in rows]

@@ -66,14 +66,17 @@ def archives(pairs):
         files = {}
         for other in part.languages:
             for member, side in zip(
-                part.members(other), zip(*pairs[part.name])
+                part.members(other).values(), zip(*pairs[part.name])
             ):
                 text = "".join(f"{sentence}\r\n" for sentence in side).encode()
                 files[member] = (
                     gzip.compress(text) if member.endswith(".gz") else text
                 )
         found[part.name] = packed(part.url, files)
-    both = wmt14.DEV.members("fr") + wmt14.DEV.members("de")
+    both = [
+        *wmt14.DEV.members("fr").values(),
+        *wmt14.DEV.members("de").values(),
+    ]
     dev = {member: f"{member}\nlast\n".encode() for member in both}
     names = {
         name

@@ -31,13 +31,12 @@ def open_archive(path: Path) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
         ) from error
 
 
-def _files(archive: tarfile.TarFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+def _files(archive):
     for entry in archive:
         # Links and folders have no content of their own.
         if entry.isreg():
-            content = archive.extractfile(entry)
-            assert content is not None
-            yield entry.name.removeprefix("./"), entry.size, content
+            name = entry.name.removeprefix("./")
+            yield name, entry.size, archive.extractfile(entry)
 
 
 @contextlib.contextmanager

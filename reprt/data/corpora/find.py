@@ -51,9 +51,8 @@ def find(
         columns: of a table, the source's and the target's. Defaults to the languages.
         quoting: of `.tsv` and `.csv`: `"none"` if quotes are part of the sentences,
             `"double"` if they stand around cells and are doubled within, `"backslash"`
-            if a backslash is before those within, `"escapes"` if they are part of the
-            sentences and a line break is written as `\\n`. Defaults to `"double"` for
-            `.csv`, and to that of `"none"` and `"double"` which fits a `.tsv`.
+            if a backslash is before those within. Defaults to `"double"` for `.csv` and
+            to `"none"` for `.tsv`.
 
     Raises:
         TextUnavailable: if the path or `REPRT_TED` is given but cannot be used, or if
@@ -82,7 +81,7 @@ def find(
     return _find_ted(pair, downloads)
 
 
-def _embedded(pair: str) -> Corpus:
+def _embedded(pair) -> Corpus:
     corpus = embedded.load()
     if corpus.pair != pair:
         raise ValueError(
@@ -92,13 +91,7 @@ def _embedded(pair: str) -> Corpus:
     return corpus
 
 
-def _named(
-    path: str,
-    pair: str,
-    setting: str,
-    columns: Sequence[str] = (),
-    quoting: Quoting | None = None,
-) -> Corpus:
+def _named(path, pair, setting, columns=(), quoting=None) -> Corpus:
     """Reads the text that the user names, and no other."""
     place = expanded(path)
     try:
@@ -123,7 +116,7 @@ def _named(
         ) from error
 
 
-def _find_ted(pair: str, downloads: bool) -> Corpus:
+def _find_ted(pair, downloads) -> Corpus:
     ted.find_pair(pair, of_ted=True)
     places = {"prepared by TFDS": _prepared, "in the cache": _cached}
     if downloads:
@@ -144,7 +137,7 @@ There are three ways to get it:
 ({ted.SIZE:,} bytes) and checks its sha256 {ted.SHA256}.""")
 
 
-def _prepared(pair: str) -> Corpus:
+def _prepared(pair) -> Corpus:
     data = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
     folder = expanded(data) / "ted_hrlr_translate" / pair / "1.0.0"
     # TFDS takes seconds to import, so it is asked only if there is something to read.
@@ -157,13 +150,13 @@ def _prepared(pair: str) -> Corpus:
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 
-def _cached(pair: str) -> Corpus:
+def _cached(pair) -> Corpus:
     archive = cache() / ted.NAME
     if not archive.is_file():
         raise FileNotFoundError(f"there is no {archive}.")
     return ted.read(archive, pair)
 
 
-def _downloaded(pair: str) -> Corpus:
+def _downloaded(pair) -> Corpus:
     download(ted.ADDRESS, cache() / ted.NAME, ted.SHA256)
     return _cached(pair)

@@ -58,9 +58,7 @@ def load(
     return Corpus(name, pair, False, origin, **splits)
 
 
-def _read(
-    paths: Sequence[str], columns: Sequence[str], quoting: Quoting | None
-) -> Split:
+def _read(paths, columns, quoting) -> Split:
     where = " and ".join(paths)
     tables = list(map(is_table, paths))
     if tables == [True]:

@@ -1,4 +1,4 @@
-"""Tables of sentence pairs, one column a language: which files, and how they are read."""
+"""Tables of sentence pairs, one column a language, and how they are read."""
 
 import csv
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def read_table(
             return _read_by_pyarrow(path, columns)
 
 
-def _check_for_quotes(path: Path):
+def _check_for_quotes(path):
     """Refuses a table with doubled quotes, which a program has put into quotes."""
     for number, line in enumerate(read_lines(path), 1):
         if '""' in line:
@@ -54,7 +54,7 @@ def _check_for_quotes(path: Path):
             )
 
 
-def _check_columns(path: Path, columns: Sequence[str], names: Sequence[str]):
+def _check_columns(path, columns, names):
     """Refuses a table in which a column is missing."""
     if not set(columns) <= set(names):
         raise ValueError(
@@ -65,9 +65,7 @@ def _check_columns(path: Path, columns: Sequence[str], names: Sequence[str]):
         )
 
 
-def _read_delimited(
-    path: Path, columns: Sequence[str], quoting: Quoting
-) -> tuple[list[str], list[str]]:
+def _read_delimited(path, columns, quoting):
     lines = read_lines(path)
     head = lines[0] if lines else ""
     reader = csv.reader(
@@ -98,9 +96,7 @@ def _read_delimited(
     return sources, targets
 
 
-def _read_by_pyarrow(
-    path: Path, columns: Sequence[str]
-) -> tuple[list[str], list[str]]:
+def _read_by_pyarrow(path, columns):
     need = "Tables in .jsonl and .parquet need pyarrow: pip install '.[train]'."
     try:
         if path.suffix.lower() == ".jsonl":
@@ -124,4 +120,4 @@ def _read_by_pyarrow(
             )
         # A cell that is null has no text.
         sides.append([cell or "" for cell in column.to_pylist()])
-    return sides[0], sides[1]
+    return tuple(sides)

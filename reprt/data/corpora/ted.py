@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from reprt.data.corpora.archive import open_archive
@@ -144,7 +143,7 @@ def read(place: str | os.PathLike, pair: str) -> Corpus:
     return _label(known, splits, folder, root.name, form)
 
 
-def _folder(pair: Pair, names: Iterable[str], text: Path) -> str:
+def _folder(pair, names, text) -> str:
     """Returns which of a text's folders is the pair's."""
     for name in (pair.folder, pair.name):
         if name in names:
@@ -156,7 +155,7 @@ def _folder(pair: Pair, names: Iterable[str], text: Path) -> str:
     )
 
 
-def _archived(pair: Pair, archive: Path) -> dict[str, list[str]]:
+def _archived(pair, archive) -> dict[str, list[str]]:
     """Returns the lines of each file of a pair, by the file's name."""
     folders: dict[str, dict[str, list[str]]] = {}
     with open_archive(archive) as files:
@@ -168,9 +167,7 @@ def _archived(pair: Pair, archive: Path) -> dict[str, list[str]]:
     return folders[_folder(pair, folders, archive)]
 
 
-def _splits(
-    pair: Pair, texts: Mapping[str, list[str]], place: Path
-) -> list[Split]:
+def _splits(pair, texts, place) -> list[Split]:
     """Returns the splits of a pair, from the lines of each of its files."""
     for name in pair.all_files:
         if name not in texts:
@@ -205,9 +202,7 @@ def read_prepared(folder: str | os.PathLike, pair: str) -> Corpus:
     return _label(known, splits, folder, "TFDS")
 
 
-def _label(
-    pair: Pair, splits: list[Split], origin: object, folder: str, form: str = ""
-) -> Corpus:
+def _label(pair, splits, origin, folder, form="") -> Corpus:
     train, dev, test = splits
     official = (len(train), len(dev)) == (pair.train, pair.dev)
     if official and pair.witnesses:

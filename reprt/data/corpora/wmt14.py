@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from reprt.data.corpora.archive import open_member
 from reprt.data.corpora.corpus import Corpus, Split, has_a_word
@@ -40,14 +40,12 @@ class Part:
     member: str
     languages: Sequence[str] = ("fr", "de")
 
-    def members(self, other: str) -> tuple[str, str]:
+    def members(self, other: str) -> dict[str, str]:
         """The files in English and in the other language."""
-        english = self.member.format("en", other=other)
-        return english, self.member.format(other, other=other)
-
-    def download(self) -> Path:
-        """Returns the archive, downloaded unless it is in the cache."""
-        return _download(self.url, self.sha256)
+        return {
+            language: self.member.format(language, other=other)
+            for language in ("en", other)
+        }
 
 
 _PARTS = read_toml(Path(__file__).with_suffix(".toml"))["part"]
@@ -97,14 +95,13 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
         return None
     source, target = map(b" ".join, words)
     try:
-        if has_a_word(source.decode()) and has_a_word(target.decode()):
-            return source, target
+        both = has_a_word(source.decode()) and has_a_word(target.decode())
     except UnicodeDecodeError:
-        pass
-    return None
+        return None
+    return (source, target) if both else None
 
 
-def _make(folder: Path, other: str):
+def _make(folder, other):
     """Writes the text, and a record of how many pairs of each part are in it."""
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
     # the MD5 is another, and takes what a killed one has left for the whole.
@@ -112,35 +109,33 @@ def _make(folder: Path, other: str):
 
     news: Any = DATASETS["wmt14/full"]
     test = _download(news.data[0], f"md5:{news.md5[0]}")
-    dev = DEV.download()
+    dev = _download(DEV.url, DEV.sha256)
     parts = [part for part in TRAIN if other in part.languages]
-    archives = [part.download() for part in parts]
-    with whole_folder(folder) as place:
-        for language, member in zip(("en", other), DEV.members(other)):
+    archives = [_download(part.url, part.sha256) for part in parts]
+    with whole_folder(folder) as text:
+        for language, member in DEV.members(other).items():
             with open_member(dev, member) as (_, sentences):
-                (place / f"dev.{language}").write_bytes(sentences.read())
-        for pair in PAIRS:
-            languages = pair.split("_to_")
-            if other not in languages:
-                continue
+                (text / f"dev.{language}").write_bytes(sentences.read())
+        for languages in (("en", other), (other, "en")):
+            pair = "_to_".join(languages)
             # What systems were given, and what translations are compared with.
             members = news.langpairs["-".join(languages)]
             for language, member in zip(languages, members):
                 with open_member(test, member) as (_, sgml):
                     segments = _segments(sgml.read().decode())
-                text = "\n".join([*segments, ""])
-                (place / f"test.{pair}.{language}").write_text(text, "utf-8")
+                lines = "\n".join([*segments, ""])
+                (text / f"test.{pair}.{language}").write_text(lines, "utf-8")
         with (
-            open(place / "train.en", "wb") as english,
-            open(place / f"train.{other}", "wb") as foreign,
+            open(text / "train.en", "wb") as english,
+            open(text / f"train.{other}", "wb") as foreign,
         ):
             records = []
             for part, archive in zip(parts, archives):
                 records.append(_clean(part, other, archive, english, foreign))
-        (place / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
+        (text / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
 
 
-def _download(url: str, known_hash: str) -> Path:
+def _download(url, known_hash):
     return download(url, cache() / "wmt14" / url.rpartition("/")[2], known_hash)
 
 
@@ -148,23 +143,21 @@ def _segments(sgml: str) -> list[str]:
     return [" ".join(text.split()) for text in _SEGMENT.findall(sgml)]
 
 
-def _clean(
-    part: Part, other: str, archive: Path, *files: IO[bytes]
-) -> dict[str, str | int]:
+def _clean(part, other, archive, *files):
     """Adds the clean pairs of a part to two files; returns a record."""
     pairs = clean = 0
-    member, foreign_member = part.members(other)
+    english, foreign = part.members(other).values()
     with (
-        open_member(archive, member) as (size, english),
-        open_member(archive, foreign_member) as (_, foreign),
+        open_member(archive, english) as (size, content),
+        open_member(archive, foreign) as (_, foreign_content),
         byte_line(f"cleaning {part.name}", size) as line,
     ):
-        sides: list[Any] = [english, foreign]
-        if member.endswith(".gz"):
+        sides = [content, foreign_content]
+        if part.member.endswith(".gz"):
             sides = list(map(gzip.open, sides))
         for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
             if pairs % _PAIRS_BETWEEN == 0:
-                line.update(english.tell() - line.n)
+                line.update(content.tell() - line.n)
             if sentences := cleaned(*pair):
                 clean += 1
                 for file, sentence in zip(files, sentences):

@@ -7,7 +7,6 @@ until there are enough pieces. Any tool that knows `.spm` files reads them.
 
 import functools
 import io
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -18,7 +17,6 @@ from reprt.constants import (
     END_ID,
     PAD_ID,
     RESERVED,
-    START,
     START_ID,
     UNKNOWN_ID,
 )
@@ -26,7 +24,8 @@ from reprt.data.rows import Rows
 from reprt.data.tokenizers import base
 from reprt.loading import load_extra
 
-MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
+# One model is learnt on no more sentences than these, in about 1 GiB.
+MOST_SENTENCES = 2_000_000
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
 
@@ -72,14 +71,12 @@ class BPE(base.Tokenizer):
     def to_bytes(self) -> bytes:
         return self.model
 
-    def encode_chunks(self, sentences, longest=None):
+    def encode_chunks(self, sentences, max_tokens=None):
         for chunk in base.chunks(sentences):
             rows = self._processor.encode(
                 list(chunk), add_bos=True, add_eos=True
             )
-            rows = [row[:longest] for row in rows]
-            ids = np.fromiter(itertools.chain.from_iterable(rows), "int32")
-            yield Rows(ids, [len(row) for row in rows])
+            yield Rows.of([np.array(row[:max_tokens], "int32") for row in rows])
 
     @functools.cached_property
     def graph(self):
@@ -132,28 +129,31 @@ class BPESettings(base.VocabularySettings):
 
     def learn(self, corpus, folder, progress=lambda text: None):
         source, target = super().learn(corpus, folder, progress)
-        if self.shared:
-            model, starts = source.to_bytes(), self._starts(corpus.pair)
-            source, target = (
-                BPE(_starting_with(model, start)) for start in starts
-            )
+        if self.tags:
+            of_source, of_target = _tags(corpus.pair)
+            source = BPE(_starting_with(source.to_bytes(), of_source))
+            target = BPE(_starting_with(target.to_bytes(), of_target))
         return source, target
 
     def _plan(self, pair, texts):
-        tags = self._starts(pair) if self.tags else ()
+        tags = _tags(pair) if self.tags else ()
         most = MOST_SENTENCES // len(texts)
-        some = (text[:: max(1, -(-len(text) // most))] for text in texts)
-        asked = self.size, tags, most, NORMALISATION, base.COVERAGE
-        return f"bpe {asked}", lambda: BPE(
-            learn_model(itertools.chain(*some), self.size, tags)
-        )
+        settings = self.size, tags, most, NORMALISATION, base.COVERAGE
 
-    def _starts(self, pair: str) -> tuple[str, str]:
-        """What sentences of source and target start with."""
-        if not self.tags:
-            return START, START
-        source, target = pair.split("_to_")
-        return f"<{source}>", f"<{target}>"
+        def learn():
+            sentences: list[str] = []
+            for text in texts:
+                step = max(1, -(-len(text) // most))
+                sentences.extend(text[::step])
+            return BPE(learn_model(sentences, self.size, tags))
+
+        return f"bpe {settings}", learn
+
+
+def _tags(pair: str) -> tuple[str, str]:
+    """What sentences of source and target begin with."""
+    source, target = pair.split("_to_")
+    return f"<{source}>", f"<{target}>"
 
 
 def learn_model(
@@ -198,7 +198,7 @@ def learn_model(
     return model.getvalue()
 
 
-def _starting_with(model: bytes, start: str) -> bytes:
+def _starting_with(model, start) -> bytes:
     """The same model, except for the start token of its sentences."""
     from sentencepiece import sentencepiece_model_pb2 as messages
 

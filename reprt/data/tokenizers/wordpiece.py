@@ -16,11 +16,15 @@ from reprt.data.rows import Rows
 from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
 
-_LEARNING_VERSION = 2  # of how text becomes a vocabulary
-FEWEST_CHARACTERS = 1000  # that have a piece, if the text has as many
-LONGEST_WORD = 50  # characters; longer ones are learnt in runs of `RUN`
+# It changes whenever text becomes another vocabulary.
+_LEARNING_VERSION = 2
+# This many characters have a piece at least, if the text has as many.
+FEWEST_CHARACTERS = 1000
+# Words of more characters are learnt in runs of `RUN`.
+LONGEST_WORD = 50
 RUN = 8
-LONGEST_READ = 2**20  # bytes of a word; longer ones are unknown
+# Words of more bytes are unknown.
+LONGEST_READ = 2**20
 
 
 class WordPiece(base.Tokenizer):
@@ -53,10 +57,10 @@ class WordPiece(base.Tokenizer):
     def to_bytes(self) -> bytes:
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
-    def encode_chunks(self, sentences, longest=None):
+    def encode_chunks(self, sentences, max_tokens=None):
         tf, _ = base.tensorflow_text()
         for chunk in base.chunks(sentences):
-            ids = self.graph_encode(chunk)[:, :longest]
+            ids = self.graph_encode(chunk)[:, :max_tokens]
             flat = tf.cast(ids.values, tf.int32).numpy()
             yield Rows(flat, ids.row_lengths().numpy())
 
@@ -110,8 +114,12 @@ class WordPieceSettings(base.VocabularySettings):
 
     def _plan(self, pair, texts):
         (sentences,) = texts
-        asked = f"wordpiece {_LEARNING_VERSION} {self.size}"
-        return asked, lambda: WordPiece(learn_vocabulary(sentences, self.size))
+        settings = f"wordpiece {_LEARNING_VERSION} {self.size}"
+
+        def learn():
+            return WordPiece(learn_vocabulary(sentences, self.size))
+
+        return settings, learn
 
 
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
