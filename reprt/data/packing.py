@@ -22,7 +22,7 @@ EPOCHS, MOST_BATCHES = 10, 1000
 # The shares of such a sample that fit each shape: the first fits nine in ten batches.
 SHARES = 0.92, 0.99, 1.0
 
-EXPECTED = "Expected batches ((source_ids, target_ids), labels), with weights or without."
+EXPECTED = "Expected batches ((source_ids, target_ids), labels), or weights after them."
 
 
 class Shape(NamedTuple):
@@ -74,14 +74,14 @@ class Lengths(NamedTuple):
         tokens = np.array([source.sum(), target.sum()])
         if layout == "sequence":
             tokens = np.append(tokens, tokens.sum())
-            widths = (_widths(source + target, groups),)
+            widths = [_widths(source + target, groups)]
         else:
-            widths = _widths(source, groups), _widths(target, groups)
+            widths = [_widths(source, groups), _widths(target, groups)]
             # Slots without a token take one that fills up.
             tokens = np.maximum(tokens, min(count, 1))
         tokens = -(-tokens // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
         columns = self.columns or columns
-        return Shape(sizes, columns, tuple(tokens.tolist()), widths)
+        return Shape(sizes, columns, tuple(tokens.tolist()), tuple(widths))
 
 
 def _groups(keys, sizes):

@@ -52,8 +52,7 @@ class TextSettings(Settings):
     quoting: Quoting | None = None
     """Quotes in `.tsv` and `.csv`: `"none"` if they are part of sentences, `"double"`
     if they stand around cells and are doubled within, `"backslash"` if a backslash is
-    before those within, `"escapes"` if they are part of sentences and a line break is
-    written as `\\n`. By default the one way that fits the whole file."""
+    before those within. By default `"none"` for `.tsv` and `"double"` for `.csv`."""
     max_tokens: Size = 128
     """Longest input of either side, in tokens."""
     train_tokens: Size | None = None

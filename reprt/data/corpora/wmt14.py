@@ -152,9 +152,9 @@ def _clean(part, other, archive, *files):
         open_member(archive, foreign) as (_, foreign_content),
         byte_line(f"cleaning {part.name}", size) as line,
     ):
-        sides = [content, foreign_content]
+        sides: list[Any] = [content, foreign_content]
         if part.member.endswith(".gz"):
-            sides = list(map(gzip.open, sides))
+            sides = [gzip.open(side) for side in sides]
         for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
             if pairs % _PAIRS_BETWEEN == 0:
                 line.update(content.tell() - line.n)

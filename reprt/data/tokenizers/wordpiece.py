@@ -10,11 +10,12 @@ from typing import Literal
 
 import numpy as np
 
-from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
+from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
 from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.wordpiece_learner import learn_pieces
 
 # It changes whenever text becomes another vocabulary.
 _LEARNING_VERSION = 2
@@ -129,32 +130,23 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     them, and words of more than 50, as in scripts without spaces, are learnt, too.
     Small texts give fewer pieces than `size`; each of many characters gives two.
     """
-    tf, _ = base.tensorflow_text()
+    base.tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
-    from tensorflow_text.tools.wordpiece_vocab import (
-        wordpiece_tokenizer_learner_lib as learner,
-    )
 
-    dataset = tf.data.Dataset.from_generator(
-        lambda: base.chunks(sentences),
-        output_signature=tf.TensorSpec([None], tf.string),
-    )
-    words = dataset.prefetch(2).map(BasicTokenizer(lower_case=True).tokenize)
-    counts: collections.Counter[str] = collections.Counter()
+    split = BasicTokenizer(lower_case=True).tokenize
+    encoded: collections.Counter[bytes] = collections.Counter()
+    for chunk in base.chunks(sentences):
+        encoded.update(split(chunk).flat_values.numpy().tolist())
+    words: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
-    for word, count in learner.count_words(words).items():
+    for data, count in encoded.items():
+        word = data.decode()
         step = len(word) if len(word) <= LONGEST_WORD else RUN
         for start in range(0, len(word), step):
-            counts[word[start : start + step]] += count
+            words[word[start : start + step]] += count
         for character in word:
             characters[character] += count
     sums = np.cumsum(sorted(characters.values(), reverse=True))
     # This many of the most frequent characters make up `COVERAGE` of the text.
     covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
-    return learner.learn(
-        counts,
-        size,
-        list(RESERVED),
-        max_token_length=LONGEST_WORD,
-        max_unique_chars=max(FEWEST_CHARACTERS, covering),
-    )
+    return learn_pieces(words, size, max(FEWEST_CHARACTERS, covering))
