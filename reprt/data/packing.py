@@ -165,8 +165,8 @@ def _sizes(batches):
     """Sizes of groups: the longest few sentences, the widest, have their own."""
     shares = itertools.chain.from_iterable(batches)
     rows = max(len(lengths.source) for lengths in shares)
-    half, quarter, few = rows // 2, rows // 4, rows // 16
-    return rows - half, half - quarter, quarter - few, few
+    half, quarter, longest = rows // 2, rows // 4, rows // 16
+    return rows - half, half - quarter, quarter - longest, longest
 
 
 def _largest(batches, layout, sizes):
@@ -204,8 +204,8 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         sample, sides, text = plan.batches(), (plan.lengths, plan.lengths), None
     else:
         epochs = map(plan.batches, range(EPOCHS) if training else [None])
-        several = itertools.chain.from_iterable(epochs)
-        sample = itertools.islice(several, MOST_BATCHES)
+        all_batches = itertools.chain.from_iterable(epochs)
+        sample = itertools.islice(all_batches, MOST_BATCHES)
     batches = [shares(sides, indices, devices)[1] for indices in sample]
     return few_shapes(batches, layout, text)
 
@@ -216,7 +216,7 @@ def shares(sides, indices, devices):
     longest = np.maximum(source[indices], target[indices])
     ordered = indices[np.argsort(longest, kind="stable")]
     rows = [ordered[device::devices] for device in range(devices)]
-    return rows, [Lengths(source[few], target[few]) for few in rows]
+    return rows, [Lengths(source[share], target[share]) for share in rows]
 
 
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
@@ -389,17 +389,17 @@ def lay_out(source, target, labels, *weights, layout, shapes=None):
         shape = lengths.shape(layout)
     rows = sum(shape.sizes)
     source_shape, target_shape = ((rows, size) for size in shape.columns)
-    of_labels = [labels]
+    label_arrays = [labels]
     for weight in weights:
         # A weight of a sentence is that of all of its labels.
         weight = weight[:, None] if weight.ndim == 1 else weight
-        of_labels.append(np.broadcast_to(weight, labels.shape))
-    of_labels = [_filled_up(array, target_shape) for array in of_labels]
+        label_arrays.append(np.broadcast_to(weight, labels.shape))
+    label_arrays = [_filled_up(array, target_shape) for array in label_arrays]
     source = _filled_up(source, source_shape)
     target = _filled_up(target, target_shape)
     if layout is None:
-        return (source, target), *of_labels
-    masks = _masks(source, target, of_labels[0])
+        return (source, target), *label_arrays
+    masks = _masks(source, target, label_arrays[0])
     lengths = Lengths(*(mask.sum(1) for mask in masks))
     groups = _groups(lengths.keys(layout), shape.sizes)
     packings: list[Any] = []
@@ -413,7 +413,9 @@ def lay_out(source, target, labels, *weights, layout, shapes=None):
         )
         packings.append(_sides(mask, source.shape[1], shape.tokens))
     packed = shape.tokens[1]
-    outputs = [_filled_up(array[masks[1]], packed)[None] for array in of_labels]
+    outputs = [
+        _filled_up(array[masks[1]], packed)[None] for array in label_arrays
+    ]
     return (source, target, *packings), *outputs
 
 

@@ -4,22 +4,14 @@ import dataclasses
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from reprt.data.corpora.archive import open_archive
 from reprt.data.corpora.corpus import SPLITS, Corpus, Split
 from reprt.data.corpora.lines import decoded, read_lines
-from reprt.files import read_text
+from reprt.files import read_text, read_toml
 
-NAME = "qi18naacl-dataset.tar.gz"
-SIZE = 131_005_909
-SHA256 = "216a86c3df4d4f522856fe9b920ff5be6b394d769cc88974ae8f9f5546953bbc"
-# The copy in the Internet Archive. The original address has not answered since about
-# February 2026.
-ADDRESS = (
-    "https://web.archive.org/web/20240301220426if_/"
-    "http://www.phontron.com/data/qi18naacl-dataset.tar.gz"
-)
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
 # The tag of a language. Only OPUS writes "@".
@@ -28,15 +20,20 @@ _TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A pair of languages, and what tells whether a text of it is the official one."""
+    """A pair of languages, and what tells whether a text of it is the official one.
 
-    source: tuple[str, ...]
+    Attributes:
+        source, target: the languages; a few pairs have two of the source.
+        train, dev: the numbers of sentence pairs of the official splits, if there are
+            any.
+        witnesses: fingerprints of some of their target sentences, if these are known.
+    """
+
+    source: Sequence[str]
     target: str
-    # Of the official splits, if there are any: the numbers of their sentence pairs, and
-    # fingerprints of some target sentences, where such are known.
     train: int | None = None
     dev: int | None = None
-    witnesses: tuple[str, ...] = ()
+    witnesses: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -60,37 +57,13 @@ class Pair:
         return [*self.files("train"), *self.files("dev"), *self.files("test")]
 
 
-# What `_fingerprint` makes of some sentences of the official text.
-_AZ = (
-    "6460d77b7a93ab36",
-    "a635cdf5c6b9a69f",
-    "e1ac5e3bc331c8e8",
-    "a061d9028c8cc08b",
-)
-_PT = (
-    "77e78dd43cda4fc7",
-    "554ba0f6ba5ba4a9",
-    "9e0472e4dfb648c4",
-    "6bcc4a6203926e55",
-)
-# The counts are those of the paper's Table 1.
-_PAIRS = (
-    Pair(("az",), "en", 5946, 671, _AZ),
-    Pair(("az", "tr"), "en", 188396, 671),
-    Pair(("be",), "en", 4509, 248),
-    Pair(("be", "ru"), "en", 212614, 248),
-    Pair(("es",), "pt", 44938, 1016),
-    Pair(("fr",), "pt", 43873, 1131),
-    Pair(("gl",), "en", 10017, 682),
-    Pair(("gl", "pt"), "en", 61802, 682),
-    Pair(("he",), "pt", 48511, 1145),
-    Pair(("it",), "pt", 46259, 1162),
-    Pair(("pt",), "en", 51785, 1193, _PT),
-    Pair(("ru",), "en", 208106, 4805),
-    Pair(("ru",), "pt", 47278, 1184),
-    Pair(("tr",), "en", 182450, 4045),
-)
-PAIRS = {pair.name: pair for pair in _PAIRS}
+_TED = read_toml(Path(__file__).with_suffix(".toml"))
+NAME, SIZE, SHA256 = _TED["name"], _TED["size"], _TED["sha256"]
+ADDRESS = _TED["address"]
+PAIRS: dict[str, Pair] = {}
+for row in _TED["pair"]:
+    pair = Pair(**row)
+    PAIRS[pair.name] = pair
 
 
 def find_pair(name: str, of_ted: bool = False) -> Pair:
@@ -148,10 +121,10 @@ def _folder(pair, names, text) -> str:
     for name in (pair.folder, pair.name):
         if name in names:
             return name
-    others = sorted(name for name in names if "_to_" in name)
+    pairs = sorted(name for name in names if "_to_" in name)
     raise FileNotFoundError(
         f"Expected the folder datasets/{pair.folder} in {text}. "
-        f"Pairs that are there: {', '.join(others) or 'none'}."
+        f"Pairs that are there: {', '.join(pairs) or 'none'}."
     )
 
 

@@ -130,9 +130,9 @@ class BPESettings(base.VocabularySettings):
     def learn(self, corpus, folder, progress=lambda text: None):
         source, target = super().learn(corpus, folder, progress)
         if self.tags:
-            of_source, of_target = _tags(corpus.pair)
-            source = BPE(_starting_with(source.to_bytes(), of_source))
-            target = BPE(_starting_with(target.to_bytes(), of_target))
+            source_tag, target_tag = _tags(corpus.pair)
+            source = BPE(_starting_with(source.to_bytes(), source_tag))
+            target = BPE(_starting_with(target.to_bytes(), target_tag))
         return source, target
 
     def _plan(self, pair, texts):
