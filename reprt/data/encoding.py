@@ -13,7 +13,11 @@ import numpy as np
 from reprt.constants import END_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.rows import Rows, read_rows, write_rows
-from reprt.data.tokenizers.base import Tokenizer, VocabularySettings, digest_of
+from reprt.data.tokenizers.tokenizer import (
+    Tokenizer,
+    VocabularySettings,
+    digest_of,
+)
 from reprt.files import make_once
 from reprt.progress import duration
 

@@ -10,8 +10,8 @@ import pydantic
 from pydantic import Field
 
 from reprt.data.corpora.tables import Quoting
-from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import Vocabulary
+from reprt.data.tokenizers.tokenizer import Tokenizer
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import read_json, read_toml
 from reprt.models.presets import PRESETS, preset

@@ -9,7 +9,7 @@ import tensorflow as tf
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.tokenizers import base, wordpiece
+from reprt.data.tokenizers import wordpiece
 from reprt.data.tokenizers.wordpiece import (
     WordPiece,
     WordPieceSettings,
@@ -138,7 +138,7 @@ def test_signs_that_hardly_occur_do_not_crowd_a_vocabulary(monkeypatch):
     stray = "".join(map(chr, range(0x4E00, 0x5300)))
     texts = [stray, *["the house " * 50] * 200]
     assert set(stray) <= set(learn_vocabulary(texts, 100))
-    monkeypatch.setattr(base, "COVERAGE", 0.98)
+    monkeypatch.setattr(wordpiece, "COVERAGE", 0.98)
     known = set(learn_vocabulary(texts, 100)) & set(stray)
     assert len(known) == 1000 - len(set("thehouse"))
 

@@ -36,17 +36,17 @@ def load(
             "Expected two 'columns', the source's and the target's. Received: "
             f"{', '.join(columns)}."
         )
-    splits = {}
-    missing = []
-    for name, paths in {"train": train, "dev": dev, "test": test}.items():
-        if paths:
-            splits[name] = _read(paths, columns, quoting)
-        else:
-            missing.append(name)
+    paths = {"train": train, "dev": dev, "test": test}
+    missing = [name for name in paths if not paths[name]]
+    splits = {
+        name: _read(files, columns, quoting)
+        for name, files in paths.items()
+        if files
+    }
     if missing:
         pairs = len(splits["train"])
-        *parts, rest = splits["train"].dealt(held_out, len(missing))
-        splits |= {"train": rest, **dict(zip(missing, parts))}
+        names = [*missing, "train"]
+        splits |= zip(names, splits["train"].dealt(held_out, len(missing)))
         if not all(map(len, splits.values())):
             raise ValueError(
                 f"Expected enough pairs in {' and '.join(train)} for "

@@ -4,7 +4,6 @@
 
 import dataclasses
 import gzip
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,7 +101,7 @@ def cleaned(source: bytes, target: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _make(folder, other):
-    """Writes the text, and a record of how many pairs of each part are in it."""
+    """Writes the text."""
     # Sacrebleu knows address, MD5 and files. Its own download ends the process where
     # the MD5 is another, and takes what a killed one has left for the whole.
     from sacrebleu.dataset import DATASETS
@@ -129,10 +128,8 @@ def _make(folder, other):
             open(text / "train.en", "wb") as english,
             open(text / f"train.{other}", "wb") as foreign,
         ):
-            records = []
             for part, archive in zip(parts, archives):
-                records.append(_clean(part, other, archive, english, foreign))
-        (text / "parts.json").write_text(json.dumps(records, indent=2) + "\n")
+                _clean(part, other, archive, english, foreign)
 
 
 def _download(url, known_hash):
@@ -144,8 +141,7 @@ def _segments(sgml: str) -> list[str]:
 
 
 def _clean(part, other, archive, *files):
-    """Adds the clean pairs of a part to two files; returns a record."""
-    pairs = clean = 0
+    """Adds the clean pairs of a part to two files."""
     english, foreign = part.members(other).values()
     with (
         open_member(archive, english) as (size, content),
@@ -155,11 +151,9 @@ def _clean(part, other, archive, *files):
         sides: list[Any] = [content, foreign_content]
         if part.member.endswith(".gz"):
             sides = [gzip.open(side) for side in sides]
-        for pairs, pair in enumerate(zip(*sides, strict=True), start=1):
-            if pairs % _PAIRS_BETWEEN == 0:
+        for number, pair in enumerate(zip(*sides, strict=True)):
+            if number % _PAIRS_BETWEEN == 0:
                 line.update(content.tell() - line.n)
             if sentences := cleaned(*pair):
-                clean += 1
                 for file, sentence in zip(files, sentences):
                     file.write(sentence + b"\n")
-    return {"name": part.name, "pairs": pairs, "kept": clean}

@@ -21,7 +21,14 @@ from reprt.constants import (
     UNKNOWN_ID,
 )
 from reprt.data.rows import Rows
-from reprt.data.tokenizers import base
+from reprt.data.tokenizers.tokenizer import (
+    COVERAGE,
+    Tokenizer,
+    VocabularySettings,
+    check_reserved,
+    chunks,
+    tensorflow_text,
+)
 from reprt.loading import load_extra
 
 # One model is learnt on no more sentences than these, in about 1 GiB.
@@ -30,7 +37,7 @@ MOST_SENTENCES = 2_000_000
 NORMALISATION = "nmt_nfkc"
 
 
-class BPE(base.Tokenizer):
+class BPE(Tokenizer):
     """Turns sentences into ids and back, with a model of sentencepiece.
 
     Spaces at the ends and repeated ones are dropped, and characters are normalised
@@ -61,7 +68,7 @@ class BPE(base.Tokenizer):
             ) from error
         pieces = range(self._processor.get_piece_size())
         self.vocabulary = tuple(map(self._processor.id_to_piece, pieces))
-        base.check_reserved(self.vocabulary)
+        check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
 
     @classmethod
@@ -72,7 +79,7 @@ class BPE(base.Tokenizer):
         return self.model
 
     def encode_chunks(self, sentences, max_tokens=None):
-        for chunk in base.chunks(sentences):
+        for chunk in chunks(sentences):
             rows = self._processor.encode(
                 list(chunk), add_bos=True, add_eos=True
             )
@@ -80,7 +87,7 @@ class BPE(base.Tokenizer):
 
     @functools.cached_property
     def graph(self):
-        tf, text = base.tensorflow_text()
+        tf, text = tensorflow_text()
         return text.SentencepieceTokenizer(
             self.model,
             out_type=tf.int32,
@@ -100,7 +107,7 @@ class BPE(base.Tokenizer):
         return self._processor.decode(ids)
 
 
-class BPESettings(base.VocabularySettings):
+class BPESettings(VocabularySettings):
     """BPE of each side, or one of both.
 
     Each model is learnt on at most two million sentences, at equal distances.
@@ -138,7 +145,7 @@ class BPESettings(base.VocabularySettings):
     def _plan(self, pair, texts):
         tags = _tags(pair) if self.tags else ()
         most = MOST_SENTENCES // len(texts)
-        settings = self.size, tags, most, NORMALISATION, base.COVERAGE
+        settings = self.size, tags, most, NORMALISATION, COVERAGE
 
         def learn():
             sentences: list[str] = []
@@ -175,7 +182,7 @@ def learn_model(
             model_type="bpe",
             vocab_size=size,
             hard_vocab_limit=False,
-            character_coverage=base.COVERAGE,
+            character_coverage=COVERAGE,
             normalization_rule_name=NORMALISATION,
             pad_id=PAD_ID,
             unk_id=UNKNOWN_ID,

@@ -13,8 +13,15 @@ import numpy as np
 from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
-from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
+from reprt.data.tokenizers.tokenizer import (
+    COVERAGE,
+    Tokenizer,
+    VocabularySettings,
+    check_reserved,
+    chunks,
+    tensorflow_text,
+)
 from reprt.data.tokenizers.wordpiece_learner import learn_pieces
 
 # It changes whenever text becomes another vocabulary.
@@ -28,7 +35,7 @@ RUN = 8
 LONGEST_READ = 2**20
 
 
-class WordPiece(base.Tokenizer):
+class WordPiece(Tokenizer):
     """Turns sentences into ids and back, with a given vocabulary.
 
     Sentences are case-folded (Unicode's NFKC_Casefold: `straße` is `strasse`), stripped
@@ -44,7 +51,7 @@ class WordPiece(base.Tokenizer):
     unit = "lower-cased words as WordPiece splits them"
 
     def __init__(self, vocabulary: Sequence[str]):
-        base.check_reserved(vocabulary)
+        check_reserved(vocabulary)
         self.vocabulary = tuple(vocabulary)
         self.start_id = START_ID
 
@@ -59,8 +66,8 @@ class WordPiece(base.Tokenizer):
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
     def encode_chunks(self, sentences, max_tokens=None):
-        tf, _ = base.tensorflow_text()
-        for chunk in base.chunks(sentences):
+        tf, _ = tensorflow_text()
+        for chunk in chunks(sentences):
             ids = self.graph_encode(chunk)[:, :max_tokens]
             flat = tf.cast(ids.values, tf.int32).numpy()
             yield Rows(flat, ids.row_lengths().numpy())
@@ -70,7 +77,7 @@ class WordPiece(base.Tokenizer):
 
     @functools.cached_property
     def graph(self):
-        tf, text = base.tensorflow_text()
+        tf, text = tensorflow_text()
         table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 self.vocabulary, tf.range(len(self), dtype=tf.int64)
@@ -87,13 +94,13 @@ class WordPiece(base.Tokenizer):
         )
 
     def graph_encode(self, sentences):
-        tf, _ = base.tensorflow_text()
+        tf, _ = tensorflow_text()
         ids = self.graph.tokenize(sentences).merge_dims(-2, -1)
         edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
     def graph_write(self, ids):
-        tf, tf_text = base.tensorflow_text()
+        tf, tf_text = tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
         text = tf_text.normalize_utf8(text, "NFC")
@@ -107,7 +114,7 @@ class WordPiece(base.Tokenizer):
         return unicodedata.normalize("NFC", words)
 
 
-class WordPieceSettings(base.VocabularySettings):
+class WordPieceSettings(VocabularySettings):
     """A WordPiece vocabulary for each side."""
 
     tokenizer = WordPiece
@@ -130,12 +137,12 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     them, and words of more than 50, as in scripts without spaces, are learnt, too.
     Small texts give fewer pieces than `size`; each of many characters gives two.
     """
-    base.tensorflow_text()
+    tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
 
     split = BasicTokenizer(lower_case=True).tokenize
     encoded: collections.Counter[bytes] = collections.Counter()
-    for chunk in base.chunks(sentences):
+    for chunk in chunks(sentences):
         encoded.update(split(chunk).flat_values.numpy().tolist())
     words: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
@@ -148,5 +155,5 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
             characters[character] += count
     sums = np.cumsum(sorted(characters.values(), reverse=True))
     # This many of the most frequent characters make up `COVERAGE` of the text.
-    covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
+    covering = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
     return learn_pieces(words, size, max(FEWEST_CHARACTERS, covering))

@@ -177,9 +177,7 @@ class VocabularySettings(Settings, abc.ABC):
         return of("source", train.source), of("target", train.target)
 
     @abc.abstractmethod
-    def _plan(
-        self, pair: str, texts: Sequence[Sequence[str]]
-    ) -> tuple[str, Callable[[], Tokenizer]]:
+    def _plan(self, pair, texts) -> tuple[str, Callable]:
         """All that decides a tokenizer besides its sentences, and what learns it."""
 
 
