@@ -124,13 +124,9 @@ class EncodedCorpus:
 
     def of_target(self) -> "EncodedCorpus":
         """Returns the text of a language model: the target's side."""
-        return dataclasses.replace(
-            self,
-            source_tokenizer=self.target_tokenizer,
-            train=self.train.of_target(),
-            dev=self.dev.of_target(),
-            test=self.test.of_target(),
-        )
+        splits = {name: getattr(self, name).of_target() for name in SPLITS}
+        tokenizer = self.target_tokenizer
+        return dataclasses.replace(self, source_tokenizer=tokenizer, **splits)
 
     @functools.cached_property
     def test_words(self) -> list[str]:

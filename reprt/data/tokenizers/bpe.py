@@ -103,7 +103,7 @@ class BPE(Tokenizer):
     def graph_write(self, ids):
         return self.graph.detokenize(ids)
 
-    def _joined(self, ids: list[int]) -> str:
+    def _joined(self, ids):
         return self._processor.decode(ids)
 
 

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import io
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -108,7 +108,7 @@ class WordPiece(Tokenizer):
             text = tf.strings.regex_replace(text, pattern, written)
         return text
 
-    def _joined(self, ids: Iterable[int]) -> str:
+    def _joined(self, ids):
         """Puts pieces together as tensorflow-text does, but needs nothing of it."""
         words = " ".join(self.pieces(ids)).replace(" ##", "")
         return unicodedata.normalize("NFC", words)
@@ -153,7 +153,9 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
             words[word[start : start + step]] += count
         for character in word:
             characters[character] += count
-    sums = np.cumsum(sorted(characters.values(), reverse=True))
+    ranked = sorted(characters, key=lambda one: (-characters[one], one))
+    sums = np.cumsum([characters[one] for one in ranked])
     # This many of the most frequent characters make up `COVERAGE` of the text.
     covering = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
-    return learn_pieces(words, size, max(FEWEST_CHARACTERS, covering))
+    known = set(ranked[: max(FEWEST_CHARACTERS, covering)])
+    return learn_pieces(words, size, known)

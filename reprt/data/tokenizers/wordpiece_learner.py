@@ -6,8 +6,7 @@ a substring's count is how often it stands at the end of a word, so only ends of
 are counted here, in arrays.
 """
 
-import collections
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -23,7 +22,7 @@ SLACK = 0.05
 
 
 def learn_pieces(
-    counts: Mapping[str, int], size: int, most_characters: int
+    counts: Mapping[str, int], size: int, known: Set[str]
 ) -> list[str]:
     """Returns at most `size` pieces, the reserved ones and all characters first.
 
@@ -31,17 +30,9 @@ def learn_pieces(
         counts: how often each word occurs.
         size: the number of pieces aimed at. A text may give fewer, and a text of many
             characters more.
-        most_characters: words with rarer characters than this many are left out.
+        known: the characters that have pieces. Words with others are left out.
     """
-    occurrences: collections.Counter[str] = collections.Counter()
-    for word, count in counts.items():
-        for character in word:
-            occurrences[character] += count
-    by_name = collections.Counter(dict(sorted(occurrences.items())))
-    allowed = dict(by_name.most_common(most_characters)).keys()
-    ends = _Ends(
-        {word: counts[word] for word in counts if allowed >= set(word)}
-    )
+    ends = _Ends({word: counts[word] for word in counts if known >= set(word)})
     low = max(FEWEST, min(counts.values()))
     high = min(MOST, max(counts.values()))
     while True:
