@@ -7,9 +7,9 @@ from pathlib import Path
 
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
+from reprt.data.corpora.find import NothingFound, TextUnavailable, find
 from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
-from reprt.data.search import NothingFound, TextUnavailable, find
 from reprt.files import cache
 from reprt.progress import Progress
 from reprt.training.settings import RunSettings, TextSettings

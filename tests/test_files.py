@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reprt.data.search import TextUnavailable, find
+from reprt.data.corpora.find import TextUnavailable, find
 from reprt.files import (
     cache,
     expanded,

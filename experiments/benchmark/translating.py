@@ -198,12 +198,11 @@ def _text(options):
     """The test split of a corpus, in vocabularies of its own, or generated ids."""
     if not options.text:
         return generate(options.sentences)
-    from reprt.data import search
-    from reprt.data.encoding import encode
+    from reprt.data import cache, encode, find
     from reprt.data.tokenizers.wordpiece import WordPieceSettings
 
-    corpus = search.find(options.text, PAIR)
-    text = encode(corpus, WordPieceSettings(), MAX_TOKENS, search.cache())
+    corpus = find(options.text, PAIR)
+    text = encode(corpus, WordPieceSettings(), MAX_TOKENS, cache())
     sizes = len(text.source_tokenizer), len(text.target_tokenizer)
     sides = text.test.source, text.test.target
     return Text(f"{corpus.name}, test", sizes, *sides).first(options.sentences)

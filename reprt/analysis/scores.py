@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reprt.constants import UNKNOWN
-from reprt.data.tokenizers.base import Tokenizer
+from reprt.data.tokenizers.tokenizer import Tokenizer
 from reprt.settings import Settings
 
 # How sacrebleu splits text that has no spaces between words, and Korean, by the first

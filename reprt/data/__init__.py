@@ -9,7 +9,7 @@ _HOMES = {
     "batches": "reprt.data.batching",
     "cache": "reprt.files",
     "encode": "reprt.data.encoding",
-    "find": "reprt.data.search",
+    "find": "reprt.data.corpora.find",
     "pack": "reprt.data.packing",
     "packed": "reprt.data.packing",
     "training_order": "reprt.data.batching",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,29 +10,29 @@ from reprt.constants import PAD_ID
 from reprt.data.encoding import EncodedSplit
 from reprt.data.rows import Rows
 
-POOL = 100  # batches sorted by length together
+# This many batches are sorted by length together.
+POOL = 100
 
 
-def by_length(
-    lengths: Sequence[int], batch_size: int, equal: bool = False
-) -> Iterator[np.ndarray]:
+def by_length(lengths, batch_size, equal=False) -> Iterator[np.ndarray]:
     """Yields the indices of batches, the shortest first; if `equal`, of one length."""
     order = np.argsort(lengths, kind="stable")
-    steps = np.diff(np.asarray(lengths)[order])
-    for group in np.split(order, np.flatnonzero(steps * equal) + 1):
+    groups = [order]
+    if equal:
+        longer = np.diff(np.asarray(lengths)[order])
+        groups = np.split(order, np.flatnonzero(longer) + 1)
+    for group in groups:
         for start in range(0, len(group), batch_size):
             yield group[start : start + batch_size]
 
 
-def padded(
-    rows: Sequence[Sequence[int] | np.ndarray], length: int | None = None
-) -> np.ndarray:
+def padded(rows, length=None) -> np.ndarray:
     """Returns rows of ids as one array, by default as long as the longest of them."""
     if length is None:
         length = max(map(len, rows), default=0)
     ids = np.full((len(rows), length), PAD_ID, dtype="int32")
-    for into, row in zip(ids, rows):
-        into[: len(row)] = row
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = row
     return ids
 
 
@@ -47,26 +47,24 @@ def training_order(count: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng((seed, epoch)).permutation(count)
 
 
-def bucketed_order(
-    lengths: np.ndarray, batch_size: int, seed: int, epoch: int
-) -> np.ndarray:
+def bucketed_order(lengths, batch_size, seed, epoch) -> np.ndarray:
     """Returns an epoch's order, with like lengths in a batch and a small one last."""
     generator = np.random.default_rng((seed, epoch))
     order = generator.permutation(len(lengths))
-    full = len(order) - len(order) % batch_size
-    pools = np.split(
-        order[:full], range(POOL * batch_size, full, POOL * batch_size)
-    )
-    ordered = [pool[np.argsort(lengths[pool], kind="stable")] for pool in pools]
-    mixed = generator.permutation(
-        np.concatenate(ordered).reshape(-1, batch_size)
-    )
-    return np.concatenate([mixed.ravel(), order[full:]])
+    count = len(order) // batch_size
+    batches, rest = np.split(order, [count * batch_size])
+    for start in range(0, len(batches), POOL * batch_size):
+        # A slice is a view, so sorting it sorts its part of the batches.
+        pool = batches[start : start + POOL * batch_size]
+        pool[:] = pool[np.argsort(lengths[pool], kind="stable")]
+    mixed = generator.permutation(batches.reshape(count, batch_size))
+    return np.concatenate([mixed.ravel(), rest])
 
 
-def _sizes(count: int, batch_size: int) -> np.ndarray:
+def _sizes(count, batch_size):
     """The sizes of the batches of `count` sentences; the last may be smaller."""
-    return np.diff([*range(0, count, batch_size), count])
+    starts = np.arange(0, count, batch_size)
+    return np.diff(np.append(starts, count))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,12 +75,19 @@ class BatchPlan:
     those of one length. A batch takes as many sentences as fit, and the batches come in
     random order. Padding counts: n sentences whose longest side has l tokens are n · l
     tokens, as in fairseq and OpenNMT.
+
+    Attributes:
+        lengths: the length of each sentence, such as `EncodedSplit.lengths`.
+        size: the most sentences or tokens of a batch.
+        name: `"sentences"` or `"tokens"`.
+        by_length: whether sentences of similar length share a batch of sentences.
+        seed: what shuffles the sentences.
     """
 
-    lengths: np.ndarray  # of each sentence, such as `EncodedSplit.lengths`
-    size: int  # the most sentences or tokens of a batch
+    lengths: np.ndarray
+    size: int
     name: str = "sentences"
-    by_length: bool = False  # whether sentences of similar length share a batch
+    by_length: bool = False
     seed: int = 0
 
     def __post_init__(self):
@@ -99,26 +104,24 @@ class BatchPlan:
         Without an epoch they are for evaluation, in the order of the text or, with
         `"tokens"`, of lengths.
         """
-        count, counts = len(self.lengths), self._counts
-        if epoch is None:
-            order = np.arange(count)
-        elif self.by_length:
-            order = bucketed_order(self.lengths, self.size, self.seed, epoch)
-        else:
-            order = training_order(count, self.seed, epoch)
+        order = self._order(epoch)
         if self.name == "tokens":
             order = order[np.argsort(self.lengths[order], kind="stable")]
+        batches = Rows(order, self._counts)
         if self.name == "tokens" and epoch is not None:
-            batched = Rows(order, counts)
             # A different stream from the order of the sentences.
-            mixed = np.random.default_rng((self.seed, epoch, 1)).permutation(
-                self.steps
-            )
-            order, counts = (
-                np.concatenate([batched[n] for n in mixed]),
-                counts[mixed],
-            )
-        return Rows(order[counts[:skip].sum() :], counts[skip:])
+            generator = np.random.default_rng((self.seed, epoch, 1))
+            mixed = generator.permutation(self.steps)
+            batches = Rows.of([batches[number] for number in mixed])
+        start = batches.splits[skip]
+        return Rows(batches.ids[start:], batches.lengths[skip:])
+
+    def _order(self, epoch):
+        if epoch is None:
+            return np.arange(len(self.lengths))
+        if self.by_length:
+            return bucketed_order(self.lengths, self.size, self.seed, epoch)
+        return training_order(len(self.lengths), self.seed, epoch)
 
     @property
     def steps(self) -> int:
@@ -130,28 +133,34 @@ class BatchPlan:
         """The number of sentences of each batch, before batches are mixed."""
         if self.name == "sentences":
             return _sizes(len(self.lengths), self.size)
-        lengths, counts, start = np.sort(self.lengths), [], 0
-        while start < len(lengths):
-            few = lengths[start : start + self.size // lengths[start]]
-            fits = few * np.arange(1, len(few) + 1) <= self.size
-            counts.append(int(np.count_nonzero(fits)))  # those are the first
-            start += counts[-1]
+        counts, start = [], 0
+        for end, length in enumerate(np.sort(self.lengths).tolist()):
+            # This sentence would be the longest of the batch.
+            if (end + 1 - start) * length > self.size:
+                counts.append(end - start)
+                start = end
+        if len(self.lengths):
+            counts.append(len(self.lengths) - start)
         return np.array(counts, int)
 
 
-def arrays(split: EncodedSplit, chosen, length=None):
-    """Returns chosen sentences as `batches` does.
+def arrays(split, indices, room=None):
+    """Returns sentences of these indices as `batches` does.
 
-    Each side is padded to its own longest, or both to `length` of the longest of all.
+    Each side is padded to its own longest or, with `room`, both to what that makes of
+    the length of the longest of all.
     """
-    source = [split.source[index] for index in chosen]
-    target = [split.target[index] for index in chosen]
-    inputs, labels = [row[:-1] for row in target], [row[1:] for row in target]
-    if length is not None:
-        length = length(max(map(len, [*source, *inputs]), default=0))
-    return (padded(source, length), padded(inputs, length)), padded(
-        labels, length
-    )
+    source, inputs, labels = [], [], []
+    for index in indices:
+        target = split.target[index]
+        source.append(split.source[index])
+        inputs.append(target[:-1])
+        labels.append(target[1:])
+    length = None
+    if room is not None:
+        length = room(max(map(len, source + inputs), default=0))
+    sides = padded(source, length), padded(inputs, length)
+    return sides, padded(labels, length)
 
 
 def batches(split: EncodedSplit, batch_size: int, order=None):
@@ -179,14 +188,14 @@ def planned_batches(split: EncodedSplit, plan: Rows):
     """Returns the batches of a plan, the indices of each, as `batches` does."""
     import tensorflow as tf
 
-    def gather(chosen):
-        return tf.nest.flatten(arrays(split, chosen))
+    def gather(indices):
+        return tf.nest.flatten(arrays(split, indices))
 
     def batch(indices):
-        sides = tf.numpy_function(gather, [indices], [tf.int32] * 3)
-        source, inputs, labels = (
-            tf.ensure_shape(each, (None, None)) for each in sides
-        )
+        tensors = tf.numpy_function(gather, [indices], [tf.int32] * 3)
+        for tensor in tensors:
+            tensor.set_shape((None, None))
+        source, inputs, labels = tensors
         return (source, inputs), labels
 
     dataset = tf.data.Dataset.from_tensor_slices(

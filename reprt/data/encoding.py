@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,16 @@ import numpy as np
 from reprt.constants import END_ID, UNKNOWN_ID
 from reprt.data.corpora.corpus import SPLITS, Corpus
 from reprt.data.rows import Rows, read_rows, write_rows
-from reprt.data.tokenizers.base import Tokenizer, VocabularySettings, digest_of
+from reprt.data.tokenizers.tokenizer import (
+    Tokenizer,
+    VocabularySettings,
+    digest_of,
+)
 from reprt.files import make_once
 from reprt.progress import duration
 
-_IDS_VERSION = 4  # of how text becomes ids, and of their file
+# It changes whenever text becomes other ids, or their file another.
+_IDS_VERSION = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,18 +40,17 @@ class EncodedSplit:
         lengths = self.lengths
         return np.flatnonzero((lengths >= shortest) & (lengths <= longest))
 
-    def only(self, chosen) -> "EncodedSplit":
+    def only(self, indices: Iterable[int]) -> "EncodedSplit":
         """Returns the pairs of these indices."""
-        sides = (
-            [side[row] for row in chosen] for side in (self.source, self.target)
-        )
-        return EncodedSplit(*map(Rows.of, sides))
+        indices = list(indices)
+        source = [self.source[index] for index in indices]
+        target = [self.target[index] for index in indices]
+        return EncodedSplit(Rows.of(source), Rows.of(target))
 
     def of_target(self) -> "EncodedSplit":
         """Returns the same targets without a token of the sources."""
-        return EncodedSplit(
-            Rows(np.zeros(0, "int32"), [0] * len(self)), self.target
-        )
+        nothing = np.zeros(0, "int32")
+        return EncodedSplit(Rows(nothing, [0] * len(self)), self.target)
 
     @property
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
@@ -57,13 +61,25 @@ class EncodedSplit:
     @property
     def cut(self) -> float:
         """Returns the share of pairs of which a side was cut, and lost its end."""
-        sides = (Rows.of(side) for side in (self.source, self.target))
-        lost = [
-            rows.ids[rows.splits[1:] - 1] != END_ID
-            for rows in sides
-            if rows.ids.size
-        ]
-        return float(np.any(lost, axis=0).mean())
+        cut = np.zeros(len(self), bool)
+        for rows in map(Rows.of, (self.source, self.target)):
+            # A language model's source has no tokens.
+            if rows.ids.size:
+                cut |= rows.ids[rows.splits[1:] - 1] != END_ID
+        return float(cut.mean())
+
+    @property
+    def unknown(self) -> dict[str, float]:
+        """Returns the share of `[UNK]` among the pieces of each side."""
+        shares = {}
+        for name in ("source", "target"):
+            rows = Rows.of(getattr(self, name))
+            if rows.ids.size:
+                unknown = int(np.count_nonzero(rows.ids == UNKNOWN_ID))
+                ends = int(np.count_nonzero(rows.ids == END_ID))
+                pieces = len(rows.ids) - len(rows) - ends
+                shares[name] = unknown / max(1, pieces)
+        return shares
 
     @property
     def lengths(self) -> np.ndarray:
@@ -73,7 +89,16 @@ class EncodedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus with its two vocabularies and the ids of its three splits."""
+    """A corpus with its two vocabularies and the ids of its three splits.
+
+    Attributes:
+        corpus: the text.
+        source_tokenizer, target_tokenizer: what has encoded its sides.
+        train, dev, test: the ids.
+        references: the whole targets of the test split, which may be cut in `test`.
+        lost_words: the share of words of the training targets, in lower case, that ids
+            lose.
+    """
 
     corpus: Corpus
     source_tokenizer: Tokenizer
@@ -81,23 +106,21 @@ class EncodedCorpus:
     train: EncodedSplit
     dev: EncodedSplit
     test: EncodedSplit
-    references: (
-        Rows  # the whole targets of the test split, which may be cut in `test`
-    )
+    references: Rows
     lost_words: float = 0.0
-    """The share of words of the training targets, in lower case, that ids lose."""
 
-    def trained_to(self, tokens: int) -> "EncodedCorpus":
+    def trained_to(self, max_tokens: int) -> "EncodedCorpus":
         """Returns the same without longer pairs of training and validation."""
-        both = self.train, self.dev
-        chosen = [each.between(0, tokens) for each in both]
-        if not all(map(len, chosen)):
+        train = self.train.between(0, max_tokens)
+        dev = self.dev.between(0, max_tokens)
+        if not (len(train) and len(dev)):
             raise ValueError(
                 "Expected 'train_tokens' in [text] to leave pairs of training and "
-                f"validation. Received: {tokens}."
+                f"validation. Received: {max_tokens}."
             )
-        train, dev = (each.only(rows) for each, rows in zip(both, chosen))
-        return dataclasses.replace(self, train=train, dev=dev)
+        return dataclasses.replace(
+            self, train=self.train.only(train), dev=self.dev.only(dev)
+        )
 
     def of_target(self) -> "EncodedCorpus":
         """Returns the text of a language model: the target's side."""
@@ -113,23 +136,7 @@ class EncodedCorpus:
     @functools.cached_property
     def unknown(self) -> dict[str, dict[str, float]]:
         """The share of `[UNK]` among the pieces of each side of each split."""
-        return {
-            name: {
-                side: _share_of_unknown(rows)
-                for side in ("source", "target")
-                if (
-                    rows := Rows.of(getattr(getattr(self, name), side))
-                ).ids.size
-            }
-            for name in SPLITS
-        }
-
-
-def _share_of_unknown(rows: Rows) -> float:
-    unknown, ends = (
-        int((rows.ids == each).sum()) for each in (UNKNOWN_ID, END_ID)
-    )
-    return unknown / max(1, len(rows.ids) - len(rows) - ends)
+        return {name: getattr(self, name).unknown for name in SPLITS}
 
 
 def encode(
@@ -154,22 +161,9 @@ def encode(
     """
     cache = Path(cache)
     source, target = vocabulary.learn(corpus, cache / "vocabularies", progress)
+    rows = functools.partial(_rows, cache / "ids", progress)
 
-    def rows(which, sentences, tokenizer, longest=None):
-        asked = f"{_IDS_VERSION} {tokenizer.digest()} {longest}"
-        path = cache / "ids" / f"{digest_of(asked, sentences)}.ids"
-
-        def write(path):
-            chunks = tokenizer.encode_chunks(sentences, longest)
-            counted = _counted(
-                chunks, len(sentences), f"tokenising {which}", progress
-            )
-            write_rows(counted, path)
-
-        make_once(path, write, progress)
-        return read_rows(path)
-
-    def encoded(name: str):
+    def encoded(name):
         split = getattr(corpus, name)
         return EncodedSplit(
             rows(f"{name} source", split.source, source, max_tokens),
@@ -179,38 +173,41 @@ def encode(
     # Kept with the ids, because to encode needs TensorFlow.
     references = rows("references", corpus.test.target, target)
     train, dev, test = map(encoded, SPLITS)
-    lost = 0.0
-    if not target.keeps_case:
-        counts = collections.Counter(
-            " ".join(corpus.train.target).lower().split()
-        )
-        words = sorted(counts)
-        come_back = target.decode(rows("words of the target", words, target))
-        lost = _share_of_lost(counts, words, come_back)
-    return EncodedCorpus(
-        corpus, source, target, train, dev, test, references, lost
-    )
-
-
-def _share_of_lost(counts: Mapping[str, int], words, come_back) -> float:
-    """Returns the share of words, each as often as it is there, that do not come back.
-
-    Spaces do not matter, for a tokenizer may part a word at its punctuation.
-    """
+    text = EncodedCorpus(corpus, source, target, train, dev, test, references)
+    if target.keeps_case:
+        return text
+    words = " ".join(corpus.train.target).lower().split()
+    counts = collections.Counter(words)
+    words = sorted(counts)
+    decoded = target.decode(rows("words of the target", words, target))
     lost = 0
-    for word, found in zip(words, come_back):
-        if found.replace(" ", "") != unicodedata.normalize("NFC", word):
+    for word, other in zip(words, decoded):
+        # A tokenizer may part a word at its punctuation.
+        if other.replace(" ", "") != unicodedata.normalize("NFC", word):
             lost += counts[word]
-    return lost / max(1, sum(counts.values()))
+    share = lost / max(1, counts.total())
+    return dataclasses.replace(text, lost_words=share)
 
 
-def _counted(chunks: Iterable[Rows], total, doing, progress) -> Iterator[Rows]:
+def _rows(folder, progress, part, sentences, tokenizer, max_tokens=None):
+    """Returns the ids of sentences, from a folder that keeps them."""
+    settings = f"{_IDS_VERSION} {tokenizer.digest()} {max_tokens}"
+    path = folder / f"{digest_of(settings, sentences)}.ids"
+
+    def write(path):
+        chunks = tokenizer.encode_chunks(sentences, max_tokens)
+        work = f"tokenising {part}"
+        write_rows(_counted(chunks, len(sentences), work, progress), path)
+
+    make_once(path, write, progress)
+    return read_rows(path)
+
+
+def _counted(chunks, total, work, progress) -> Iterator[Rows]:
     """Passes the rows on, and tells how many have been used and when all will be."""
-    begun, done = time.monotonic(), 0
+    start, done = time.monotonic(), 0
     for rows in chunks:
         yield rows
         done += len(rows)
-        left = (time.monotonic() - begun) * (total - done) / done
-        progress(
-            f"{doing}: {done:,}/{total:,} sentences, {duration(left)} left"
-        )
+        left = (time.monotonic() - start) * (total - done) / done
+        progress(f"{work}: {done:,}/{total:,} sentences, {duration(left)} left")

@@ -11,103 +11,115 @@ from reprt.bucketing import shapes_are_costly
 from reprt.constants import PAD_ID, check_choice
 from reprt.data.replicas import per_replica
 from reprt.layers.layout import Packing, Sides
-from reprt.layers.masks import as_ids, ragged_ids
+from reprt.layers.masks import as_ids, check_ids
 
 GROUPS = 4
 # Few different shapes, since kernels are prepared, and kept, for each of them.
 TOKENS_MULTIPLE, WIDTH_MULTIPLE = 64, 8
 MOST_SHAPES = 4
-EPOCHS, MOST_BATCHES = 10, 1000  # from which they are chosen
-SHARES = (
-    0.92,
-    0.99,
-    1.0,
-)  # of a sample, so that nine in ten batches fit the first
+# The shapes are chosen from the batches of this many epochs, but from no more batches.
+EPOCHS, MOST_BATCHES = 10, 1000
+# The shares of such a sample that fit each shape: the first fits nine in ten batches.
+SHARES = 0.92, 0.99, 1.0
 
-
-EXPECTED = (
-    "Expected batches ((source_ids, target_ids), labels), or with weights at their "
-    "end, and each of ids and labels to be integers, padded, (batch, length)."
-)
+EXPECTED = "Expected batches ((source_ids, target_ids), labels), or weights after them."
 
 
 class Shape(NamedTuple):
-    """How large the arrays of a packed batch are."""
+    """How large the arrays of a packed batch are.
 
-    sizes: tuple  # the number of sentences in each group, empty ones among them
-    columns: tuple  # the lengths of both sides' padded ids
-    tokens: tuple  # the packed tokens of each side and, in a sequence, of both
-    widths: tuple  # for each packing the lengths that its groups are padded to
+    Attributes:
+        sizes: the number of sentences in each group, empty ones among them.
+        columns: the lengths of both sides' padded ids.
+        tokens: the packed tokens of each side and, in a sequence, of both.
+        widths: for each packing the lengths that its groups are padded to.
+    """
+
+    sizes: tuple
+    columns: tuple
+    tokens: tuple
+    widths: tuple
 
 
 class Lengths(NamedTuple):
-    """The sentences of a batch, as far as its shape depends on them."""
+    """The sentences of a batch, as far as its shape depends on them.
 
-    source: Any  # integers, the number of tokens of each sentence
+    Attributes:
+        source: integers, the number of tokens of each sentence.
+        target: the same of the other side.
+        columns: as of a `Shape`; by default the longest sentences'.
+    """
+
+    source: Any
     target: Any
-    columns: tuple | None = (
-        None  # as of a `Shape`; by default the longest sentences'
-    )
+    columns: tuple | None = None
 
     def keys(self, layout):
         """What the sentences are sorted by: similar ones share a group."""
-        combined = np.add if layout == "sequence" else np.maximum
-        return combined(self.source, self.target)
+        if layout == "sequence":
+            return self.source + self.target
+        return np.maximum(self.source, self.target)
 
     def shape(self, layout, sizes=None) -> Shape:
         """Returns the smallest shape they fit; groups are equal without `sizes`."""
-        rows = len(self.source)
+        count = len(self.source)
         if sizes is None:
-            size = -(-rows // GROUPS)
-            sizes = tuple(
-                int(np.clip(rows - size * i, 0, size)) for i in range(GROUPS)
-            )
-        keys, source, target = (
-            np.pad(each, (0, sum(sizes) - rows))
-            for each in (self.keys(layout), self.source, self.target)
-        )
-        groups = _groups(keys, sizes)
-        tokens, sides = [int(source.sum()), int(target.sum())], [source, target]
+            size = -(-count // GROUPS)
+            starts = size * np.arange(GROUPS)
+            sizes = tuple(np.clip(count - starts, 0, size).tolist())
+        empty = 0, sum(sizes) - count
+        source, target = np.pad(self.source, empty), np.pad(self.target, empty)
+        groups = _groups(Lengths(source, target).keys(layout), sizes)
+        columns = int(source.max(initial=0)), int(target.max(initial=0))
+        tokens = np.array([source.sum(), target.sum()])
         if layout == "sequence":
-            tokens, sides = [*tokens, sum(tokens)], [source + target]
-        elif rows:  # slots without a token take one that fills up
-            tokens = [max(1, count) for count in tokens]
-        longest = tuple(int(each.max(initial=0)) for each in (source, target))
+            tokens = np.append(tokens, tokens.sum())
+            widths = [_widths(source + target, groups)]
+        else:
+            widths = [_widths(source, groups), _widths(target, groups)]
+            # Slots without a token take one that fills up.
+            tokens = np.maximum(tokens, min(count, 1))
+        tokens = -(-tokens // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
+        columns = self.columns or columns
+        return Shape(sizes, columns, tuple(tokens.tolist()), tuple(widths))
 
-        def width(lengths):
-            # One more than the longest, since a row's last slot is padding.
-            return (
-                int(lengths.max(initial=0)) // WIDTH_MULTIPLE + 1
-            ) * WIDTH_MULTIPLE
 
-        return Shape(
-            sizes,
-            self.columns or longest,
-            tuple(
-                -(-count // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
-                for count in tokens
-            ),
-            tuple(
-                tuple(width(side[group]) for group in groups) for side in sides
-            ),
-        )
+def _groups(keys, sizes):
+    """The rows of each group, those of small keys first."""
+    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
+
+
+def _widths(lengths, groups) -> tuple:
+    """The lengths that groups of sentences are padded to."""
+    widths = []
+    for group in groups:
+        longest = int(lengths[group].max(initial=0))
+        # One more than the longest, since a row's last slot is padding.
+        widths.append((longest // WIDTH_MULTIPLE + 1) * WIDTH_MULTIPLE)
+    return tuple(widths)
+
+
+def _numbers(shapes):
+    """A row of all numbers of each shape."""
+    return np.array(list(map(keras.tree.flatten, shapes)))
 
 
 def fitting(batch: Sequence[Lengths], shapes: Sequence[Shape], layout) -> Shape:
     """Returns the first shape that a batch can have, the `Lengths` of each device."""
     for shape in shapes:
-        numbers = _numbers([shape])
-        if all(
-            len(share.source) <= sum(shape.sizes)
-            and np.all(_numbers([share.shape(layout, shape.sizes)]) <= numbers)
-            for share in batch
-        ):
+        if all(_fits(lengths, shape, layout) for lengths in batch):
             return shape
     raise ValueError(
         "Expected a batch that fits one of the shapes that were chosen for the whole "
-        f"text. Received: {sum(len(share.source) for share in batch)} sentences of up "
-        f"to {max(share.keys(layout).max(initial=0) for share in batch)} tokens."
+        f"text. Received: one with a sentence of {_longest(batch, layout)} tokens."
     )
+
+
+def _fits(lengths, shape, layout):
+    if len(lengths.source) > sum(shape.sizes):
+        return False
+    smallest, numbers = _numbers([lengths.shape(layout, shape.sizes), shape])
+    return (smallest <= numbers).all()
 
 
 def few_shapes(
@@ -122,44 +134,66 @@ def few_shapes(
     The batches are a sample, each a list of its devices' shares. The last shape holds
     any batch of as many rows of the text; without a text, any of the sample.
     """
-
-    def halving(batches):
-        """Sizes of groups: the longest few sentences, the widest, have their own."""
-        rows = max(len(share.source) for batch in batches for share in batch)
-        half, quarter, few = rows // 2, rows // 4, rows // 16
-        return rows - half, half - quarter, quarter - few, few
-
-    def largest(batches, sizes):
-        shapes = [
-            share.shape(layout, sizes) for batch in batches for share in batch
-        ]
-        return _numbers(shapes).max(0)
-
-    sizes, like = halving(batches), batches[0][0].shape(layout)
-    longest = np.array(
-        [
-            max(share.keys(layout).max(initial=1) for share in batch)
-            for batch in batches
-        ]
-    )
-    halvings = (
-        np.log2(longest.max() / longest).astype(int).clip(max=MOST_SHAPES - 1)
-    )
+    # How often the longest sentence of all is to be halved, to be as long as a batch's.
+    longest = np.array([_longest(batch, layout) for batch in batches])
+    halvings = np.log2(longest.max() / longest).astype(int)
+    halvings = halvings.clip(max=MOST_SHAPES - 1)
+    sizes = _sizes(batches)
     if np.median(halvings) > 0:
-        of_range = [
-            list(itertools.compress(batches, halvings == number))
-            for number in np.unique(halvings)[::-1]
-        ]
-        numbers = [largest(each, halving(each)) for each in of_range]
+        numbers = []
+        for number in np.unique(halvings)[::-1]:
+            similar = list(itertools.compress(batches, halvings == number))
+            numbers.append(_largest(similar, layout, _sizes(similar)))
     else:
-        each = np.array([largest([batch], sizes) for batch in batches])
-        numbers = [_covering(each, share) for share in SHARES]
-    last = [] if text is None else [_of_any(text, sizes, layout)]
-    numbers = [*numbers[: MOST_SHAPES - len(last)], *last]
-    found = (
-        keras.tree.pack_sequence_as(like, list(map(int, n))) for n in numbers
-    )
-    return list(dict.fromkeys(found))
+        largest = [_largest([batch], layout, sizes) for batch in batches]
+        numbers = [_covering(np.array(largest), share) for share in SHARES]
+    if text is not None:
+        last = _numbers([_shape_of_any(text, sizes, layout)])
+        numbers = [*numbers[: MOST_SHAPES - 1], last[0]]
+    example = batches[0][0].shape(layout)
+    shapes = []
+    for row in numbers[:MOST_SHAPES]:
+        shapes.append(keras.tree.pack_sequence_as(example, row.tolist()))
+    return list(dict.fromkeys(shapes))
+
+
+def _longest(batch, layout):
+    return max(lengths.keys(layout).max(initial=1) for lengths in batch)
+
+
+def _sizes(batches):
+    """Sizes of groups: the longest few sentences, the widest, have their own."""
+    shares = itertools.chain.from_iterable(batches)
+    rows = max(len(lengths.source) for lengths in shares)
+    half, quarter, longest = rows // 2, rows // 4, rows // 16
+    return rows - half, half - quarter, quarter - longest, longest
+
+
+def _largest(batches, layout, sizes):
+    """The numbers of a shape that holds all of the batches."""
+    shares = itertools.chain.from_iterable(batches)
+    shapes = [lengths.shape(layout, sizes) for lengths in shares]
+    return _numbers(shapes).max(0)
+
+
+def _covering(numbers, share):
+    """Numbers that a share of the rows do not exceed, as low as one quantile allows."""
+    for quantile in np.linspace(share, 1, 21):
+        limits = np.quantile(numbers, quantile, axis=0, method="higher")
+        if (numbers <= limits).all(1).mean() >= share:
+            break
+    return limits
+
+
+def _shape_of_any(text, sizes, layout) -> Shape:
+    """A shape that holds any sentences of a text."""
+    rows = sum(sizes)
+    source, target = np.sort(text.source)[-rows:], np.sort(text.target)[-rows:]
+    shape = Lengths(source, target, text.columns).shape(layout, sizes)
+    keys = np.sort(text.keys(layout))[-rows:]
+    other = 0 * keys if layout == "sequence" else keys
+    widest = Lengths(keys, other).shape(layout, sizes)
+    return shape._replace(widths=widest.widths)
 
 
 def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
@@ -169,48 +203,20 @@ def plan_shapes(plan, sides, layout, devices=1, training=True) -> list[Shape]:
         # Sentences change places with those of the same length, and no others.
         sample, sides, text = plan.batches(), (plan.lengths, plan.lengths), None
     else:
-        several = map(plan.batches, range(EPOCHS) if training else [None])
-        batches = itertools.chain.from_iterable(several)
-        sample = itertools.islice(batches, MOST_BATCHES)
-    lengths = [
-        [own for _, own in shares(sides, each, devices)] for each in sample
-    ]
-    return few_shapes(lengths, layout, text)
+        epochs = map(plan.batches, range(EPOCHS) if training else [None])
+        all_batches = itertools.chain.from_iterable(epochs)
+        sample = itertools.islice(all_batches, MOST_BATCHES)
+    batches = [shares(sides, indices, devices)[1] for indices in sample]
+    return few_shapes(batches, layout, text)
 
 
-def shares(sides, chosen, devices) -> list[tuple[np.ndarray, Lengths]]:
-    """Deals sentences of all lengths to devices: each one's indices and lengths."""
+def shares(sides, indices, devices):
+    """Deals sentences of all lengths to devices: the indices and `Lengths` of each."""
     source, target = sides
-    longest = np.maximum(source[chosen], target[chosen])
-    ordered = chosen[np.argsort(longest, kind="stable")]
-    dealt = [ordered[device::devices] for device in range(devices)]
-    return [(rows, Lengths(source[rows], target[rows])) for rows in dealt]
-
-
-def _numbers(shapes):
-    return np.array([keras.tree.flatten(shape) for shape in shapes])
-
-
-def _covering(numbers, share):
-    """Numbers that a share of the rows do not exceed, as low as one quantile allows."""
-    for quantile in np.linspace(share, 1, 21):
-        found = np.quantile(numbers, quantile, axis=0, method="higher")
-        if (numbers <= found).all(1).mean() >= share:
-            break
-    return found
-
-
-def _of_any(text, sizes, layout):
-    """The numbers of a shape that holds any sentences of a text."""
-    rows = sum(sizes)
-    keys = np.sort(text.keys(layout))[-rows:]
-    other = 0 * keys if layout == "sequence" else keys
-    shape = Lengths(keys, other).shape(layout, sizes)
-    source, target = (
-        np.sort(side)[-rows:] for side in (text.source, text.target)
-    )
-    own = Lengths(source, target, text.columns).shape(layout, sizes)
-    return _numbers([own._replace(widths=shape.widths)])[0]
+    longest = np.maximum(source[indices], target[indices])
+    ordered = indices[np.argsort(longest, kind="stable")]
+    rows = [ordered[device::devices] for device in range(devices)]
+    return rows, [Lengths(source[share], target[share]) for share in rows]
 
 
 def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
@@ -252,18 +258,17 @@ def pack(inputs, labels, sample_weight=None, *, layout="sides", shapes=None):
             "Expected TensorFlow or JAX: on PyTorch Keras has no gradient of packed "
             "attention, so give padded batches. Received: KERAS_BACKEND=torch."
         )
-    inputs = [*inputs] if isinstance(inputs, list | tuple) else [inputs]
-    if len(inputs) != 2:
-        raise ValueError(f"{EXPECTED} Received: {len(inputs)} inputs.")
-    given = [_array(each) for each in (*inputs, labels)]
-    received = [_shape(each) for each in given]
-    if any(len(shape) != 2 for shape in received):
-        raise ValueError(f"{EXPECTED} Received: the shapes {received}.")
-    labels = given[-1]
-    given += [] if sample_weight is None else [sample_weight]
-    if hasattr(labels, "graph"):  # a tensor of TensorFlow that has no value yet
-        return _in_graph(given, layout, shapes)
-    return lay_out(*map(np.asarray, given), layout=layout, shapes=shapes)
+    sides = inputs if isinstance(inputs, list | tuple) else [inputs]
+    if len(sides) != 2:
+        raise ValueError(f"{EXPECTED} Received: {len(sides)} inputs.")
+    arrays = list(map(_checked, (*sides, labels)))
+    # A tensor of TensorFlow that has no value yet belongs to a graph.
+    in_graph = hasattr(arrays[-1], "graph")
+    if sample_weight is not None:
+        arrays.append(sample_weight)
+    if in_graph:
+        return _in_graph(arrays, layout, shapes)
+    return lay_out(*map(np.asarray, arrays), layout=layout, shapes=shapes)
 
 
 def packed(batches, layout="sides", strategy=None):
@@ -289,183 +294,193 @@ def packed(batches, layout="sides", strategy=None):
     >>> labels[0, :3].numpy().tolist()
     [7, 3, 0]
     """
-    _check_batches(batches)
-    shapes = None
-    if shapes_are_costly():
-        if batches.cardinality() == -1:
-            raise ValueError(
-                "Expected a finite dataset. Received one without an end."
-            )
-        sample = [
-            _lengths(*map(np.asarray, (*inputs, labels)))
-            for inputs, labels, *_ in batches
-        ]
-        source, target, columns = zip(*sample)
-        widest = tuple(np.max(columns, axis=0))
-        text = Lengths(np.concatenate(source), np.concatenate(target), widest)
-        shapes = few_shapes([[each] for each in sample], layout, text)
+    import tensorflow as tf
+
+    if not isinstance(batches, tf.data.Dataset):
+        raise ValueError(
+            "Expected a tf.data.Dataset, such as tf.data.Dataset.from_generator makes "
+            f"of batches. Received: a {type(batches).__name__}. For the arrays of one "
+            "batch there is reprt.data.pack."
+        )
+    shapes = (
+        _shapes_of_dataset(batches, layout) if shapes_are_costly() else None
+    )
+
+    def pack_batch(*batch):
+        if len(batch) not in (2, 3):
+            raise ValueError(f"{EXPECTED} Received: {batches.element_spec}.")
+        return pack(*batch, layout=layout, shapes=shapes)
 
     def pack_all(batches):
-        return batches.map(
-            lambda *batch: pack(*batch, layout=layout, shapes=shapes)
-        )
+        # Autograph would lengthen the messages of errors.
+        return batches.map(tf.autograph.experimental.do_not_convert(pack_batch))
 
     if strategy is None:
         return pack_all(batches)
     return per_replica(batches, strategy, pack_all)
 
 
-def _check_batches(batches):
-    """Raises a `ValueError` unless they are a dataset of batches that can be packed."""
-    if not hasattr(batches, "element_spec"):
+def _shapes_of_dataset(batches, layout):
+    """Reads a dataset once; returns the few shapes of all of its batches."""
+    if batches.cardinality() == -1:
         raise ValueError(
-            "Expected a tf.data.Dataset, such as tf.data.Dataset.from_generator makes "
-            f"of batches. Received: a {type(batches).__name__}. For the arrays of one "
-            "batch there is reprt.data.pack."
+            "Expected a finite dataset. Received one without an end."
         )
-    spec = batches.element_spec
-    alike = isinstance(spec, tuple) and len(spec) in (2, 3)
-    if not alike or not isinstance(spec[0], tuple) or len(spec[0]) != 2:
-        raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
-    if not all(map(_is_of_ids, (*spec[0], spec[1]))):
-        raise ValueError(f"{EXPECTED} Received a dataset of: {spec}.")
+    sample = []
+    for (source, target), labels, *_ in batches:
+        sample.append(_lengths(*map(np.asarray, (source, target, labels))))
+    source, target, columns = zip(*sample)
+    widest = tuple(np.max(columns, axis=0))
+    text = Lengths(np.concatenate(source), np.concatenate(target), widest)
+    return few_shapes([[lengths] for lengths in sample], layout, text)
 
 
-def _is_of_ids(spec) -> bool:
-    """Returns whether a dataset's element may be a tensor of ids."""
-    if isinstance(spec, dict) or "Ragged" in type(spec).__name__:
-        return False
-    return spec.dtype.is_integer and spec.shape.rank in (2, None)
+def _checked(ids):
+    """Returns nested lists as an array, and arrays and tensors as they are."""
+    if isinstance(ids, list | tuple):
+        return as_ids(ids)
+    check_ids(ids)
+    # Within TensorFlow's graph `check_ids` leaves the dtype to this.
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if "int" not in dtype:
+        raise ValueError(f"Expected integer ids. Received: dtype={dtype}.")
+    return ids
 
 
-def _array(x):
-    """A nested list as an array; tensors and arrays as they are."""
-    return x if hasattr(x, "shape") else as_ids(x)
-
-
-def _shape(x):
-    if hasattr(x, "row_lengths"):
-        raise ragged_ids()
-    return tuple(x.shape)
-
-
-def _in_graph(given, layout, shapes):
-    """By NumPy, in the midst of TensorFlow's graph."""
+def _in_graph(arrays, layout, shapes):
+    """Packs by NumPy, in the midst of TensorFlow's graph."""
     import tensorflow as tf
-
-    # What a batch of one token gives has the same structure, dtypes and ranks.
-    of_one = [np.ones([1] * len(each.shape), each.dtype.name) for each in given]
-    like = lay_out(*of_one, layout=layout, shapes=None)
 
     def flat(*arrays):
         return tf.nest.flatten(lay_out(*arrays, layout=layout, shapes=shapes))
 
-    arrays = tf.nest.flatten(like)
-    tensors = tf.numpy_function(flat, given, [array.dtype for array in arrays])
-    for tensor, array in zip(tensors, arrays, strict=True):
+    # What a batch of one token gives has the same structure, dtypes and ranks.
+    ones = [
+        np.ones([1] * len(array.shape), array.dtype.name) for array in arrays
+    ]
+    example = lay_out(*ones, layout=layout)
+    examples = tf.nest.flatten(example)
+    dtypes = [array.dtype for array in examples]
+    tensors = tf.numpy_function(flat, arrays, dtypes)
+    for tensor, array in zip(tensors, examples, strict=True):
         tensor.set_shape([None] * array.ndim)
-    return tf.nest.pack_sequence_as(like, tensors)
+    return tf.nest.pack_sequence_as(example, tensors)
 
 
-def _lengths(source, target, labels):
+def _lengths(source, target, labels) -> Lengths:
     if target.shape != labels.shape:
         raise ValueError(
             "Expected labels of the target's shape, its inputs shifted by one. "
             f"Received: {labels.shape} and {target.shape}."
         )
-    # A label may stand where its input is padding: it is scored all the same.
-    target_kept = (target > PAD_ID) | (labels > PAD_ID)
+    source_mask, target_mask = _masks(source, target, labels)
     columns = source.shape[1], target.shape[1]
-    return Lengths((source > PAD_ID).sum(1), target_kept.sum(1), columns)
+    return Lengths(source_mask.sum(1), target_mask.sum(1), columns)
 
 
-def lay_out(source, target, labels, weights=None, *, layout, shapes=None):
+def _masks(source, target, labels):
+    """Which tokens of both sides are packed."""
+    # A label may stand where its input is padding: it is scored all the same.
+    return source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
+
+
+def lay_out(source, target, labels, *weights, layout, shapes=None):
     """What `pack` returns, of arrays; a `layout` of None fills up ids and labels."""
     lengths = _lengths(source, target, labels)
-    shape = (
-        fitting([lengths], shapes, layout) if shapes else lengths.shape(layout)
-    )
-    of_source, of_target = ((sum(shape.sizes), each) for each in shape.columns)
-    if weights is not None:
-        weights = weights[:, None] if weights.ndim == 1 else weights
-        weights = _filled_up(
-            np.broadcast_to(weights, labels.shape), 0, of_target
-        )
-    source = _filled_up(source, 0, of_source)
-    target, labels = (
-        _filled_up(each, 0, of_target) for each in (target, labels)
-    )
-    if layout is None:
-        return (source, target), labels
-    kept = source > PAD_ID, (target > PAD_ID) | (labels > PAD_ID)
-    groups = _groups(
-        Lengths(*(each.sum(1) for each in kept)).keys(layout), shape.sizes
-    )
-    packings: tuple
-    if layout == "sides":
-        each = zip((source, target), kept, shape.tokens, shape.widths)
-        packings = tuple(_packing(groups, *side) for side in each)
+    if shapes:
+        shape = fitting([lengths], shapes, layout)
     else:
-        both, of_both = (
-            np.concatenate([source, target], 1),
-            np.concatenate(kept, 1),
+        shape = lengths.shape(layout)
+    rows = sum(shape.sizes)
+    source_shape, target_shape = ((rows, size) for size in shape.columns)
+    label_arrays = [labels]
+    for weight in weights:
+        # A weight of a sentence is that of all of its labels.
+        weight = weight[:, None] if weight.ndim == 1 else weight
+        label_arrays.append(np.broadcast_to(weight, labels.shape))
+    label_arrays = [_filled_up(array, target_shape) for array in label_arrays]
+    source = _filled_up(source, source_shape)
+    target = _filled_up(target, target_shape)
+    if layout is None:
+        return (source, target), *label_arrays
+    masks = _masks(source, target, label_arrays[0])
+    lengths = Lengths(*(mask.sum(1) for mask in masks))
+    groups = _groups(lengths.keys(layout), shape.sizes)
+    packings: list[Any] = []
+    if layout == "sides":
+        for side in zip((source, target), masks, shape.tokens, shape.widths):
+            packings.append(_packing(groups, *side))
+    else:
+        ids, mask = np.hstack([source, target]), np.hstack(masks)
+        packings.append(
+            _packing(groups, ids, mask, shape.tokens[2], shape.widths[0])
         )
-        in_target = np.nonzero(of_both)[1] >= source.shape[1]
-        sides = (
-            _filled_up(np.flatnonzero(in_target == side), -1, tokens, "int32")
-            for side, tokens in enumerate(shape.tokens[:2])
-        )
-        packing = _packing(
-            groups, both, of_both, shape.tokens[2], *shape.widths
-        )
-        packings = packing, Sides(*sides)
-    packed = [
-        _filled_up(array[kept[1]], 0, shape.tokens[1])[None]
-        for array in (labels, weights)
-        if array is not None
+        packings.append(_sides(mask, source.shape[1], shape.tokens))
+    packed = shape.tokens[1]
+    outputs = [
+        _filled_up(array[masks[1]], packed)[None] for array in label_arrays
     ]
-    return (source, target, *packings), *packed
+    return (source, target, *packings), *outputs
 
 
-def _filled_up(array, filler, shape, dtype=None):
-    filled = np.full(shape, filler, dtype or array.dtype)
-    filled[tuple(map(slice, array.shape))] = array
-    return filled
+def _filled_up(array, shape, filler=0):
+    """Returns an array of a larger shape, with a filler after the array's numbers."""
+    larger = np.full(shape, filler, array.dtype)
+    larger[tuple(map(slice, array.shape))] = array
+    return larger
 
 
-def _groups(keys, sizes):
-    """The rows of each group, those of small keys first."""
-    return np.split(np.argsort(keys, kind="stable"), np.cumsum(sizes)[:-1])
+def _sides(mask, source_columns, tokens) -> Sides:
+    """Which tokens of a packed sequence are of either side."""
+    _, columns = np.nonzero(mask)
+    in_target = columns >= source_columns
+    source = np.flatnonzero(~in_target).astype("int32")
+    target = np.flatnonzero(in_target).astype("int32")
+    return Sides(
+        _filled_up(source, tokens[0], -1), _filled_up(target, tokens[1], -1)
+    )
 
 
-def _packing(groups, ids, kept, packed, widths):
-    """The packing of one side, of groups of rows."""
-    row, _ = np.nonzero(kept)  # of each token
-    tokens = np.flatnonzero(kept)
-    real_tokens = np.append(ids.ravel()[tokens] > PAD_ID, False)
-    lengths = kept.sum(1)
-    offsets = np.cumsum(lengths) - lengths  # of each sentence, once packed
-    columns = np.arange(len(tokens)) - offsets[row]
-    slots, real, slot = [], [], 0
-    start_of_row, width_of_row = np.zeros((2, len(kept)), int)
-    for rows, width in zip(groups, widths, strict=True):
+def _packing(groups, ids, mask, packed, widths) -> Packing:
+    """The packing of one side.
+
+    Args:
+        groups: the rows of each group of sentences.
+        ids: `(batch, length)`, padded.
+        mask: of the same shape, True where a token is packed.
+        packed: the number of packed tokens, those that fill up among them.
+        widths: the length that each group is padded to.
+    """
+    rows, _ = np.nonzero(mask)
+    tokens = np.flatnonzero(mask)
+    # The last one, which is no token, is that of slots of padding, -1.
+    attended = np.append(ids.ravel()[tokens] > PAD_ID, False)
+    lengths = mask.sum(1)
+    # Where each sentence begins among the packed tokens.
+    offsets = np.cumsum(lengths) - lengths
+    columns = np.arange(len(tokens)) - offsets[rows]
+    starts, row_widths = np.zeros((2, len(mask)), int)
+    slots, real, start = [], [], 0
+    for group, width in zip(groups, widths, strict=True):
         column = np.arange(width)
-        filled = column < lengths[rows, None]
-        token = np.where(filled, offsets[rows, None] + column, -1).astype(
-            "int32"
-        )
-        slots.append(token)
-        real.append(filled & real_tokens[token])
-        start_of_row[rows] = slot + width * np.arange(len(rows))
-        width_of_row[rows] = width
-        slot += token.size
+        filled = column < lengths[group, None]
+        token = np.where(filled, offsets[group, None] + column, -1)
+        slots.append(token.astype("int32"))
+        real.append(filled & attended[token])
+        starts[group] = start + width * np.arange(len(group))
+        row_widths[group] = width
+        start += token.size
+
+    def packed_numbers(numbers, filler):
+        return _filled_up(numbers.astype("int32"), packed, filler)
+
     # What fills the packed tokens up stands in a slot of padding, the last one of the
     # first row. It gives and gets nothing there.
     return Packing(
-        tokens=_filled_up(tokens, 0, packed, "int32"),
-        first_slots=_filled_up(start_of_row[row], 0, packed, "int32"),
-        widths=_filled_up(width_of_row[row], widths[0], packed, "int32"),
-        columns=_filled_up(columns, widths[0] - 1, packed, "int32"),
+        tokens=packed_numbers(tokens, 0),
+        first_slots=packed_numbers(starts[rows], 0),
+        widths=packed_numbers(row_widths[rows], widths[0]),
+        columns=packed_numbers(columns, widths[0] - 1),
         slots=tuple(slots),
         real=tuple(real),
     )

@@ -21,7 +21,7 @@ class Rows(Sequence[np.ndarray]):
         """Lays any sequence of arrays end to end; `Rows` stay as they are."""
         if isinstance(rows, cls):
             return rows
-        return cls(np.concatenate(rows), [len(row) for row in rows])
+        return cls(np.concatenate(rows), list(map(len, rows)))
 
     @property
     def lengths(self) -> np.ndarray:
@@ -31,22 +31,23 @@ class Rows(Sequence[np.ndarray]):
         return len(self.splits) - 1
 
     def __getitem__(self, index):
-        chosen = range(len(self))[index]  # counts and fails as a list does
-        if isinstance(chosen, range):
-            return [self[row] for row in chosen]
-        start, end = self.splits[chosen : chosen + 2].tolist()
+        # A range counts from the end, and fails, as a list does.
+        index = range(len(self))[index]
+        if isinstance(index, range):
+            return [self[row] for row in index]
+        start, end = self.splits[index : index + 2].tolist()
         return self.ids[start:end]
 
 
-def write_rows(several: Iterable[Rows], path: Path):
+def write_rows(parts: Iterable[Rows], path: Path):
     """Writes all ids, the length of each row, and the number of rows as int32."""
     lengths = [np.array([], "int32")]
     with whole_file(path) as file:
-        for rows in several:
+        for rows in parts:
             file.write(rows.ids.astype("int32").tobytes())
             lengths.append(rows.lengths)
-        ends = np.concatenate(lengths)
-        file.write(np.append(ends, len(ends)).astype("int32").tobytes())
+        tail = np.concatenate(lengths)
+        file.write(np.append(tail, len(tail)).astype("int32").tobytes())
 
 
 def read_rows(path: Path) -> Rows:
@@ -54,7 +55,8 @@ def read_rows(path: Path) -> Rows:
     try:
         # A plain array of the same memory, because its slices are faster.
         numbers = np.asarray(np.memmap(path, "int32", "r"))
-        ids, lengths = np.split(numbers[:-1], [len(numbers) - 1 - numbers[-1]])
+        count = numbers[-1]
+        ids, lengths = np.split(numbers[:-1], [len(numbers) - 1 - count])
         if len(ids) != lengths.sum():
             raise ValueError("its lengths are not those of its rows")
     except ValueError as error:

@@ -4,7 +4,7 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-from reprt.data.tokenizers.base import Tokenizer
+from reprt.data.tokenizers.tokenizer import Tokenizer
 from reprt.files import read_json, read_toml
 
 

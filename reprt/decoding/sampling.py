@@ -8,7 +8,7 @@ from keras import ops
 from reprt.compilation import compiled
 from reprt.constants import PAD_ID, START_ID, UNKNOWN_ID
 from reprt.data.batching import padded
-from reprt.data.tokenizers.base import Tokenizer
+from reprt.data.tokenizers.tokenizer import Tokenizer
 
 
 def sample(

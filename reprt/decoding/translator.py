@@ -13,8 +13,8 @@ from keras import ops
 from reprt.constants import END, UNKNOWN_ID
 from reprt.data.corpora.corpus import check_aligned, has_a_word
 from reprt.data.encoding import EncodedSplit
-from reprt.data.tokenizers.base import Tokenizer
 from reprt.data.tokenizers.registry import TOKENIZERS
+from reprt.data.tokenizers.tokenizer import Tokenizer
 from reprt.decoding.attention_maps import AttentionMaps
 from reprt.decoding.beam_search import BeamSearch, Hypothesis
 from reprt.decoding.run_folder import read_config, read_vocabularies

@@ -104,7 +104,7 @@ class OnJax(Backend):
             shapes = plan_shapes(plan, sides, layout, devices, training)
             self._shapes[key] = sides, shapes
         sides, shapes = self._shapes[key]
-        rows, lengths = zip(*shares(sides, indices, devices))
+        rows, lengths = shares(sides, indices, devices)
         shape = fitting(lengths, shapes, layout)
         parts = []
         for share in rows:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reprt.constants import RESERVED, START_ID
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Split
-from reprt.data.tokenizers import base
+from reprt.data.tokenizers import tokenizer as tokenizers
 from reprt.data.tokenizers.bpe import BPE, BPESettings
 from reprt_lab.recipe import load_recipe
 
@@ -98,9 +98,9 @@ def test_each_vocabulary_has_its_edges_tags_and_sides(learnt, corpus):
 def test_chunks_are_cut_and_decoding_stops_at_an_end(
     sides, corpus, monkeypatch
 ):
-    monkeypatch.setattr(base, "CHUNK", 7)
+    monkeypatch.setattr(tokenizers, "CHUNK", 7)
     tokenizer, sentences = sides[1], corpus.train.target
-    chunks = list(tokenizer.encode_chunks(sentences, longest=6))
+    chunks = list(tokenizer.encode_chunks(sentences, max_tokens=6))
     assert [len(rows) for rows in chunks] == [7] * 8 + [4]
     whole = tokenizer.encode(sentences)
     cut = [ids.tolist() for rows in chunks for ids in rows]

@@ -106,9 +106,9 @@ def test_a_text_is_tokenised_once_for_all_that_changes_its_ids(
 ):
     tokenised, encode_chunks = [], WordPiece.encode_chunks
 
-    def counted(self, sentences, longest=None):
-        tokenised.append((len(sentences), longest))
-        yield from encode_chunks(self, sentences, longest)
+    def counted(self, sentences, max_tokens=None):
+        tokenised.append((len(sentences), max_tokens))
+        yield from encode_chunks(self, sentences, max_tokens)
 
     monkeypatch.setattr(WordPiece, "encode_chunks", counted)
     first = encode(corpus, VOCABULARY, 99, tmp_path)

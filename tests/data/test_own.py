@@ -9,8 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from reprt.data.corpora import own
+from reprt.data.corpora.find import find
 from reprt.data.corpora.tables import TABLES, read_table
-from reprt.data.search import find
 
 PAIRS = {f"satz {number} .": f"sentence {number} ." for number in range(200)}
 COLUMNS = "de", "en"

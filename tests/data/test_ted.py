@@ -6,7 +6,7 @@ import pytest
 
 from reprt.constants import RESERVED
 from reprt.data.corpora import ted
-from reprt.data.search import find
+from reprt.data.corpora.find import find
 from reprt.data.tokenizers.wordpiece import WordPiece
 
 # Line by line: an ordinary pair, empty on either side, blank, with several kinds of

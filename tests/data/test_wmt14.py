@@ -13,9 +13,9 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from reprt.data.corpora import embedded, wmt14
+from reprt.data.corpora.find import TextUnavailable, find
 from reprt.data.corpora.wmt14 import cleaned
 from reprt.data.encoding import encode
-from reprt.data.search import TextUnavailable, find
 from reprt.data.tokenizers.bpe import BPESettings
 
 PAIRS = 200  # of each archive

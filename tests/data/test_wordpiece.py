@@ -1,3 +1,4 @@
+import collections
 import random
 import unicodedata
 
@@ -8,12 +9,13 @@ import tensorflow as tf
 from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
 from reprt.data.corpora import embedded
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.tokenizers import base, wordpiece
+from reprt.data.tokenizers import wordpiece
 from reprt.data.tokenizers.wordpiece import (
     WordPiece,
     WordPieceSettings,
     learn_vocabulary,
 )
+from reprt.data.tokenizers.wordpiece_learner import learn_pieces
 
 # What tensorflow-text's own tests expect of its tokenizers, and follows from them.
 PIECES = """taste the rust ##is ##c indie ##fr ##ost han ku ##o - yu ( 韓 國 食 ) 🤔
@@ -136,7 +138,7 @@ def test_signs_that_hardly_occur_do_not_crowd_a_vocabulary(monkeypatch):
     stray = "".join(map(chr, range(0x4E00, 0x5300)))
     texts = [stray, *["the house " * 50] * 200]
     assert set(stray) <= set(learn_vocabulary(texts, 100))
-    monkeypatch.setattr(base, "COVERAGE", 0.98)
+    monkeypatch.setattr(wordpiece, "COVERAGE", 0.98)
     known = set(learn_vocabulary(texts, 100)) & set(stray)
     assert len(known) == 1000 - len(set("thehouse"))
 
@@ -152,6 +154,33 @@ def test_within_its_limits_the_learner_is_that_of_the_tutorial(sentences):
             dataset, size, list(RESERVED), {"lower_case": True}
         )
         assert learn_vocabulary(sentences, size) == expected
+
+
+@pytest.mark.parametrize("text", ["Portuguese", "English", "drawn", "rare"])
+@pytest.mark.parametrize("size, characters", [(200, 1000), (8000, 15)])
+def test_the_learner_gives_the_vocabulary_of_tensorflows(
+    text, size, characters
+):
+    from tensorflow_text.tools.wordpiece_vocab import (
+        wordpiece_tokenizer_learner_lib as theirs,
+    )
+
+    train = embedded.load(train=3000).train
+    chance = np.random.default_rng(0)
+    sentences = {
+        "Portuguese": train.source,
+        "English": train.target,
+        "drawn": [
+            "".join(row) for row in chance.choice([*"aab ", "é"], (300, 40))
+        ],
+        "rare": ["one", "two", "x", "#"],
+    }[text]
+    counts = collections.Counter(" ".join(sentences).split())
+    expected = theirs.learn(
+        counts, size, list(RESERVED), max_unique_chars=characters
+    )
+    known = theirs.get_allowed_chars(counts.items(), characters)
+    assert learn_pieces(counts, size, known) == expected
 
 
 def test_pieces_are_those_that_tensorflow_text_publishes():

@@ -8,7 +8,7 @@ from fake_runs import row
 
 from reprt.data.batching import BatchPlan
 from reprt.data.corpora import embedded, ted
-from reprt.data.search import NothingFound, TextUnavailable
+from reprt.data.corpora.find import NothingFound, TextUnavailable
 from reprt.progress import Progress
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder

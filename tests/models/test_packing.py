@@ -129,7 +129,7 @@ def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
     taken, positions = [], 0
     for epoch in range(20, 25):
         for chosen in plan.batches(epoch):
-            _, lengths = zip(*shares(SIDES, chosen, devices))
+            _, lengths = shares(SIDES, chosen, devices)
             shape = fitting(lengths, shapes, layout)
             taken.append(shapes.index(shape))
             positions += devices * sum(shape.tokens[2:] or shape.tokens)
@@ -138,7 +138,7 @@ def test_four_shapes_hold_every_batch_and_little_padding(name, layout, devices):
         assert np.mean(np.array(taken) == 0) >= 0.9
         # Whatever sentences an epoch brings together.
         longest = np.argsort(SIDES.max(0))[-64:]
-        _, lengths = zip(*shares(SIDES, longest, devices))
+        _, lengths = shares(SIDES, longest, devices)
         assert fitting(lengths, shapes, layout) == shapes[-1]
 
 
@@ -153,7 +153,7 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
     ):
         pack((SOURCE, TARGET), LABELS, layout="x")
     with pytest.raises(
-        ValueError, match="Expected batches .* Received: the shapes"
+        ValueError, match="integer tensor of shape .batch, length.* shape="
     ):
         pack((SOURCE[0], TARGET[0]), LABELS[0])
     with pytest.raises(
@@ -178,17 +178,14 @@ def test_a_batch_that_is_packed_for_another_model_is_refused(tiny):
         ([((SOURCE, TARGET), LABELS)], "a tf.data.Dataset.* Received: a list"),
         (iter([((SOURCE, TARGET), LABELS)]), "Received: a list_iterator"),
         (keras.utils.PyDataset(), "a tf.data.Dataset.* Received: a PyDataset"),
-        (DATASET(((TARGET, LABELS))), "batches .* Received a dataset of: "),
-        (DATASET(TARGET), "batches .* Received a dataset of: TensorSpec"),
-        (DATASET(((SOURCE, TARGET),)), "batches .* Received a dataset of: "),
-        (DATASET(({"ids": TARGET}, LABELS)), "Received a dataset of: .*'ids'"),
-        (
-            DATASET(((TARGET, RAGGED), LABELS)),
-            "Received a dataset of: .*Ragged",
-        ),
-        (DATASET(((TARGET, TARGET * 1.0), LABELS)), "integers.* of: .*float"),
-        (DATASET(((TARGET, [["a", "b"]]), LABELS)), "integers.* of: .*string"),
-        (DATASET(((TARGET, TARGET[0]), LABELS)), "padded, .batch, length"),
+        (DATASET(((TARGET, LABELS))), "batches .* Received: 1 inputs"),
+        (DATASET(TARGET), "batches .* Received: TensorSpec"),
+        (DATASET(((SOURCE, TARGET),)), "batches .* Received: ..TensorSpec"),
+        (DATASET(({"ids": TARGET}, LABELS)), "Received: 1 inputs"),
+        (DATASET(((TARGET, RAGGED), LABELS)), "rows of unequal lengths. Pad"),
+        (DATASET(((TARGET, TARGET * 1.0), LABELS)), "integer .*dtype=float"),
+        (DATASET(((TARGET, [["a", "b"]]), LABELS)), "integer .*dtype=string"),
+        (DATASET(((TARGET, TARGET[0]), LABELS)), "of shape .batch, length"),
     ],
 )
 def test_batches_that_cannot_be_packed_are_told_in_a_line(batches, message):

@@ -4,15 +4,17 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 SPLITS = ("train", "dev", "test")
 # Accents, spaces, controls and what else is not seen: no word has only these.
 _UNSEEN = {"Mn", "Me", "Zs", "Zl", "Zp", "Cc", "Cf"}
-_BLANKS = "\u115f\u1160\u2800"  # of Hangul and Braille, letters and symbols to Unicode
+# To Unicode these blanks of Hangul and Braille are letters and symbols.
+_BLANKS = "\u115f\u1160\u2800"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,21 +28,21 @@ class Split:
     def of(cls, source, target, where: object) -> "Split":
         """Returns the pairs that have a word on both sides; none is a `ValueError`."""
         check_aligned(source, target, where)
-        kept = [all(map(has_a_word, pair)) for pair in zip(source, target)]
-        if not any(kept):
+        both = zip(map(has_a_word, source), map(has_a_word, target))
+        split = cls(source, target).chosen(map(all, both))
+        if not len(split):
             raise ValueError(
                 "Expected at least one line with text on both sides. Received: none in "
                 f"{where}."
             )
-        return cls(source, target).chosen(kept)
+        return split
 
-    def chosen(self, kept) -> "Split":
-        """Returns the pairs that are kept."""
-        sides = (
-            itertools.compress(side, kept)
-            for side in (self.source, self.target)
-        )
-        return Split(*map(list, sides))
+    def chosen(self, mask: Iterable[bool]) -> "Split":
+        """Returns the pairs where the mask is True."""
+        mask = list(mask)
+        source = list(itertools.compress(self.source, mask))
+        target = list(itertools.compress(self.target, mask))
+        return Split(source, target)
 
     def dealt(self, share: float, count: int = 1) -> "list[Split]":
         """Returns `count` parts of about that share each, and then the rest.
@@ -49,11 +51,8 @@ class Split:
         together even if case or spaces differ, a pair stays where it is when others are
         added, and no seed matters.
         """
-        plain = (" ".join(one.casefold().split()) for one in self.source)
-        hashes = (hashlib.sha256(one.encode()).digest() for one in plain)
-        places = (int.from_bytes(sha[:8], "big") / 2**64 for sha in hashes)
-        parts = (np.fromiter(places, float, len(self)) / share).astype(int)
-        parts = np.minimum(parts, count)
+        places = np.fromiter(map(_place, self.source), float, len(self))
+        parts = np.minimum((places / share).astype(int), count)
         return [self.chosen(parts == number) for number in range(count + 1)]
 
     def __len__(self):
@@ -64,10 +63,14 @@ class Split:
 class Corpus:
     """A parallel corpus."""
 
-    name: str  # what results on this text are labelled with, e.g. "TED-HRLR pt_to_en"
-    pair: str  # by TFDS's name, e.g. "pt_to_en"
-    official: bool  # whether numbers on this text may stand beside the paper's
-    origin: str  # where the text was found, for the run's manifest
+    name: str
+    """What results on this text are labelled with, e.g. `"TED-HRLR pt_to_en"`."""
+    pair: str
+    """The languages by TFDS's name, e.g. `"pt_to_en"`."""
+    official: bool
+    """Whether numbers on this text may stand beside the paper's."""
+    origin: str
+    """Where the text was found, for the run's manifest."""
     train: Split
     dev: Split
     test: Split
@@ -101,10 +104,18 @@ class Corpus:
         sha = hashlib.sha256()
         for split in (self.train, self.dev, self.test):
             for side in (split.source, split.target):
+                # The side is not joined first, because that would double its memory.
                 for number, sentence in enumerate(side):
                     sha.update(b"\n" * (number > 0) + sentence.encode())
                 sha.update(b"\0")
         return sha.hexdigest()
+
+
+def _place(sentence: str) -> float:
+    """Returns a number from 0 to 1 that case and spaces do not change."""
+    plain = " ".join(sentence.casefold().split())
+    sha256 = hashlib.sha256(plain.encode()).digest()
+    return int.from_bytes(sha256[:8], "big") / 2**64
 
 
 def check_aligned(source: Sequence, target: Sequence, where: object):
@@ -118,19 +129,19 @@ def check_aligned(source: Sequence, target: Sequence, where: object):
 
 def has_a_word(sentence: str) -> bool:
     """Whether anything of a sentence is seen, in training as in translating."""
-    return any(
-        unicodedata.category(one) not in _UNSEEN and one not in _BLANKS
-        for one in unicodedata.normalize("NFKC", sentence)
-    )
+    for character in unicodedata.normalize("NFKC", sentence):
+        unseen = unicodedata.category(character) in _UNSEEN
+        if not unseen and character not in _BLANKS:
+            return True
+    return False
 
 
 @functools.cache
 def word_pattern() -> str:
     """Returns the regular expression, for RE2, of sentences that `has_a_word` takes."""
-    every = (
-        chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000
-    )
-    unseen = "".join(
-        f"\\x{{{ord(one):x}}}" for one in every if not has_a_word(one)
-    )
-    return f"(?s).*[^{unseen}].*"
+    unseen = []
+    for code in range(sys.maxunicode + 1):
+        surrogate = 0xD800 <= code < 0xE000
+        if not surrogate and not has_a_word(chr(code)):
+            unseen.append(f"\\x{{{code:x}}}")
+    return f"(?s).*[^{''.join(unseen)}].*"

@@ -7,7 +7,6 @@ until there are enough pieces. Any tool that knows `.spm` files reads them.
 
 import functools
 import io
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -18,20 +17,27 @@ from reprt.constants import (
     END_ID,
     PAD_ID,
     RESERVED,
-    START,
     START_ID,
     UNKNOWN_ID,
 )
 from reprt.data.rows import Rows
-from reprt.data.tokenizers import base
+from reprt.data.tokenizers.tokenizer import (
+    COVERAGE,
+    Tokenizer,
+    VocabularySettings,
+    check_reserved,
+    chunks,
+    tensorflow_text,
+)
 from reprt.imports import load_extra
 
-MOST_SENTENCES = 2_000_000  # that one model is learnt on, in about 1 GiB
+# One model is learnt on no more sentences than these, in about 1 GiB.
+MOST_SENTENCES = 2_000_000
 # Compatible characters and spaces of all kinds become one; case and accents stay.
 NORMALISATION = "nmt_nfkc"
 
 
-class BPE(base.Tokenizer):
+class BPE(Tokenizer):
     """Turns sentences into ids and back, with a model of sentencepiece.
 
     Spaces at the ends and repeated ones are dropped, and characters are normalised
@@ -62,7 +68,7 @@ class BPE(base.Tokenizer):
             ) from error
         pieces = range(self._processor.get_piece_size())
         self.vocabulary = tuple(map(self._processor.id_to_piece, pieces))
-        base.check_reserved(self.vocabulary)
+        check_reserved(self.vocabulary)
         self.start_id = self._processor.bos_id()
 
     @classmethod
@@ -72,18 +78,16 @@ class BPE(base.Tokenizer):
     def to_bytes(self) -> bytes:
         return self.model
 
-    def encode_chunks(self, sentences, longest=None):
-        for chunk in base.chunks(sentences):
+    def encode_chunks(self, sentences, max_tokens=None):
+        for chunk in chunks(sentences):
             rows = self._processor.encode(
                 list(chunk), add_bos=True, add_eos=True
             )
-            rows = [row[:longest] for row in rows]
-            ids = np.fromiter(itertools.chain.from_iterable(rows), "int32")
-            yield Rows(ids, [len(row) for row in rows])
+            yield Rows.of([np.array(row[:max_tokens], "int32") for row in rows])
 
     @functools.cached_property
     def graph(self):
-        tf, text = base.tensorflow_text()
+        tf, text = tensorflow_text()
         return text.SentencepieceTokenizer(
             self.model,
             out_type=tf.int32,
@@ -99,11 +103,11 @@ class BPE(base.Tokenizer):
     def graph_write(self, ids):
         return self.graph.detokenize(ids)
 
-    def _joined(self, ids: list[int]) -> str:
+    def _joined(self, ids):
         return self._processor.decode(ids)
 
 
-class BPESettings(base.VocabularySettings):
+class BPESettings(VocabularySettings):
     """BPE of each side, or one of both.
 
     Each model is learnt on at most two million sentences, at equal distances.
@@ -132,28 +136,31 @@ class BPESettings(base.VocabularySettings):
 
     def learn(self, corpus, folder, progress=lambda text: None):
         source, target = super().learn(corpus, folder, progress)
-        if self.shared:
-            model, starts = source.to_bytes(), self._starts(corpus.pair)
-            source, target = (
-                BPE(_starting_with(model, start)) for start in starts
-            )
+        if self.tags:
+            source_tag, target_tag = _tags(corpus.pair)
+            source = BPE(_starting_with(source.to_bytes(), source_tag))
+            target = BPE(_starting_with(target.to_bytes(), target_tag))
         return source, target
 
     def _plan(self, pair, texts):
-        tags = self._starts(pair) if self.tags else ()
+        tags = _tags(pair) if self.tags else ()
         most = MOST_SENTENCES // len(texts)
-        some = (text[:: max(1, -(-len(text) // most))] for text in texts)
-        asked = self.size, tags, most, NORMALISATION, base.COVERAGE
-        return f"bpe {asked}", lambda: BPE(
-            learn_model(itertools.chain(*some), self.size, tags)
-        )
+        settings = self.size, tags, most, NORMALISATION, COVERAGE
 
-    def _starts(self, pair: str) -> tuple[str, str]:
-        """What sentences of source and target start with."""
-        if not self.tags:
-            return START, START
-        source, target = pair.split("_to_")
-        return f"<{source}>", f"<{target}>"
+        def learn():
+            sentences: list[str] = []
+            for text in texts:
+                step = max(1, -(-len(text) // most))
+                sentences.extend(text[::step])
+            return BPE(learn_model(sentences, self.size, tags))
+
+        return f"bpe {settings}", learn
+
+
+def _tags(pair: str) -> tuple[str, str]:
+    """What sentences of source and target begin with."""
+    source, target = pair.split("_to_")
+    return f"<{source}>", f"<{target}>"
 
 
 def learn_model(
@@ -175,7 +182,7 @@ def learn_model(
             model_type="bpe",
             vocab_size=size,
             hard_vocab_limit=False,
-            character_coverage=base.COVERAGE,
+            character_coverage=COVERAGE,
             normalization_rule_name=NORMALISATION,
             pad_id=PAD_ID,
             unk_id=UNKNOWN_ID,
@@ -198,7 +205,7 @@ def learn_model(
     return model.getvalue()
 
 
-def _starting_with(model: bytes, start: str) -> bytes:
+def _starting_with(model, start) -> bytes:
     """The same model, except for the start token of its sentences."""
     from sentencepiece import sentencepiece_model_pb2 as messages
 

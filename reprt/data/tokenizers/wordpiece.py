@@ -5,26 +5,37 @@ import functools
 import hashlib
 import io
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from reprt.constants import END_ID, RESERVED, START_ID, UNKNOWN_ID
+from reprt.constants import END_ID, START_ID, UNKNOWN_ID
 from reprt.data.corpora.lines import decoded
 from reprt.data.rows import Rows
-from reprt.data.tokenizers import base
 from reprt.data.tokenizers.spacing import RULES, detokenised
-from reprt.data.tokenizers.wordpiece_learner import learn
+from reprt.data.tokenizers.tokenizer import (
+    COVERAGE,
+    Tokenizer,
+    VocabularySettings,
+    check_reserved,
+    chunks,
+    tensorflow_text,
+)
+from reprt.data.tokenizers.wordpiece_learner import learn_pieces
 
-_LEARNING_VERSION = 2  # of how text becomes a vocabulary
-FEWEST_CHARACTERS = 1000  # that have a piece, if the text has as many
-LONGEST_WORD = 50  # characters; longer ones are learnt in runs of `RUN`
+# It changes whenever text becomes another vocabulary.
+_LEARNING_VERSION = 2
+# This many characters have a piece at least, if the text has as many.
+FEWEST_CHARACTERS = 1000
+# Words of more characters are learnt in runs of `RUN`.
+LONGEST_WORD = 50
 RUN = 8
-LONGEST_READ = 2**20  # bytes of a word; longer ones are unknown
+# Words of more bytes are unknown.
+LONGEST_READ = 2**20
 
 
-class WordPiece(base.Tokenizer):
+class WordPiece(Tokenizer):
     """Turns sentences into ids and back, with a given vocabulary.
 
     Sentences are case-folded (Unicode's NFKC_Casefold: `straße` is `strasse`), stripped
@@ -40,7 +51,7 @@ class WordPiece(base.Tokenizer):
     unit = "lower-cased words as WordPiece splits them"
 
     def __init__(self, vocabulary: Sequence[str]):
-        base.check_reserved(vocabulary)
+        check_reserved(vocabulary)
         self.vocabulary = tuple(vocabulary)
         self.start_id = START_ID
 
@@ -54,10 +65,10 @@ class WordPiece(base.Tokenizer):
     def to_bytes(self) -> bytes:
         return "".join(f"{piece}\n" for piece in self.vocabulary).encode()
 
-    def encode_chunks(self, sentences, longest=None):
-        tf, _ = base.tensorflow_text()
-        for chunk in base.chunks(sentences):
-            ids = self.graph_encode(chunk)[:, :longest]
+    def encode_chunks(self, sentences, max_tokens=None):
+        tf, _ = tensorflow_text()
+        for chunk in chunks(sentences):
+            ids = self.graph_encode(chunk)[:, :max_tokens]
             flat = tf.cast(ids.values, tf.int32).numpy()
             yield Rows(flat, ids.row_lengths().numpy())
 
@@ -66,7 +77,7 @@ class WordPiece(base.Tokenizer):
 
     @functools.cached_property
     def graph(self):
-        tf, text = base.tensorflow_text()
+        tf, text = tensorflow_text()
         table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 self.vocabulary, tf.range(len(self), dtype=tf.int64)
@@ -83,13 +94,13 @@ class WordPiece(base.Tokenizer):
         )
 
     def graph_encode(self, sentences):
-        tf, _ = base.tensorflow_text()
+        tf, _ = tensorflow_text()
         ids = self.graph.tokenize(sentences).merge_dims(-2, -1)
         edge = tf.ones((tf.shape(sentences)[0], 1), tf.int64)
         return tf.concat([START_ID * edge, ids, END_ID * edge], axis=1)
 
     def graph_write(self, ids):
-        tf, tf_text = base.tensorflow_text()
+        tf, tf_text = tensorflow_text()
         words = self.graph.detokenize(tf.cast(ids, tf.int64))
         text = tf.strings.reduce_join(words, separator=" ", axis=-1)
         text = tf_text.normalize_utf8(text, "NFC")
@@ -97,13 +108,13 @@ class WordPiece(base.Tokenizer):
             text = tf.strings.regex_replace(text, pattern, written)
         return text
 
-    def _joined(self, ids: Iterable[int]) -> str:
+    def _joined(self, ids):
         """Puts pieces together as tensorflow-text does, but needs nothing of it."""
         words = " ".join(self.pieces(ids)).replace(" ##", "")
         return unicodedata.normalize("NFC", words)
 
 
-class WordPieceSettings(base.VocabularySettings):
+class WordPieceSettings(VocabularySettings):
     """A WordPiece vocabulary for each side."""
 
     tokenizer = WordPiece
@@ -111,8 +122,12 @@ class WordPieceSettings(base.VocabularySettings):
 
     def _plan(self, pair, texts):
         (sentences,) = texts
-        asked = f"wordpiece {_LEARNING_VERSION} {self.size}"
-        return asked, lambda: WordPiece(learn_vocabulary(sentences, self.size))
+        settings = f"wordpiece {_LEARNING_VERSION} {self.size}"
+
+        def learn():
+            return WordPiece(learn_vocabulary(sentences, self.size))
+
+        return settings, learn
 
 
 def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
@@ -122,33 +137,25 @@ def learn_vocabulary(sentences: Sequence[str], size: int) -> list[str]:
     them, and words of more than 50, as in scripts without spaces, are learnt, too.
     Small texts give fewer pieces than `size`; each of many characters gives two.
     """
-    tf, _ = base.tensorflow_text()
+    tensorflow_text()
     from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
 
-    dataset = tf.data.Dataset.from_generator(
-        lambda: base.chunks(sentences),
-        output_signature=tf.TensorSpec([None], tf.string),
-    )
-    words = dataset.prefetch(2).map(BasicTokenizer(lower_case=True).tokenize)
-    counts: collections.Counter[str] = collections.Counter()
+    split = BasicTokenizer(lower_case=True).tokenize
+    encoded: collections.Counter[bytes] = collections.Counter()
+    for chunk in chunks(sentences):
+        encoded.update(split(chunk).flat_values.numpy().tolist())
+    words: collections.Counter[str] = collections.Counter()
     characters: collections.Counter[str] = collections.Counter()
-    forms: collections.Counter[bytes] = collections.Counter()
-    for chunk in words:
-        forms.update(chunk.flat_values.numpy())
-    for form, count in forms.items():
-        word = form.decode()
+    for data, count in encoded.items():
+        word = data.decode()
         step = len(word) if len(word) <= LONGEST_WORD else RUN
         for start in range(0, len(word), step):
-            counts[word[start : start + step]] += count
+            words[word[start : start + step]] += count
         for character in word:
             characters[character] += count
-    sums = np.cumsum(sorted(characters.values(), reverse=True))
+    ranked = sorted(characters, key=lambda one: (-characters[one], one))
+    sums = np.cumsum([characters[one] for one in ranked])
     # This many of the most frequent characters make up `COVERAGE` of the text.
-    covering = 1 + int(np.searchsorted(sums, base.COVERAGE * sums[-1]))
-    return learn(
-        counts,
-        size,
-        RESERVED,
-        longest_word=LONGEST_WORD,
-        most_characters=max(FEWEST_CHARACTERS, covering),
-    )
+    covering = 1 + int(np.searchsorted(sums, COVERAGE * sums[-1]))
+    known = set(ranked[: max(FEWEST_CHARACTERS, covering)])
+    return learn_pieces(words, size, known)

@@ -8,10 +8,10 @@ from unittest import mock
 
 import pytest
 
-from reprt.data import search
 from reprt.data.corpora import embedded, ted
+from reprt.data.corpora import find as find_module
 from reprt.data.corpora.corpus import Corpus, Split
-from reprt.data.search import NothingFound, TextUnavailable, find
+from reprt.data.corpora.find import NothingFound, TextUnavailable, find
 
 
 def write(folder, where):
@@ -82,7 +82,7 @@ def network(monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(files.pop(address), path)
 
-    monkeypatch.setattr(search, "download", download)
+    monkeypatch.setattr(find_module, "download", download)
     return files
 
 

@@ -17,8 +17,10 @@ from reprt.fixed import Fixed
 from reprt.imports import load_extra
 from reprt.settings import Settings, Size
 
-CHUNK = 1024  # sentences that become ids at a time
-COVERAGE = 0.99999  # of all characters of a text; the rarest others are unknown
+# This many sentences become ids at a time.
+CHUNK = 1024
+# The share of a text's characters that have pieces; the rarest others are unknown.
+COVERAGE = 0.99999
 
 
 class Tokenizer(Fixed, abc.ABC):
@@ -27,12 +29,14 @@ class Tokenizer(Fixed, abc.ABC):
     It can be copied and pickled; its attributes cannot be changed.
     """
 
-    ending: ClassVar[str]  # of the names of its files
-    keeps_case: ClassVar[
-        bool
-    ]  # whether capitals and accents come back from ids
-    unit: ClassVar[str]  # what a decoded sentence is made of, for reports
-    vocabulary: tuple[str, ...]  # the pieces, by their ids
+    ending: ClassVar[str]
+    """How the names of its files end."""
+    keeps_case: ClassVar[bool]
+    """Whether capitals and accents come back from ids."""
+    unit: ClassVar[str]
+    """What a decoded sentence is made of, for reports."""
+    vocabulary: tuple[str, ...]
+    """The pieces, by their ids."""
     start_id: int
     end_id: int = END_ID
 
@@ -68,41 +72,41 @@ class Tokenizer(Fixed, abc.ABC):
 
     @abc.abstractmethod
     def encode_chunks(
-        self, sentences: Sequence[str], longest: int | None = None
+        self, sentences: Sequence[str], max_tokens: int | None = None
     ) -> Iterator[Rows]:
-        """Yields the sentences' ids, cut after `longest`, a number at a time."""
+        """Yields the sentences' ids, cut after `max_tokens`, a number at a time."""
 
     def encode(self, sentences: Sequence[str]) -> list[np.ndarray]:
         """Returns each sentence's ids, from start to end, as int32 arrays."""
-        return [ids for rows in self.encode_chunks(sentences) for ids in rows]
+        chunks = self.encode_chunks(sentences)
+        return list(itertools.chain.from_iterable(chunks))
 
     def decode(self, ids: Iterable[Sequence[int] | np.ndarray]) -> list[str]:
         """Returns the sentence up to the first `[END]` of each row of ids."""
         edges = PAD_ID, self.start_id
-        found = []
+        sentences = []
         for row in ids:
-            self._check(row := np.asarray(row).tolist())
+            row = np.asarray(row).tolist()
+            self._check(row)
             inner = itertools.takewhile(self.end_id.__ne__, row)
-            found.append(
-                self._joined([token for token in inner if token not in edges])
-            )
-        return found
+            tokens = [token for token in inner if token not in edges]
+            sentences.append(self._joined(tokens))
+        return sentences
 
     def pieces(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Returns the pieces that ids stand for."""
-        self._check(ids := list(ids))
-        return tuple(self.vocabulary[index] for index in ids)
+        ids = list(ids)
+        self._check(ids)
+        return tuple(map(self.vocabulary.__getitem__, ids))
 
-    def _check(self, ids: list[int]):
+    def _check(self, ids):
         """Raises a `ValueError` if one of the ids has no piece."""
-        unknown = next(
-            (each for each in ids if not 0 <= each < len(self)), None
-        )
-        if unknown is not None:
-            raise ValueError(
-                f"Expected ids from 0 to {len(self) - 1}, as the vocabulary has "
-                f"{len(self)} pieces. Received: {unknown}."
-            )
+        for index in (min(ids, default=0), max(ids, default=0)):
+            if not 0 <= index < len(self):
+                raise ValueError(
+                    f"Expected ids from 0 to {len(self) - 1}, as the vocabulary has "
+                    f"{len(self)} pieces. Received: {index}."
+                )
 
     def words(self, sentences: Sequence[str]) -> list[str]:
         """Returns sentences as they come back from ids."""
@@ -152,8 +156,8 @@ class VocabularySettings(Settings, abc.ABC):
         """Returns both sides' tokenizers, learnt once: the folder keeps them."""
 
         def of(sides, *texts):
-            asked, learn = self._plan(corpus.pair, texts)
-            name = digest_of(asked, itertools.chain(*texts))
+            settings, learn = self._plan(corpus.pair, texts)
+            name = digest_of(settings, itertools.chain(*texts))
             path = folder / f"{name}{self.tokenizer.ending}"
 
             def write(path):
@@ -168,20 +172,18 @@ class VocabularySettings(Settings, abc.ABC):
 
         train = corpus.train
         if self.joint:
-            both = of("two sides", train.source, train.target)
-            return both, both
+            tokenizer = of("two sides", train.source, train.target)
+            return tokenizer, tokenizer
         return of("source", train.source), of("target", train.target)
 
     @abc.abstractmethod
-    def _plan(
-        self, pair: str, texts: Sequence[Sequence[str]]
-    ) -> tuple[str, Callable[[], Tokenizer]]:
+    def _plan(self, pair, texts) -> tuple[str, Callable]:
         """All that decides a tokenizer besides its sentences, and what learns it."""
 
 
-def digest_of(asked: str, sentences: Iterable[str]) -> str:
-    """Returns the sha256 of what is asked for and of each sentence with its length."""
-    sha = hashlib.sha256(f"{asked}\n".encode())
+def digest_of(settings: str, sentences: Iterable[str]) -> str:
+    """Returns the sha256 of settings and of each sentence with its length."""
+    sha = hashlib.sha256(f"{settings}\n".encode())
     for sentence in sentences:
         data = sentence.encode()
         sha.update(b"%d:%b" % (len(data), data))
