@@ -18,7 +18,7 @@ from reprt.training.settings import RunSettings, TextSettings
 from reprt.training.workers import is_chief
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages import ON_SEVERAL_TEXTS, write_page
-from reprt_lab.pages.runs import SETTINGS
+from reprt_lab.pages.runs import PAGE_SETTINGS
 from reprt_lab.recipe import Recipe, load_recipe
 
 # Overrides that the fallback, which has a text of its own, does not take.
@@ -42,7 +42,7 @@ class CorpusRuns:
         if name in ON_SEVERAL_TEXTS:
             folder = folder.parent
         page = self.recipe.page.changed(name=name)
-        write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
+        write_text(folder / PAGE_SETTINGS, tomli_w.dumps(page.as_table()))
         return write_page(folder)
 
     def encoded(self, progress: Progress) -> EncodedCorpus:

@@ -1,7 +1,7 @@
 """The pages on runs, by name. A module and a template of that name make each.
 
 The module's `page_values(runs, settings, out)` returns what stands in the template's
-places, and writes the page's pictures and other files.
+places, and writes the page's pictures.
 """
 
 import importlib
@@ -10,9 +10,6 @@ from typing import get_args
 
 from reprt.files import write_text
 from reprt_lab.pages.runs import (
-    RUNS,
-    SELECTION,
-    SETTINGS,
     left_out,
     notes,
     out_of_time,
@@ -41,17 +38,11 @@ def write_page(
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
+    out = out or folder
     texts = read_texts(folder)
-    settings, said = page_settings(folder, texts, name), notes(folder)
-    own = page_settings(folder, texts).name
-    frozen = any((folder / each).exists() for each in (RUNS, SELECTION))
-    if frozen and out in (None, folder) and settings.name != own:
-        raise ValueError(
-            f"{folder} is a frozen experiment, whose page is {own!r}. Received: "
-            f"--name {settings.name}. `name` in its {SETTINGS} chooses another."
-        )
-    one = settings.name not in ON_SEVERAL_TEXTS
-    if one and texts[1:]:
+    settings = page_settings(folder, texts, name)
+    several = settings.name in ON_SEVERAL_TEXTS
+    if not several and len(texts) > 1:
         raise ValueError(
             f"Expected the runs in {folder} to be on the same text, with the same "
             f"vocabularies. Those of {texts[0][0].name} and {texts[1][0].name} differ."
@@ -59,21 +50,21 @@ def write_page(
     module = importlib.import_module(f"{__name__}.{settings.name}")
     runs = [run for text in texts for run in text]
     text = plain(runs[0].text)
+    unfinished = [run for run in runs if not run.finished]
     values = {
         "text": text,
         "foreign": "" if runs[0].manifest.official_text else text,
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
-        "unfinished": left_out(
-            "Not finished", (r for r in runs if not r.finished)
-        ),
-        **module.page_values(runs if one else texts, settings, out or folder),
+        "unfinished": left_out("Not finished", unfinished),
+        **module.page_values(texts if several else runs, settings, out),
     }
-    title, _, rest = said.partition("\n\n")
-    headed = title.startswith("# ")
-    text = fill(str(settings.name), notes=rest if headed else said, **values)
-    if headed:
-        text = title + text[text.index("\n") :]
-    path = (out or folder) / f"{settings.name}.md"
-    write_text(path, text + "\n")
+    title, _, rest = notes(folder).partition("\n\n")
+    if title.startswith("# "):
+        page = fill(str(settings.name), notes=rest, **values)
+        page = title + page[page.index("\n") :]
+    else:
+        page = fill(str(settings.name), notes=notes(folder), **values)
+    path = out / f"{settings.name}.md"
+    write_text(path, page + "\n")
     return path
