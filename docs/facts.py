@@ -25,10 +25,10 @@ from reprt_lab import paper
 from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt_lab.pages.frame import (
     Group,
-    by_schedule,
     by_settings,
     cells,
     gap,
+    grouped,
     nearest,
     published,
     runs_table,
@@ -100,7 +100,7 @@ def groups(folder: str) -> dict[tuple[str, int | None], Group]:
     """Returns the models of an experiment on one text, by label and m."""
     runs = read_texts(RESULTS / folder)[0]
     found = {}
-    for group in by_schedule(runs_table(run for run in runs if run.metrics)):
+    for group in grouped(runs_table(run for run in runs if run.metrics)):
         found[group.label, group.run.settings.schedule_dim] = group
     return found
 

@@ -5,9 +5,9 @@ from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
     TRIALS,
     Group,
-    by_schedule,
     difference,
     group_of,
+    grouped,
     groups_table,
     mean,
     parameters,
@@ -32,8 +32,7 @@ COLUMNS = {
 
 def page_values(runs, settings, out):
     table = runs_table(run for run in runs if run.finished)
-    groups = by_schedule(table)
-    groups.sort(key=order)
+    groups = sorted(grouped(table), key=order)
     if groups:
         _draw(groups, out / "comparison.png")
     sections = []

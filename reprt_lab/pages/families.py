@@ -10,9 +10,9 @@ from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
     TRIALS,
     Group,
-    by_schedule,
     difference,
     group_of,
+    grouped,
     groups_table,
     label,
     mean,
@@ -87,21 +87,17 @@ def choose(table: pd.DataFrame) -> list[Group]:
     The best rate has the lowest prefix loss on the validation split, over the seeds
     that all the model's rates have. The table's runs are on one text.
     """
-    best = {}
+    chosen = []
     for model, rows in table.groupby("model"):
-        losses = rows.pivot(index="seed", columns="schedule", values=CHOSEN_BY)
-        shared = losses.dropna()
-        if shared.empty:
-            seeds = rows.groupby("schedule")["seed"].agg(list).to_dict()
+        losses = rows.pivot(index="seed", columns="settings", values=CHOSEN_BY)
+        shared = losses.dropna().mean()
+        if shared.isna().any():
+            seeds = rows.groupby("rate")["seed"].agg(list).to_dict()
             raise ValueError(
                 f"Expected the rates of {model} to have a seed in common, by which one "
                 f"is chosen. Received: {seeds}. Run another, or remove one."
             )
-        best[model] = shared.mean().idxmin()
-    chosen = []
-    for group in by_schedule(table):
-        if group.run.schedule == best[group.run.model]:
-            chosen.append(group)
+        chosen += grouped(rows[rows["settings"] == shared.idxmin()])
     return sorted(chosen, key=lambda group: group.mean(LOSS))
 
 
@@ -112,7 +108,7 @@ def _section(
     reference: str | None,
 ) -> str:
     usual = group_of(reference, chosen)
-    rates = by_schedule(table)
+    rates = grouped(table)
     several = len(rates) > len(chosen)
     return fill(
         "families_text",

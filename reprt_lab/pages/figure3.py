@@ -11,6 +11,7 @@ from reprt_lab.pages import pictures
 from reprt_lab.pages.frame import (
     Group,
     by_settings,
+    departures,
     nearest,
     runs_table,
     spread,
@@ -107,9 +108,8 @@ def _seconds(groups: Mapping[str, Group]) -> str:
 def _count(group: Group) -> str:
     """How many trials of a model there are, and how they depart from the paper's."""
     text = f"{group.label}: {len(group.table)}"
-    for departures in group.table["departures"].unique():
-        if departures:
-            text += f" with {departures}"
+    if len(group.table) and group.run.departures:
+        text += f" with {departures(group)}"
     return text
 
 

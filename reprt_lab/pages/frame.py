@@ -11,9 +11,7 @@ from reprt_lab import paper
 from reprt_lab.pages.tables import NONE, markdown, plain
 from reprt_lab.records import Run
 
-# The columns that together decide all of a run's settings but its seed.
-DECISIVE = ["preset", "departures"]
-WORDS = ["name", "text", "model", "schedule", "rate", "seed", *DECISIVE]
+WORDS = "name text model rate schedule seed settings run".split()
 NUMBERS = [
     "epochs",
     "train_loss",
@@ -180,56 +178,50 @@ def groups_table(
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     """Returns a row a run: `WORDS`, the run, and `NUMBERS`, NaN where not measured.
 
-    Where two schedules of a model have the same rate, and differ in the warm-up or the
+    Where two settings of a model have the same rate, and differ in the warm-up or the
     like, the schedule's name stands behind the rate.
     """
     rows = []
     for run in runs:
-        row = {name: getattr(run, name) for name in WORDS[:-2]}
-        row["devices"] = max(1, len(run.manifest.starts[-1].devices))
-        row["preset"] = run.settings.preset
-        row["departures"] = ", ".join(run.settings.departures)
-        rows.append(run.numbers | row | {"run": run})
-    table = pd.DataFrame(rows, columns=[*WORDS, "run", *NUMBERS])
+        row = {
+            "name": run.name,
+            "text": run.text,
+            "model": run.model,
+            "rate": run.rate,
+            "schedule": run.schedule,
+            "seed": run.seed,
+            "settings": ", ".join(
+                [run.settings.preset, *run.settings.departures]
+            ),
+            "devices": max(1, len(run.manifest.starts[-1].devices)),
+            "run": run,
+        }
+        rows.append(run.numbers | row)
+    table = pd.DataFrame(rows, columns=[*WORDS, *NUMBERS]).sort_values("name")
     # MODEL and MODEL.SEED of the same settings and seed are one run.
-    table = table.sort_values("name")
-    table = table.drop_duplicates(["text", "model", "seed", *DECISIVE])
-    schedules = table.groupby(["model", "rate"])["schedule"].nunique()
-    alike = schedules[schedules > 1].index.get_level_values("rate")
-    longer = table["rate"] + ", " + table["schedule"]
-    rates = table["rate"].mask(table["rate"].isin(alike), longer)
-    return table.assign(rate=rates)
+    table = table.drop_duplicates(["text", "model", "seed", "settings"])
+    rate = table["rate"]
+    settings = table.groupby(["model", "rate"])["settings"].transform("nunique")
+    return table.assign(
+        rate=rate.mask(settings > 1, rate + ", " + table["schedule"])
+    )
 
 
-def grouped(table: pd.DataFrame, *by: str) -> list[Group]:
-    """Returns a group for each model and value of columns, by the runs' names."""
+def grouped(table: pd.DataFrame) -> list[Group]:
+    """Returns a group for each model and its settings, by the runs' names."""
     groups = []
-    for _, rows in table.groupby(["model", *by], sort=False):
+    for _, rows in table.groupby(["model", "settings"], sort=False):
         groups.append(Group(rows["run"].iloc[0].label, rows))
     return groups
 
 
 def by_settings(runs: Iterable[Run]) -> list[Group]:
-    """Returns a group for each model and its departures, the paper's own first."""
-    return sorted(grouped(runs_table(runs), *DECISIVE), key=_departures)
+    """Returns a group for each model and its settings, the paper's own first."""
+    return sorted(grouped(runs_table(runs)), key=_departures)
 
 
 def _departures(group: Group) -> int:
     return len(group.run.settings.departures)
-
-
-def by_schedule(table: pd.DataFrame) -> list[Group]:
-    """Returns a group for each model and schedule; all else must be the same."""
-    groups = grouped(table, "schedule")
-    for group in groups:
-        kinds = group.table.drop_duplicates(DECISIVE)
-        if len(kinds) > 1:
-            settings = kinds["preset"] + " with " + kinds["departures"]
-            raise ValueError(
-                f"Expected {' and '.join(kinds['name'])} to differ by their seeds "
-                f"only. Received other settings: {'; '.join(settings)}."
-            )
-    return groups
 
 
 def nearest(groups: Iterable[Group]) -> dict[str, Group]:

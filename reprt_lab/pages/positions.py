@@ -108,26 +108,23 @@ def _draw(texts, path):
 
 
 def _draw_lengths(groups, reference, path):
-    """Losses, or how far they are above the reference's, by the values' kind."""
+    """Losses, or how far above the reference's; dashed where states are the values."""
     losses = pd.DataFrame()
     for group in groups:
         losses[group.run.model] = group.table.filter(regex=f"^{LOSS}").mean()
     losses.index = losses.index.str.removeprefix(LOSS)
-    title = f"{groups[0].run.text}: prefix loss"
+    title = "prefix loss; dashed: states are the values"
     if reference in losses:
         losses = losses.sub(losses[reference], axis=0)
-        title += " − the reference's"
-    figure, axes = pictures.new_figure(title, 1, 2, (10, 6), sharey=True)
+        title = f"{title}; above the reference's"
+    figure, axis = pictures.new_figure("", 1, 1, (8, 7))
     colours = pictures.colours(groups)
     for group in groups:
         if group.label in colours:
+            style = "o--" if _of_states(group) else "o-"
             look = {"color": colours[group.label], "label": group.label}
-            axis = axes[int(_of_states(group))]
-            axis.plot(losses[group.run.model], "o-", **look)
-    for axis, value in zip(axes, ("tokens", "states")):
-        below = "tokens of the longer side of a test pair"
-        pictures.finish_axis(axis, f"Values: {value}", below)
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
-        if axis.lines:
-            axis.legend(fontsize=8, ncols=2, **place)
+            axis.plot(losses[group.run.model], style, **look)
+    below = "tokens of the longer side of a test pair"
+    pictures.finish_axis(axis, f"{groups[0].run.text}: {title}", below)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     pictures.save_figure(figure, path)

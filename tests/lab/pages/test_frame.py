@@ -9,9 +9,9 @@ from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
 from reprt_lab.pages.frame import (
     Group,
-    by_schedule,
     by_settings,
     cells,
+    grouped,
     nearest,
     parameters,
     runs_table,
@@ -50,7 +50,7 @@ def table(add):
 
 
 def test_differences_are_paired_by_the_seeds_that_both_have(table):
-    ours, theirs = by_schedule(
+    ours, theirs = grouped(
         table(
             ("repe.low.0", 2.0, 1.0, 30.0),
             ("repe.low.1", 5.0, 1.0),
@@ -73,25 +73,22 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
     assert spread(ours.differences(ours, BLEU), 1, "+") == "–"
 
 
-def test_what_cannot_be_compared_is_refused(table):
-    with pytest.raises(
-        ValueError, match=r"of repe .*'high': \[0\], 'low': \[1\]"
-    ):
+def test_rates_without_a_seed_in_common_are_refused(table):
+    seeds = r"of repe .*from 0.001': \[1\], .*from 0.002': \[0\]"
+    with pytest.raises(ValueError, match=seeds):
         choose(table(("repe.high.0", 2.0, 3.0), ("repe.low.1", 1.0, 3.0)))
-    other = ("repe.high.3", 2.0, 3.0)
-    with pytest.raises(
-        ValueError, match="high.0 and repe.high.3 .*forward_dim"
-    ):
-        by_schedule(table(other, model={"feed_forward_dim": 7}))
+
+
+def test_runs_of_other_settings_under_one_name_are_told_apart(table):
+    runs = ("repe.high.0", 2.0, 3.0), ("repe.high.3", 2.0, 3.0)
+    found = table(*runs, model={"feed_forward_dim": 7})
+    assert [len(group.table) for group in grouped(found)] == [1, 1]
 
 
 def test_two_presets_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
     found = table(("recurrent.high.0", 2.0, 3.0), *runs, preset="repe-causal")
-    with pytest.raises(
-        ValueError, match="settings: repe with .*; repe-causal with"
-    ):
-        by_schedule(found)
+    assert len(grouped(found)) == 3
     (ours,) = nearest(by_settings(found["run"])).values()
     assert ours.table["name"].tolist() == ["repe.high.0"]
 
@@ -131,7 +128,7 @@ def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
     early = {"seed": 2, "hours": 24.0}
     folder = add("repe.2", rows, cost | {"out_of_time": True}, training=early)
     runs = read_texts(folder)[0]
-    for groups in (by_settings(runs), by_schedule(runs_table(runs))):
+    for groups in (by_settings(runs), grouped(runs_table(runs))):
         assert [[*group.table["seed"]] for group in groups] == [[0, 1, 2]]
     assert "training.hours = 24.0" in runs[3].departures != runs[2].departures
     (start,) = runs[2].manifest.starts

@@ -344,10 +344,11 @@ def test_positions_have_a_dot_a_seed_and_the_losses_of_each_length(add, drawn):
     assert lines(text, "repe-short") == [["4.000", "9.0", "6.000", "9.0"]]
     spread = ["5.000 ± 0.000", "9.0 ± 0.0", "6.500 ± 0.707", "9.0 ± 0.0"]
     assert lines(text, "repe-other") == [spread]
-    losses, (of_tokens, of_states) = (figure.axes for figure in drawn)
+    losses, (by_length,) = (figure.axes for figure in drawn)
     assert [[*dots.get_xdata()] for dots in losses[0].lines] == [[2.0, 3.0]]
-    assert losses[0].lines[0].get_fillstyle() == "none" and not of_tokens.lines
-    above = [[*line.get_ydata()] for line in of_states.lines]
+    assert losses[0].lines[0].get_fillstyle() == "none"
+    assert {line.get_linestyle() for line in by_length.lines} == {"--"}
+    above = [[*line.get_ydata()] for line in by_length.lines]
     assert above == [[0.0, 0.0], [1.0, 0.5]]
 
 
