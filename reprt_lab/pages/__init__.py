@@ -59,12 +59,13 @@ def write_page(
         "unfinished": left_out("Not finished", unfinished),
         **module.page_values(texts if several else runs, settings, out),
     }
-    title, _, rest = notes(folder).partition("\n\n")
-    if title.startswith("# "):
-        page = fill(str(settings.name), notes=rest, **values)
+    text = notes(folder)
+    title, _, rest = text.partition("\n\n")
+    headed = title.startswith("# ")
+    values["notes"] = rest if headed else text
+    page = fill(str(settings.name), **values)
+    if headed:
         page = title + page[page.index("\n") :]
-    else:
-        page = fill(str(settings.name), notes=notes(folder), **values)
     path = out / f"{settings.name}.md"
     write_text(path, page + "\n")
     return path

@@ -58,29 +58,21 @@ def _draw(groups, path):
     """The models with a colour, a row for each of their schedules."""
     colours = pictures.colours(groups)
     groups = [group for group in groups if group.label in colours]
-    size = 8.5, 1.8 + 0.26 * len(groups)
     figure, (losses, bleu) = pictures.new_figure(
-        groups[0].run.text, 1, 2, size, width_ratios=(3, 2), sharey=True
+        groups[0].run.text, 1, 2, (9.5, 1.8 + 0.26 * len(groups)), sharey=True
     )
-    names = []
-    for place, group in enumerate(reversed(groups)):
-        table, look = group.table, {"color": colours[group.label]}
-        names.append(f"{group.label}, {rate(group)}")
-        rows = [place] * len(table)
-        ends = group.mean(FORCED), group.mean(PREFIX)
-        losses.plot(ends, [place] * 2, alpha=0.5, linewidth=3, **look)
-        losses.plot(table[FORCED], rows, "o", fillstyle="none", **look)
-        losses.plot(table[PREFIX], rows, "o", **look)
-        bleu.barh(place, group.mean(BLEU), alpha=0.5, **look)
-        bleu.plot(table[BLEU], rows, ".", **look)
-    losses.set_yticks(range(len(names)), names, fontsize=9)
-    losses.set_ylim(-0.6, len(names) - 0.4)
+    for group in groups:
+        name, colour = f"{group.label}, {rate(group)}", colours[group.label]
+        pictures.dots(losses, name, group.table[FORCED], colour, "none")
+        pictures.dots(losses, name, group.table[PREFIX], colour)
+        pictures.dots(bleu, name, group.table[BLEU], colour)
+    losses.invert_yaxis()
     title = (
         "Loss: lower is better\n"
         "○ with the whole translation in sight\n"
         "● with only the words before, as in use"
     )
-    below = "nats per token, validation split; a dot a seed"
+    below = "nats per token, validation; a dot a seed"
     pictures.finish_axis(losses, title, below)
     title = "BLEU: higher is better"
     pictures.finish_axis(bleu, title, "test split, greedy search")

@@ -114,7 +114,6 @@ def _section(
         "families_text",
         text=plain(run.text),
         **run.manifest.sentence_pairs,
-        origin="." if run.manifest.official_text else ", not of TED-HRLR.",
         reference=plain(usual.label) if usual else "",
         results=groups_table(chosen, COLUMNS, usual),
         rates=groups_table(rates, RATES) if several else "",
@@ -123,35 +122,19 @@ def _section(
 
 
 def _draw(texts, path):
-    """A row a text: its losses by epoch, BLEU and loss against the products."""
+    """A row a text: BLEU and loss against the products of the training."""
     colours = pictures.colours(itertools.chain(*texts))
-    figure, rows = pictures.new_figure(
-        "", len(texts), 3, (10.5, 3.6 * len(texts)), squeeze=False
-    )
-    for groups, axes in zip(texts, rows):
-        _draw_text(groups, colours, axes)
+    size = 8, 3.4 * len(texts)
+    figure, rows = pictures.new_figure("", len(texts), 2, size, squeeze=False)
+    for groups, (bleu, losses) in zip(texts, rows):
+        for group in groups:
+            if group.label in colours:
+                look = {"color": colours[group.label], "alpha": 0.7}
+                products = group.table["train_flops"] / TERA
+                bleu.plot(products, group.table[BLEU], "o", **look)
+                losses.plot(products, group.table[LOSS], "o", **look)
+        title = f"{groups[0].run.text}\nBLEU: higher is better"
+        pictures.finish_axis(bleu, title, PRODUCTS)
+        pictures.finish_axis(losses, "Prefix loss: lower is better", PRODUCTS)
     pictures.add_legend(figure, colours)
     pictures.save_figure(figure, path)
-
-
-def _draw_text(groups, colours, axes):
-    curves, translations, losses = axes
-    for group in groups:
-        if group.label not in colours:
-            continue
-        look = {"color": colours[group.label], "alpha": 0.7}
-        style = ".--" if group.run.looks_ahead else ".-"
-        for run in group.table["run"]:
-            # Teacher-forced losses: of a model that does not look ahead, the
-            # validation loss is its prefix loss.
-            log = pd.DataFrame(run.log)
-            training, validation = "train_loss_per_token", "val_loss_per_token"
-            curves.plot(log[training], log[validation], style, **look)
-        products = group.table["train_flops"] / TERA
-        translations.plot(products, group.table[BLEU], "o", **look)
-        losses.plot(products, group.table[LOSS], "o", **look)
-    text = groups[0].run.text
-    title = f"{text}\nValidation loss by training loss; dashed: looks ahead"
-    pictures.finish_axis(curves, title, "training loss, a point an epoch")
-    pictures.finish_axis(translations, "BLEU: higher is better", PRODUCTS)
-    pictures.finish_axis(losses, "Prefix loss: lower is better", PRODUCTS)

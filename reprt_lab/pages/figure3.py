@@ -37,15 +37,11 @@ def page_values(runs, settings, out):
     for model, name in paper.LABELS.items():
         table = ours[model].table if model in ours else runs_table([])
         groups[model] = Group(name, table)
-    title = manifest.text
-    if not like_the_papers:
-        title += ": not comparable with the paper"
-    _draw(groups, title, out / "figure3.png")
-    whose = "ours" if manifest.official_text else f"ours, {text}"
+    _draw(groups, manifest.text, out / "figure3.png")
     return {
         "foreign": "" if like_the_papers else text,
         "counts": ", ".join(map(_count, groups.values())),
-        "losses": _losses(groups, whose),
+        "losses": _losses(groups, text),
         "seconds": _seconds(groups),
     }
 
@@ -72,11 +68,11 @@ def _curve(group: Group, loss: str) -> pd.DataFrame:
     return pd.DataFrame(points, columns=columns, dtype=float)
 
 
-def _losses(groups: Mapping[str, Group], whose: str) -> str:
+def _losses(groups: Mapping[str, Group], text: str) -> str:
     rows = []
     for model, group in groups.items():
         for loss, (kind, *_) in CURVES.items():
-            ours = {"loss": f"{group.label}, {kind}, {whose}"}
+            ours = {"loss": f"{group.label}, {kind}, ours, {text}"}
             for point in _curve(group, loss).itertuples():
                 cell = f"{point.mean:.2f}"
                 # A single trial tells nothing of the spread.

@@ -18,14 +18,13 @@ PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
 
 def colours(groups: Iterable[Group]) -> dict[str, str]:
     """Returns the colours of the models that a picture shows, by their labels."""
-    chosen, others = {}, {}
-    palette = itertools.cycle(PALETTE)
+    chosen = {}
+    labels: dict[str, None] = {}
     for group in groups:
+        labels[group.label] = None
         if group.run.look.colour:
             chosen[group.label] = group.run.look.colour
-        elif group.label not in others:
-            others[group.label] = next(palette)
-    return chosen or others
+    return chosen or dict(zip(labels, itertools.cycle(PALETTE)))
 
 
 def new_figure(title: str, rows: int, columns: int, figsize, **options):
@@ -37,6 +36,12 @@ def new_figure(title: str, rows: int, columns: int, figsize, **options):
 def draw_log(axis, run: Run, loss: str, style: str, **look):
     log = pd.DataFrame(run.log).set_index("epoch")
     axis.plot(log[loss], style, **look)
+
+
+def dots(axis, name: str, values, colour: str, fillstyle: str = "full"):
+    """Draws a dot for each value, in the row of a name."""
+    rows = [name] * len(values)
+    axis.plot(values, rows, "o", color=colour, fillstyle=fillstyle)
 
 
 def finish_axis(axis, title: str, below: str):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from reprt_lab.pages import families, pictures
+from reprt_lab.pages import pictures
+from reprt_lab.pages.families import LOSS, choose, compared, measured
 from reprt_lab.pages.frame import (
     Column,
     Group,
@@ -18,7 +19,8 @@ from reprt_lab.pages.frame import (
 from reprt_lab.pages.tables import plain
 from reprt_lab.records import Run
 
-LOSS, BLEU = "loss, ", "BLEU, "
+# The heads of columns begin with these, before a range of lengths.
+OF_LENGTH, BLEU_OF_LENGTH = "loss, ", "BLEU, "
 
 
 def page_values(texts, settings, out):
@@ -28,18 +30,16 @@ def page_values(texts, settings, out):
         longer = [run for run in runs if longest(run) is None]
         if longer:
             whole.append(longer)
-        for run in runs:
-            if longest(run) and families.measured(run):
-                short.append(run)
-    values, chosen = families.compared(whole, settings.reference)
+        short += [run for run in runs if longest(run) and measured(run)]
+    values, chosen = compared(whole, settings.reference)
     values |= {"picture": "", "trained": "", "on": "", "lengths": ""}
     if chosen:
         values["picture"] = "positions.png"
         _draw(chosen, out / "positions.png")
     if short:
+        groups = choose(_with_lengths(runs_table(short)))
         values["trained"] = str(longest(short[0]))
         values["on"] = plain(short[0].text)
-        groups = families.choose(_with_lengths(runs_table(short)))
         values["lengths"] = _lengths(groups)
         _draw_lengths(groups, settings.reference, out / "lengths.png")
     return values
@@ -60,8 +60,8 @@ def _with_lengths(table: pd.DataFrame) -> pd.DataFrame:
             if part.longest:
                 tokens = f"{shortest} to {part.longest} tokens"
                 shortest = part.longest + 1
-            row[LOSS + tokens] = part.prefix_loss_per_token
-            row[BLEU + tokens] = part.bleu
+            row[OF_LENGTH + tokens] = part.prefix_loss_per_token
+            row[BLEU_OF_LENGTH + tokens] = part.bleu
         rows.append(row)
     return table.join(pd.DataFrame(rows, index=table.index))
 
@@ -69,9 +69,9 @@ def _with_lengths(table: pd.DataFrame) -> pd.DataFrame:
 def _lengths(groups: Sequence[Group]) -> str:
     columns: dict[str, Column] = {"model": label}
     for name in groups[0].table:
-        if name.startswith(LOSS):
+        if name.startswith(OF_LENGTH):
             columns[name] = mean(name, 3)
-        if name.startswith(BLEU):
+        if name.startswith(BLEU_OF_LENGTH):
             columns[name] = mean(name, 1)
     return groups_table(groups, columns, words=1)
 
@@ -83,27 +83,21 @@ def _of_states(group: Group) -> bool:
 
 def _draw(texts, path):
     """A panel a text; a line a model, its dots hollow where states are the values."""
-    groups = list(itertools.chain(*texts))
-    colours = pictures.colours(groups)
-    labels = list(dict.fromkeys(group.label for group in groups))[::-1]
-    size = 2 + 2.6 * len(texts), 1 + 0.25 * len(labels)
+    colours = pictures.colours(itertools.chain(*texts))
+    models = max(map(len, texts))
+    size = 2 + 1.8 * len(texts), 1 + 0.25 * models
     figure, axes = pictures.new_figure(
         "", 1, len(texts), size, sharey=True, squeeze=False
     )
     for text, axis in zip(texts, axes[0]):
         for group in text:
-            losses = group.table[families.LOSS]
-            place = labels.index(group.label)
-            axis.plot(
-                losses,
-                [place] * len(losses),
-                "o",
-                color=colours.get(group.label, "grey"),
-                fillstyle="none" if _of_states(group) else "full",
-            )
-        title = textwrap.fill(text[0].run.text, 34)
+            losses = group.table[LOSS]
+            colour = colours.get(group.label, "grey")
+            filling = "none" if _of_states(group) else "full"
+            pictures.dots(axis, group.label, losses, colour, filling)
+        title = textwrap.fill(text[0].run.text, 24)
         pictures.finish_axis(axis, title, "prefix loss, test split")
-    axes[0, 0].set_yticks(range(len(labels)), labels, fontsize=9)
+    axes[0, 0].invert_yaxis()
     pictures.save_figure(figure, path)
 
 
@@ -111,8 +105,10 @@ def _draw_lengths(groups, reference, path):
     """Losses, or how far above the reference's; dashed where states are the values."""
     losses = pd.DataFrame()
     for group in groups:
-        losses[group.run.model] = group.table.filter(regex=f"^{LOSS}").mean()
-    losses.index = losses.index.str.removeprefix(LOSS)
+        losses[group.run.model] = group.table.filter(
+            regex=f"^{OF_LENGTH}"
+        ).mean()
+    losses.index = losses.index.str.removeprefix(OF_LENGTH)
     title = "prefix loss; dashed: states are the values"
     if reference in losses:
         losses = losses.sub(losses[reference], axis=0)
@@ -125,6 +121,6 @@ def _draw_lengths(groups, reference, path):
             look = {"color": colours[group.label], "label": group.label}
             axis.plot(losses[group.run.model], style, **look)
     below = "tokens of the longer side of a test pair"
-    pictures.finish_axis(axis, f"{groups[0].run.text}: {title}", below)
+    pictures.finish_axis(axis, f"{groups[0].run.text}\n{title}", below)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     pictures.save_figure(figure, path)

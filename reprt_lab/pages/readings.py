@@ -58,19 +58,15 @@ CHANGES = {
 
 
 def page_values(texts, settings, out):
-    groups: list[Group] = []
-    pairs, foreign = set(), set()
-    for runs in texts:
-        groups += by_settings(run for run in runs if run.finished)
-        pairs.add(runs[0].pair)
-        if not runs[0].manifest.official_text:
-            foreign.add(plain(runs[0].text))
-    (pair, *others) = sorted(pairs)
+    pair, *others = sorted({runs[0].pair for runs in texts})
     if others or pair not in paper.TABLE_1:
         raise ValueError(
             "Expected runs on one pair of Table 1. Received: "
             f"{', '.join([pair, *others])}."
         )
+    groups = []
+    for runs in texts:
+        groups += by_settings(run for run in runs if run.finished)
     sections, changes = [], []
     for model, name in paper.LABELS.items():
         theirs = published(pair, model)
@@ -82,7 +78,6 @@ def page_values(texts, settings, out):
         changes += _changes(readings, texts[0][0].text)
     return {
         "pair": pair,
-        "foreign": ", ".join(sorted(foreign)),
         "changes": markdown(changes, 3),
         "sections": "\n\n".join(sections),
     }

@@ -10,7 +10,7 @@ from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
     Group,
     cells,
-    departures,
+    corpus,
     epochs,
     gap,
     groups_table,
@@ -32,8 +32,8 @@ def _name(group: Group) -> str:
     return f"`{group.run.name}`"
 
 
-def _preset(group: Group) -> str:
-    return f"`{group.run.settings.preset}`"
+def _settings(group: Group) -> str:
+    return group.table["settings"].iloc[0]
 
 
 OURS = {
@@ -56,8 +56,7 @@ PAPERS = {
 RUNS = {
     "model": label,
     "run": _name,
-    "preset": _preset,
-    "what departs from this package's defaults": departures,
+    "preset, and what departs from it": _settings,
     "training loss": mean("train_loss_per_token", 3),
     "validation loss": mean("val_loss_per_token", 3),
     "prefix loss, validation": mean("val_prefix_loss_per_token", 3),
@@ -84,7 +83,7 @@ def page_values(runs, settings, out):
         **manifest.sentence_pairs,
         "sha256": manifest.text_sha256[:16],
         "results": _results(groups),
-        "runs": groups_table(groups, RUNS, words=4),
+        "runs": groups_table(groups, RUNS, words=3),
         "steps": "steps.png" if stepped else "",
         "averaged": ", ".join(averaged),
         "leaking": ", ".join(leaking),
@@ -107,23 +106,21 @@ def _told_apart(runs: Sequence[Run]) -> Sequence[Run]:
 def _results(groups: Sequence[Group]) -> str:
     """The runs below what the paper has of their models."""
     run = groups[0].run
-    ours, theirs = "ours", "paper"
-    if not run.manifest.official_text:
-        ours = f"ours, {plain(run.text)}"
-        theirs = f"paper, TED-HRLR {run.pair} (not comparable)"
     rows = []
     for group in groups:
         model = group.run.name
         numbers = published(run.pair, model)
         if numbers is not None:
-            row = {"model": label(group), "whose": theirs}
+            whose = f"paper, TED-HRLR {run.pair}"
+            row = {"model": label(group), "whose": whose}
             row |= dict.fromkeys(OURS, NONE)
             row["parameters"] = f"{paper.PARAMETERS[model]:,} (on pt_to_en)"
             rows.append(row | cells(numbers, PAPERS))
     for group in groups:
-        row = {"model": label(group), "whose": ours}
+        row = {"model": label(group), "whose": f"ours, {corpus(group)}"}
+        comparable = run.manifest.official_text and group.run.finished
         numbers = None
-        if ours == "ours" and group.run.finished and not group.run.departures:
+        if comparable and not group.run.departures:
             numbers = published(run.pair, group.run.settings.preset)
         rows.append(row | cells(group, OURS, numbers))
     return markdown(rows, 2)
@@ -150,46 +147,46 @@ def _translations(runs: Sequence[Run]) -> str:
 
 def _draw_steps(runs, colours, path):
     figure, (losses, bleu) = pictures.new_figure(runs[0].text, 1, 2, (9, 4))
+    curves = [
+        (losses, "train_loss_per_token", ".--"),
+        (losses, "val_loss_per_token", ".-"),
+        (bleu, "train_bleu", ".--"),
+        (bleu, "val_bleu", ".-"),
+    ]
+    labels = {}
     for run in runs:
+        labels[run.label] = colours[run.label]
         table = pd.DataFrame(run.steps).set_index("step")
-        for split, style in (("train", ".--"), ("val", ".-")):
-            for axis, number in ((losses, "loss_per_token"), (bleu, "bleu")):
-                if f"{split}_{number}" in table:
-                    points = table[f"{split}_{number}"].dropna()
-                    axis.plot(points, style, color=colours[run.label])
+        for axis, name, style in curves:
+            if name in table:
+                points = table[name].dropna()
+                axis.plot(points, style, color=colours[run.label])
     title = "Loss, nats per token: validation, and training dashed"
     pictures.finish_axis(losses, title, "step")
     pictures.finish_axis(bleu, "BLEU, greedy, of their first sentences", "step")
-    pictures.add_legend(figure, {run.label: colours[run.label] for run in runs})
+    pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)
 
 
 def _draw(runs, colours, path):
-    """The losses of each epoch and, on the paper's text, its last ones."""
+    """The losses of each epoch, and the last prefix loss."""
     figure, axis = pictures.new_figure(runs[0].text, 1, 1, (6, 4.5))
-    title = (
-        "Teacher-forced losses: validation, and training dashed;\n"
-        "star: the prefix loss, which counts in a translation;\n"
-        "hollow, the paper's: validation square, training round"
-    )
     labels = {}
     for run in runs:
-        if run.label not in colours or not run.log:
-            continue
-        colour = labels[run.label] = colours[run.label]
-        pictures.draw_log(axis, run, "train_loss", ".--", color=colour)
-        pictures.draw_log(axis, run, "val_loss", ".-", color=colour)
-        if PREFIX in run.numbers:
-            star = {"color": colour, "markersize": 12}
-            axis.plot(len(run.log), run.numbers[PREFIX], "*", **star)
-        theirs = published(run.pair, run.model)
-        if run.manifest.official_text and theirs is not None:
-            table = theirs.table.set_index("epochs")
-            hollow = {"color": colour, "fillstyle": "none"}
-            axis.plot(table["train_loss"], "o", **hollow)
-            axis.plot(table["val_loss"], "s", **hollow)
+        if run.label in colours and run.log:
+            look = {"color": colours[run.label]}
+            labels[run.label] = colours[run.label]
+            pictures.draw_log(axis, run, "train_loss", ".--", **look)
+            pictures.draw_log(axis, run, "val_loss", ".-", **look)
+            if PREFIX in run.numbers:
+                last = len(run.log), run.numbers[PREFIX]
+                axis.plot(*last, "*", markersize=12, **look)
     axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axis.set_ylabel("nats per token")
+    title = (
+        "Teacher-forced losses: validation, and training dashed;\n"
+        "star: the prefix loss, which counts in a translation"
+    )
     pictures.finish_axis(axis, title, "epoch")
     pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)

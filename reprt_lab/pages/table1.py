@@ -1,6 +1,6 @@
 """The paper's Table 1, with ours beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from reprt.data.corpora.ted import PAIRS
 from reprt_lab import paper
@@ -21,7 +21,6 @@ from reprt_lab.pages.frame import (
     seeds,
 )
 from reprt_lab.pages.tables import markdown, plain
-from reprt_lab.records import Run
 
 COLUMNS = {
     "epochs": epochs,
@@ -50,10 +49,12 @@ BEYOND = {
 
 
 def page_values(texts, settings, out):
+    groups: list[Group] = []
+    for runs in texts:
+        groups += by_settings(run for run in runs if run.finished)
+    pairs = [*PAIRS, *(group.run.pair for group in groups)]
     rows: list[dict[str, str]] = []
-    beyond: list[Group] = []
-    for pair, groups in by_pair(texts).items():
-        beyond += groups
+    for pair in dict.fromkeys(pairs):
         for model, name in paper.LABELS.items():
             head = {"pair": pair, "model": name}
             theirs = published(pair, model)
@@ -62,25 +63,12 @@ def page_values(texts, settings, out):
                 numbers = cells(theirs, COLUMNS)
                 rows.append({**head, "whose": "paper", **sizes, **numbers})
             for group in groups:
-                if group.run.model == model:
+                if (group.run.pair, group.run.model) == (pair, model):
                     rows += _ours(head, group, theirs)
     return {
         "table": markdown(rows, 3),
-        "beyond": groups_table(beyond, BEYOND),
+        "beyond": groups_table(groups, BEYOND),
     }
-
-
-def by_pair(texts: Sequence[Sequence[Run]]) -> Mapping[str, list[Group]]:
-    """Returns the groups of each pair, those of Table 1 in its order first."""
-    pairs: dict[str, list[Group]] = {pair: [] for pair in PAIRS}
-    for runs in texts:
-        groups = by_settings(run for run in runs if run.finished)
-        for run in runs:
-            # A run that goes on has other epochs than the others.
-            if run.log and not run.finished:
-                groups += by_settings([run])
-        pairs.setdefault(runs[0].pair, []).extend(groups)
-    return pairs
 
 
 def _ours(head: Mapping[str, str], ours: Group, theirs: Group | None):
