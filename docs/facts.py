@@ -22,8 +22,12 @@ import numpy as np
 from reprt import models
 from reprt.analysis.cost import scientific
 from reprt_lab import paper
-from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt_lab.pages.families import choose
 from reprt_lab.pages.frame import (
+    BLEU,
+    FORCED,
+    LOSS,
+    PREFIX,
     Group,
     by_settings,
     cells,
@@ -92,7 +96,6 @@ WHY = {
     "both, tied output": ("tied", "tied"),
 }
 LANGUAGE_MODELS = ("language_model", "language_model/longer")
-FORCED = "val_loss_per_token"
 
 
 @functools.cache
@@ -110,7 +113,7 @@ def measured(experiment: str, pair: str):
     """Returns the runs on a text that have a loss to be chosen by."""
     for runs in read_texts(RESULTS / experiment):
         if pair in runs[0].text:
-            return [run for run in runs if CHOSEN_BY in run.numbers]
+            return [run for run in runs if PREFIX in run.numbers]
 
 
 @functools.cache
@@ -189,7 +192,7 @@ def leak_facts() -> Facts:
         longer["RePE, prefix statistics", 128],
         longer["baseline", 128],
     )
-    behind = prefix.differences(whole, CHOSEN_BY).mean()
+    behind = prefix.differences(whole, PREFIX).mean()
     fewer = whole.differences(prefix, BLEU).mean()
     run = ours.run
     share = ours.mean("parameters") / baseline.mean("parameters")
@@ -197,11 +200,11 @@ def leak_facts() -> Facts:
     return {
         "leak.published": [gap_of(published, baseline, 2)],
         "leak.padded": [gap_of(padded, baseline, 2)],
-        "leak.without": [spread(ours.differences(baseline, CHOSEN_BY), 3, "+")],
+        "leak.without": [spread(ours.differences(baseline, PREFIX), 3, "+")],
         "leak.losses": [
             padded.cell(FORCED, 3).split()[0],
-            padded.cell(CHOSEN_BY, 3).split()[0],
-            baseline.cell(CHOSEN_BY, 3).split()[0],
+            padded.cell(PREFIX, 3).split()[0],
+            baseline.cell(PREFIX, 3).split()[0],
         ],
         "leak.size": [percent(share)],
         "leak.steps": [
@@ -217,7 +220,7 @@ def leak_facts() -> Facts:
 
 def gap_of(group: Group, other: Group, digits: int) -> str:
     """Returns how far a group's prefix loss is above another's, paired by seed."""
-    return f"{group.differences(other, CHOSEN_BY).mean():.{digits}f}"
+    return f"{group.differences(other, PREFIX).mean():.{digits}f}"
 
 
 def paper_facts() -> Facts:
@@ -421,12 +424,12 @@ def language_facts() -> Facts:
         groups(place)["RePE's three changes", None] for place in LANGUAGE_MODELS
     )
     perplexity = np.exp(generated.table[FORCED]).mean()
-    by_prefix = np.exp(generated.table[CHOSEN_BY]).round(-3)
-    low, high = sorted(np.exp(longer.table[CHOSEN_BY]) / 1e6)
+    by_prefix = np.exp(generated.table[PREFIX]).round(-3)
+    low, high = sorted(np.exp(longer.table[PREFIX]) / 1e6)
     return {
         "language.forced": [f"{generated.mean(FORCED):.2f}"],
-        "language.prefix": [generated.cell(CHOSEN_BY, 2)],
-        "language.longer": [longer.cell(CHOSEN_BY, 1)],
+        "language.prefix": [generated.cell(PREFIX, 2)],
+        "language.longer": [longer.cell(PREFIX, 1)],
         "language.perplexity.forced": [f"{perplexity:.1f}"],
         "language.perplexity": [
             f"{by_prefix.min():,.0f}",
@@ -450,7 +453,7 @@ def contest_facts() -> Facts:
     baselines = [contestant("full-size baseline", pair) for pair in SMALL_TEXTS]
     (late,) = groups(ABLATIONS["longer text"])["baseline", 128].table["run"]
     (there,) = (row[FORCED] for row in late.log if row["step"] == 4050)
-    here = contestant(OURS, "pt_to_en").mean(CHOSEN_BY)
+    here = contestant(OURS, "pt_to_en").mean(PREFIX)
     ends = []
     for pair in SMALL_TEXTS:
         for row in EQUAL_SIZE:
@@ -512,14 +515,14 @@ def rules_facts() -> Facts:
     for rival, name in zip(RIVALS, FIRST_RIVALS):
         losses.append(f"{contestant(rival, 'gl_to_en').mean(LOSS):.3f}")
         losses.append(f"{before[name].mean(LOSS):.3f}")
-    one = numbers_of("contest_1", "az_to_en", CHOSEN_BY)
-    two = numbers_of("contest_2_choice", "az_to_en", CHOSEN_BY)
+    one = numbers_of("contest_1", "az_to_en", PREFIX)
+    two = numbers_of("contest_2_choice", "az_to_en", PREFIX)
     hair = one["baseline-cut-tied-qk.high.1"] - two["cut-2.high.1"]
-    chosen = numbers_of("contest_2_choice", "pt_to_en", CHOSEN_BY)
-    chosen |= numbers_of("repaired", "pt_to_en", CHOSEN_BY)
+    chosen = numbers_of("contest_2_choice", "pt_to_en", PREFIX)
+    chosen |= numbers_of("repaired", "pt_to_en", PREFIX)
     early = chosen["baseline-cut-tied-qk.high.0"] - chosen["values-1.higher.0"]
-    ours_late = contestant(OURS, "pt_to_en").mean(CHOSEN_BY)
-    late = contestant("tied baseline", "pt_to_en").mean(CHOSEN_BY) - ours_late
+    ours_late = contestant(OURS, "pt_to_en").mean(PREFIX)
+    late = contestant("tied baseline", "pt_to_en").mean(PREFIX) - ours_late
     return {
         "rules.runs": [str(len(chose)), str(len(ours)), str(len(without))],
         "rules.rivals": losses,
@@ -684,7 +687,7 @@ def paired_row(models: str, text: str, m: str, *_) -> Fact:
     one, other = models.split(" − ")
     found = groups(ABLATIONS[text])
     first, second = found[one, int(m)], found[other, int(m)]
-    return [spread(first.differences(second, CHOSEN_BY), 3, "+")]
+    return [spread(first.differences(second, PREFIX), 3, "+")]
 
 
 def table1_row(label: str, *_) -> Fact:
@@ -700,7 +703,7 @@ def language_row(label: str, *_) -> Fact:
     row = []
     for place in LANGUAGE_MODELS:
         group = groups(place)[label, None]
-        row += [group.cell(FORCED, 3), group.cell(CHOSEN_BY, 3)]
+        row += [group.cell(FORCED, 3), group.cell(PREFIX, 3)]
     return row
 
 
@@ -732,7 +735,7 @@ def why_row(dropped: str, *_) -> Fact:
     ]
     row = []
     for pair, name in runs:
-        for loss in ("train_loss_per_token", CHOSEN_BY):
+        for loss in ("train_loss_per_token", PREFIX):
             row.append(f"{numbers_of('contest_2', pair, loss)[name]:.3f}")
     return row
 

@@ -3,6 +3,9 @@
 from reprt_lab.pages import pictures
 from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
+    BLEU,
+    FORCED,
+    PREFIX,
     TRIALS,
     Group,
     difference,
@@ -16,16 +19,13 @@ from reprt_lab.pages.frame import (
     scores_of,
 )
 
-FORCED = "val_loss_per_token"
-PREFIX = "val_prefix_loss_per_token"
-BLEU = "test_bleu"
 COLUMNS = {
     **TRIALS,
     "parameters": parameters,
     "teacher-forced": mean(FORCED, 3),
     "prefix": mean(PREFIX, 3),
     "prefix − baseline's": difference(PREFIX, 3),
-    **scores_of("comparison", "{}, test"),
+    **scores_of("comparison"),
     "seconds an epoch": mean("seconds_an_epoch", 1),
 }
 

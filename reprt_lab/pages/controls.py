@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from reprt_lab.pages.families import BLEU, LOSS, choose, measured
+from reprt_lab.pages.families import choose, measured
 from reprt_lab.pages.frame import (
+    BLEU,
+    LOSS,
     corpus,
     groups_table,
     label,
@@ -57,31 +59,26 @@ def _compared(models, name: str, other: str) -> list[dict[str, str]]:
                 "BLEU": _with_interval(bleus, 1),
             }
             rows.append(row)
-            p_values.append(p_value(losses))
+            p_values.append(student(losses)[0])
     for row, p in zip(rows, holm(p_values)):
         if not math.isnan(p):
             row["p"] = f"{p:.3f}" if p >= 0.0005 else "below 0.001"
     return rows
 
 
-def interval(differences: Sequence[float]) -> tuple[float, float]:
-    """Returns the 95 % interval of the mean, by Student's t; NaN with less than two.
+def student(differences: Sequence[float]) -> tuple[float, float, float]:
+    """Returns the p-value of Student's paired test, and the mean's 95 % interval.
 
-    >>> low, high = interval([0.1, 0.2, 0.3])
-    >>> round(low, 3), round(high, 3)
-    (-0.048, 0.448)
+    All are NaN with less than two seeds.
+
+    >>> [round(number, 3) for number in student([0.1, 0.2, 0.3])]
+    [0.074, -0.048, 0.448]
     """
     if len(differences) < 2:
-        return math.nan, math.nan
-    bounds = stats.ttest_1samp(differences, 0).confidence_interval(LEVEL)
-    return float(bounds.low), float(bounds.high)
-
-
-def p_value(differences: Sequence[float]) -> float:
-    """Returns the p-value of Student's paired test; NaN with less than two seeds."""
-    if len(differences) < 2:
-        return math.nan
-    return float(stats.ttest_1samp(differences, 0).pvalue)
+        return math.nan, math.nan, math.nan
+    test = stats.ttest_1samp(differences, 0)
+    bounds = test.confidence_interval(LEVEL)
+    return float(test.pvalue), float(bounds.low), float(bounds.high)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -101,7 +98,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _with_interval(differences: pd.Series, digits: int) -> str:
     """A difference's mean and, of several seeds, its interval."""
     mean = spread([differences.mean()], digits, "+")
-    low, high = interval(differences)
+    _, low, high = student(differences)
     if math.isnan(low):
         return mean
     return f"{mean} [{low:+.{digits}f}, {high:+.{digits}f}]"

@@ -8,6 +8,9 @@ import pandas as pd
 from reprt_lab.pages import pictures
 from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
+    BLEU,
+    LOSS,
+    PREFIX,
     TRIALS,
     Group,
     difference,
@@ -25,10 +28,7 @@ from reprt_lab.pages.runs import left_out
 from reprt_lab.pages.tables import fill, plain
 from reprt_lab.records import Run
 
-CHOSEN_BY = "val_prefix_loss_per_token"
-LOSS = "test_prefix_loss_per_token"
-BLEU = "test_bleu"
-NEEDED = {CHOSEN_BY, LOSS, "train_flops"}
+NEEDED = {PREFIX, LOSS, "train_flops"}
 TERA = 1e12
 PRODUCTS = "operations of the training's\nproducts, in 10¹²"
 
@@ -36,7 +36,7 @@ PRODUCTS = "operations of the training's\nproducts, in 10¹²"
 COLUMNS = {
     **TRIALS,
     "rate": rate,
-    "prefix loss, validation": mean(CHOSEN_BY, 3),
+    "prefix loss, validation": mean(PREFIX, 3),
     "prefix loss, test": mean(LOSS, 3),
     "loss − reference's": difference(LOSS, 3, bold=True),
     **scores_of("families"),
@@ -46,7 +46,7 @@ RATES = {
     "model": label,
     "rate": rate,
     "seeds": seeds,
-    "prefix loss, validation": mean(CHOSEN_BY, 3),
+    "prefix loss, validation": mean(PREFIX, 3),
 }
 
 
@@ -89,7 +89,7 @@ def choose(table: pd.DataFrame) -> list[Group]:
     """
     chosen = []
     for model, rows in table.groupby("model"):
-        losses = rows.pivot(index="seed", columns="settings", values=CHOSEN_BY)
+        losses = rows.pivot(index="seed", columns="settings", values=PREFIX)
         shared = losses.dropna().mean()
         if shared.isna().any():
             seeds = rows.groupby("rate")["seed"].agg(list).to_dict()

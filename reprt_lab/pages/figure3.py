@@ -11,7 +11,6 @@ from reprt_lab.pages import pictures
 from reprt_lab.pages.frame import (
     Group,
     by_settings,
-    departures,
     nearest,
     runs_table,
     spread,
@@ -24,7 +23,7 @@ CURVES = {
     "train_loss": ("training", "--", "o"),
     "val_loss": ("validation", "-", "s"),
 }
-PAPERS = "TED-HRLR pt_to_en"
+PAPERS_TEXT = "TED-HRLR pt_to_en"
 RESAMPLES = 10_000
 
 
@@ -40,7 +39,6 @@ def page_values(runs, settings, out):
     _draw(groups, manifest.text, out / "figure3.png")
     return {
         "foreign": "" if like_the_papers else text,
-        "counts": ", ".join(map(_count, groups.values())),
         "losses": _losses(groups, text),
         "seconds": _seconds(groups),
     }
@@ -79,7 +77,7 @@ def _losses(groups: Mapping[str, Group], text: str) -> str:
                 if point.high > point.low:
                     cell += f" ({point.low:.2f}–{point.high:.2f})"
                 ours[f"{point.epoch:.0f}"] = cell
-            theirs = {"loss": f"{group.label}, {kind}, paper, {PAPERS}"}
+            theirs = {"loss": f"{group.label}, {kind}, paper, {PAPERS_TEXT}"}
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], 1):
                 theirs[str(epoch)] = f"{mean:.2f}"
             rows += [ours, theirs]
@@ -93,20 +91,14 @@ def _seconds(groups: Mapping[str, Group]) -> str:
         seconds, deviation = paper.FIGURE_3B[model]
         row = {
             "seconds an epoch": group.label,
+            "settings": ", ".join(group.table["settings"].unique()),
+            "trials": str(len(group.table)),
             "ours": spread(means, 1),
             "ours, medians": group.cell("seconds_an_epoch", 1),
             "paper, two A100 GPUs": f"{seconds:,.1f} ± {deviation:,.1f}",
         }
         rows.append(row)
-    return markdown(rows)
-
-
-def _count(group: Group) -> str:
-    """How many trials of a model there are, and how they depart from the paper's."""
-    text = f"{group.label}: {len(group.table)}"
-    if len(group.table) and group.run.departures:
-        text += f" with {departures(group)}"
-    return text
+    return markdown(rows, 2)
 
 
 def _draw(groups, title, path):
@@ -122,13 +114,10 @@ def _draw(groups, title, path):
         ours.bar(group.label, medians.mean(), yerr=medians.std(), **look)
         seconds, deviation = paper.FIGURE_3B[model]
         theirs.bar(group.label, seconds, yerr=deviation, **look)
-    curves.set_ylabel("loss, nats per token")
-    pictures.finish_axis(curves, "a  teacher-forced losses", "epoch")
-    pictures.finish_axis(ours, "b  ours", "mean and sd of trials")
-    pictures.finish_axis(theirs, "b  paper", "two A100 GPUs")
-    for axis in (ours, theirs):
-        axis.set_ylabel("seconds an epoch")
-        axis.tick_params("x", labelsize=8)
+    title = "a  teacher-forced losses, nats per token"
+    pictures.finish_axis(curves, title, "epoch")
+    pictures.finish_axis(ours, "b  seconds an epoch, ours", "mean and sd")
+    pictures.finish_axis(theirs, "b  the paper's", "two A100 GPUs")
     place = "outside lower center"
     figure.legend(loc=place, ncols=2, fontsize=8, handlelength=4)
     pictures.save_figure(figure, path)
@@ -137,20 +126,11 @@ def _draw(groups, title, path):
 def _draw_loss(axis, model, group, loss, look):
     """A loss of all trials of a model, their mean and its interval, and the paper's."""
     kind, style, mark = CURVES[loss]
-    for run in group.table["run"]:
-        pictures.draw_log(axis, run, loss, style, linewidth=0.6, **look)
     curve = _curve(group, loss).set_index("epoch")
     band = {"alpha": 0.2, "linewidth": 0}
     axis.fill_between(curve.index, curve["low"], curve["high"], **band, **look)
     name = f"{group.label}, {kind}, ours (trials: {len(group.table)})"
     axis.plot(curve["mean"], style, linewidth=1.8, label=name, **look)
-    means = paper.FIGURE_3A[model][loss]
-    name = f"{group.label}, {kind}, paper ({PAPERS})"
-    axis.plot(
-        range(1, len(means) + 1),
-        means,
-        mark,
-        fillstyle="none",
-        label=name,
-        **look,
-    )
+    theirs = pd.Series([np.nan, *paper.FIGURE_3A[model][loss]])
+    name = f"{group.label}, {kind}, paper ({PAPERS_TEXT})"
+    axis.plot(theirs, mark, fillstyle="none", label=name, **look)

@@ -11,16 +11,22 @@ from reprt_lab import paper
 from reprt_lab.pages.tables import NONE, markdown, plain
 from reprt_lab.records import Run
 
+# The numbers of runs that pages compare: losses a token, on the validation split
+# teacher-forced and of prefixes, on the test split of prefixes; and BLEU.
+FORCED = "val_loss_per_token"
+PREFIX = "val_prefix_loss_per_token"
+LOSS = "test_prefix_loss_per_token"
+BLEU = "test_bleu"
 WORDS = "name text model rate schedule seed settings run".split()
 NUMBERS = [
     "epochs",
     "train_loss",
     "train_loss_per_token",
     "val_loss",
-    "val_loss_per_token",
+    FORCED,
     "val_prefix_loss",
-    "val_prefix_loss_per_token",
-    "test_prefix_loss_per_token",
+    PREFIX,
+    LOSS,
     *(metric.key for metric in METRICS),
     "peak_memory_bytes",
     *COUNTED,
@@ -137,12 +143,11 @@ def gap(name: str, digits: int) -> Column:
     return cell
 
 
-def scores_of(page: str, head: str = "{}") -> dict[str, Column]:
-    """Returns a column for each metric that a page shows, by its head."""
+def scores_of(page: str) -> dict[str, Column]:
+    """Returns a column for each metric that a page shows, by its name."""
     columns = {}
     for metric in shown_on(page):
-        digits = metric.pages[page]
-        columns[head.format(metric.name)] = mean(metric.key, digits)
+        columns[metric.name] = mean(metric.key, metric.pages[page])
     return columns
 
 

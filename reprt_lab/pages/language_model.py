@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from reprt_lab.pages.comparison import FORCED, PREFIX, order
+from reprt_lab.pages.comparison import order
 from reprt_lab.pages.frame import (
+    FORCED,
+    LOSS,
+    PREFIX,
     TRIALS,
     Column,
     by_settings,
@@ -30,7 +33,7 @@ COLUMNS = {
     "parameters": parameters,
     "teacher-forced, validation": mean(FORCED, 3),
     "prefix, validation": mean(PREFIX, 3),
-    "prefix, test": mean("test_prefix_loss_per_token", 3),
+    "prefix, test": mean(LOSS, 3),
     "perplexity, teacher-forced": perplexity(FORCED),
     "perplexity, prefix": perplexity(PREFIX),
 }

@@ -4,13 +4,11 @@ import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from reprt.files import whole_file
 from reprt_lab.pages.frame import Group
-from reprt_lab.records import Run
 
 # Okabe and Ito's colours, which the colour-blind can tell apart, without yellow.
 PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #000000".split()
@@ -31,11 +29,6 @@ def new_figure(title: str, rows: int, columns: int, figsize, **options):
     figure = Figure(figsize=figsize, layout="constrained")
     figure.suptitle(title, fontsize=10)
     return figure, figure.subplots(rows, columns, **options)
-
-
-def draw_log(axis, run: Run, loss: str, style: str, **look):
-    log = pd.DataFrame(run.log).set_index("epoch")
-    axis.plot(log[loss], style, **look)
 
 
 def dots(axis, name: str, values, colour: str, fillstyle: str = "full"):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from reprt_lab.pages import pictures
-from reprt_lab.pages.families import LOSS, choose, compared, measured
+from reprt_lab.pages.families import choose, compared, measured
 from reprt_lab.pages.frame import (
+    LOSS,
     Column,
     Group,
     groups_table,

@@ -8,6 +8,8 @@ from reprt_lab import paper
 from reprt_lab.pages import pictures
 from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.frame import (
+    FORCED,
+    PREFIX,
     Group,
     cells,
     corpus,
@@ -25,8 +27,6 @@ from reprt_lab.pages.tables import NONE, markdown, plain
 from reprt_lab.recipe import Look
 from reprt_lab.records import Run
 
-PREFIX = "val_prefix_loss"
-
 
 def _name(group: Group) -> str:
     return f"`{group.run.name}`"
@@ -43,9 +43,9 @@ OURS = {
     "validation loss": mean("val_loss", 3),
     "training − paper": gap("train_loss", 2),
     "validation − paper": gap("val_loss", 2),
-    "prefix loss, validation": mean(PREFIX, 3),
+    "prefix loss, validation": mean("val_prefix_loss", 3),
     "seconds an epoch": mean("seconds_an_epoch", 1),
-    **scores_of("report", "{}, test"),
+    **scores_of("report"),
 }
 PAPERS = {
     "epochs": epochs,
@@ -53,13 +53,13 @@ PAPERS = {
     "validation loss": mean("val_loss", 2),
     "seconds an epoch": mean("seconds_an_epoch", 0),
 }
-RUNS = {
+MEANS_OF_TOKENS = {
     "model": label,
     "run": _name,
     "preset, and what departs from it": _settings,
     "training loss": mean("train_loss_per_token", 3),
-    "validation loss": mean("val_loss_per_token", 3),
-    "prefix loss, validation": mean("val_prefix_loss_per_token", 3),
+    "validation loss": mean(FORCED, 3),
+    "prefix loss, validation": mean(PREFIX, 3),
 }
 
 
@@ -75,15 +75,14 @@ def page_values(runs, settings, out):
     averaged, leaking = [], []
     for run in runs:
         if run.metrics and run.metrics.averaged_models:
-            models = len(run.metrics.averaged_models)
-            averaged.append(f"{plain(run.label)} (of {models})")
+            averaged.append(plain(run.label))
         if run.looks_ahead:
             leaking.append(plain(run.label))
     return {
         **manifest.sentence_pairs,
         "sha256": manifest.text_sha256[:16],
         "results": _results(groups),
-        "runs": groups_table(groups, RUNS, words=3),
+        "runs": groups_table(groups, MEANS_OF_TOKENS, words=3),
         "steps": "steps.png" if stepped else "",
         "averaged": ", ".join(averaged),
         "leaking": ", ".join(leaking),
@@ -176,11 +175,13 @@ def _draw(runs, colours, path):
         if run.label in colours and run.log:
             look = {"color": colours[run.label]}
             labels[run.label] = colours[run.label]
-            pictures.draw_log(axis, run, "train_loss", ".--", **look)
-            pictures.draw_log(axis, run, "val_loss", ".-", **look)
-            if PREFIX in run.numbers:
-                last = len(run.log), run.numbers[PREFIX]
-                axis.plot(*last, "*", markersize=12, **look)
+            log = pd.DataFrame(run.log).set_index("epoch")
+            axis.plot(log["train_loss"], ".--", **look)
+            axis.plot(log["val_loss"], ".-", **look)
+            if "val_prefix_loss" in run.numbers:
+                star = {"marker": "*", "markersize": 12}
+                loss = run.numbers["val_prefix_loss"]
+                axis.plot(len(run.log), loss, **star, **look)
     axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axis.set_ylabel("nats per token")
     title = (

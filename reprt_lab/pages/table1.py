@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from reprt.data.corpora.ted import PAIRS
 from reprt_lab import paper
 from reprt_lab.pages.frame import (
+    FORCED,
+    PREFIX,
     Group,
     by_settings,
     cells,
@@ -39,8 +41,8 @@ BEYOND = {
     "model": label,
     "what departs from this package's defaults": departures,
     "seeds": seeds,
-    "validation loss, teacher-forced": mean("val_loss_per_token", 3),
-    "validation loss, prefix": mean("val_prefix_loss_per_token", 3),
+    "validation loss, teacher-forced": mean(FORCED, 3),
+    "validation loss, prefix": mean(PREFIX, 3),
     **scores_of("table1"),
     "parameters": parameters,
     "target tokens a second": mean("tokens_per_second", 0),

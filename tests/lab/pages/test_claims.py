@@ -24,16 +24,14 @@ from facts import (
 )
 
 from reprt.models.presets import preset
-from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS
+from reprt_lab.pages.frame import BLEU, LOSS, PREFIX
 
 
 @pytest.mark.parametrize("text", list(facts.ABLATIONS)[:3])
 def test_repe_as_published_loses_under_both_readings(text):
     groups = facts.groups(facts.ABLATIONS[text])
     for label in ("RePE as published", "RePE as published, padding counted"):
-        behind = groups[label, 128].differences(
-            groups["baseline", 128], CHOSEN_BY
-        )
+        behind = groups[label, 128].differences(groups["baseline", 128], PREFIX)
         assert (behind > 0.4).all()
 
 

@@ -6,8 +6,11 @@ from fake_runs import row
 from reprt.analysis import scores
 from reprt.analysis.cost import COUNTED
 from reprt_lab.pages.cost import cost_section
-from reprt_lab.pages.families import BLEU, CHOSEN_BY, LOSS, choose
+from reprt_lab.pages.families import choose
 from reprt_lab.pages.frame import (
+    BLEU,
+    LOSS,
+    PREFIX,
     Group,
     by_settings,
     cells,
@@ -35,7 +38,7 @@ def table(add):
     def table(*runs, **changes):
         for name, *losses in runs:
             _, schedule, seed = name.split(".")
-            measured = dict(zip((CHOSEN_BY, LOSS, BLEU), losses))
+            measured = dict(zip((PREFIX, LOSS, BLEU), losses))
             folder = add(
                 name,
                 [row(1, 4.0, 3.0)],
@@ -59,13 +62,12 @@ def test_differences_are_paired_by_the_seeds_that_both_have(table):
             ("baseline.low.2", 99.0, 1.0, 10.0),
         )
     )[::-1]
-    assert list(ours.differences(theirs, CHOSEN_BY)) == [0.5, 4.0]
+    assert list(ours.differences(theirs, PREFIX)) == [0.5, 4.0]
     assert list(ours.differences(theirs, BLEU)) == [
         20.0
     ]  # one was not measured
     assert (
-        ours.cell(CHOSEN_BY, 2) == "3.50 ± 2.12"
-        and ours.cell(BLEU, 1) == "30.0"
+        ours.cell(PREFIX, 2) == "3.50 ± 2.12" and ours.cell(BLEU, 1) == "30.0"
     )
     assert ours.cell("test_chrf", 1) == "–"
     assert parameters(ours) == "1,234,567"

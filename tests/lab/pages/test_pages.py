@@ -93,7 +93,7 @@ def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     assert lines(text, "baseline", OURS, "–", "0 so far", "–")
     assert lines(text, "repe-wide", "`repe-wide`", "repe, schedule.dim = 128")
     assert lines(text, "repe-wide", OURS, "1,234,567", "1", "3.000", "1.750")
-    assert "The model of repe-wide (of 2) is a mean of the last models" in text
+    assert "The model of repe-wide is a mean of the last models" in text
     assert "− paper" not in text and "  - 4 × `reprt train mine" in text
 
 
@@ -201,12 +201,13 @@ def test_figure3_has_means_over_the_trials_that_reached_an_epoch(add, drawn):
     add("repe.equal.0", [row(1, 9.0, 9.0)], {}, schedule={"dim": 128})
     folder = add("repe-prefix.text.0", [row(1, 1.0, 1.0)], {})
     text = page(folder, "figure3")
-    assert lines(text, "RePE as published", "80.0 ± 28.3", "60.0 ± 0.0")
-    assert "by their seeds: baseline: 0, RePE as published: 2." in text
+    assert lines(
+        text, "RePE as published", "repe", "2", "80.0 ± 28.3", "60.0 ± 0.0"
+    )
     name = "RePE as published, training, ours"
     rows = lines(text, f"{name}, TED-HRLR pt_to_en")
     assert rows[0][:4] == ["5.00 (4.00–6.00)", "3.00", "3.00", "–"]
-    assert lines(text, "baseline", "–", "–", "4,297.8 ± 675.8")
+    assert lines(text, "baseline", "", "0", "–", "–", "4,297.8 ± 675.8")
     curves = {
         line.get_label(): [*line.get_ydata()] for line in drawn[0].axes[0].lines
     }
