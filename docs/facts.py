@@ -322,7 +322,7 @@ def nearest_az() -> dict[str, Group]:
     """Returns our models of Table 1 on az_to_en, beside the paper's numbers."""
     for runs in read_texts(RESULTS / "table1"):
         if runs[0].pair == "az_to_en":
-            ours = nearest(by_settings(run for run in runs if run.finished))
+            ours = nearest(run for run in runs if run.finished)
     for model, group in ours.items():
         theirs = published("az_to_en", model)
         ours[model] = group._replace(reference=theirs)

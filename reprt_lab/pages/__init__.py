@@ -26,7 +26,9 @@ PAGES = get_args(Page)
 
 
 def write_page(
-    folder: Path, name: str | None = None, out: Path | None = None
+    folder: Path,
+    name: str | None = None,
+    out: Path | None = None,
 ) -> Path:
     """Writes a page on the runs in a folder and returns its path.
 

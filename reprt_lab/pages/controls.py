@@ -23,8 +23,6 @@ from reprt_lab.pages.frame import (
 from reprt_lab.pages.positions import longest
 from reprt_lab.pages.tables import markdown
 
-LEVEL = 0.95
-
 
 def page_values(texts, settings, out):
     groups = []
@@ -77,7 +75,7 @@ def student(differences: Sequence[float]) -> tuple[float, float, float]:
     if len(differences) < 2:
         return math.nan, math.nan, math.nan
     test = stats.ttest_1samp(differences, 0)
-    bounds = test.confidence_interval(LEVEL)
+    bounds = test.confidence_interval()
     return float(test.pvalue), float(bounds.low), float(bounds.high)
 
 

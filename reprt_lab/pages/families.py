@@ -54,7 +54,10 @@ def page_values(texts, settings, out):
     values, chosen = compared(texts, settings.reference)
     if chosen:
         _draw(chosen, out / "families.png")
-    return {**values, "picture": "families.png" if chosen else ""}
+    return {
+        **values,
+        "picture": "families.png" if chosen else "",
+    }
 
 
 def compared(
@@ -74,7 +77,10 @@ def compared(
         if groups:
             chosen.append(groups)
     left = left_out("Not finished, or without these numbers", unmeasured)
-    return {"sections": "\n\n".join(sections), "unfinished": left}, chosen
+    return {
+        "sections": "\n\n".join(sections),
+        "unfinished": left,
+    }, chosen
 
 
 def measured(run: Run) -> bool:
@@ -89,7 +95,11 @@ def choose(table: pd.DataFrame) -> list[Group]:
     """
     chosen = []
     for model, rows in table.groupby("model"):
-        losses = rows.pivot(index="seed", columns="settings", values=PREFIX)
+        losses = rows.pivot(
+            index="seed",
+            columns="settings",
+            values=PREFIX,
+        )
         shared = losses.dropna().mean()
         if shared.isna().any():
             seeds = rows.groupby("rate")["seed"].agg(list).to_dict()
@@ -129,7 +139,10 @@ def _draw(texts, path):
     for groups, (bleu, losses) in zip(texts, rows):
         for group in groups:
             if group.label in colours:
-                look = {"color": colours[group.label], "alpha": 0.7}
+                look = {
+                    "color": colours[group.label],
+                    "alpha": 0.7,
+                }
                 products = group.table["train_flops"] / TERA
                 bleu.plot(products, group.table[BLEU], "o", **look)
                 losses.plot(products, group.table[LOSS], "o", **look)

@@ -1,23 +1,19 @@
 """The paper's Figure 3: the curves of all trials and the seconds of an epoch."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from reprt_lab import paper
 from reprt_lab.pages import pictures
-from reprt_lab.pages.frame import (
-    Group,
-    by_settings,
-    nearest,
-    runs_table,
-    spread,
-)
+from reprt_lab.pages.frame import Group, nearest, runs_table, spread
 from reprt_lab.pages.tables import markdown, plain
 
-COLOURS = {"baseline": "#000000", "repe": "#d55e00"}
+COLOURS = {
+    "baseline": "#000000",
+    "repe": "#d55e00",
+}
 # How each loss is called and drawn, ours as a line and the paper's as marks.
 CURVES = {
     "train_loss": ("training", "--", "o"),
@@ -31,7 +27,7 @@ def page_values(runs, settings, out):
     """Where a model has several settings, those nearest to the paper's count."""
     manifest, text = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
-    ours = nearest(by_settings(run for run in runs if run.log))
+    ours = nearest(run for run in runs if run.log)
     groups = {}
     for model, name in paper.LABELS.items():
         table = ours[model].table if model in ours else runs_table([])
@@ -106,10 +102,9 @@ def _draw(groups, title, path):
         title, 1, 3, (10, 5.5), width_ratios=(3.2, 1.2, 1.2)
     )
     for model, group in groups.items():
-        look: dict[str, Any] = {"color": COLOURS[model]}
         for loss in CURVES:
-            _draw_loss(curves, model, group, loss, look)
-        look |= {"capsize": 4, "ecolor": "grey"}
+            _draw_loss(curves, model, group, loss)
+        look = {"color": COLOURS[model], "capsize": 4}
         medians = group.table["seconds_an_epoch"].astype(float)
         ours.bar(group.label, medians.mean(), yerr=medians.std(), **look)
         seconds, deviation = paper.FIGURE_3B[model]
@@ -119,18 +114,45 @@ def _draw(groups, title, path):
     pictures.finish_axis(ours, "b  seconds an epoch, ours", "mean and sd")
     pictures.finish_axis(theirs, "b  the paper's", "two A100 GPUs")
     place = "outside lower center"
-    figure.legend(loc=place, ncols=2, fontsize=8, handlelength=4)
+    figure.legend(
+        loc=place,
+        ncols=2,
+        fontsize=8,
+        handlelength=4,
+    )
     pictures.save_figure(figure, path)
 
 
-def _draw_loss(axis, model, group, loss, look):
+def _draw_loss(axis, model, group, loss):
     """A loss of all trials of a model, their mean and its interval, and the paper's."""
     kind, style, mark = CURVES[loss]
+    look = {"color": COLOURS[model]}
     curve = _curve(group, loss).set_index("epoch")
-    band = {"alpha": 0.2, "linewidth": 0}
-    axis.fill_between(curve.index, curve["low"], curve["high"], **band, **look)
+    band = {
+        "alpha": 0.2,
+        "linewidth": 0,
+    }
+    axis.fill_between(
+        curve.index,
+        curve["low"],
+        curve["high"],
+        **band,
+        **look,
+    )
     name = f"{group.label}, {kind}, ours (trials: {len(group.table)})"
-    axis.plot(curve["mean"], style, linewidth=1.8, label=name, **look)
+    axis.plot(
+        curve["mean"],
+        style,
+        linewidth=1.8,
+        label=name,
+        **look,
+    )
     theirs = pd.Series([np.nan, *paper.FIGURE_3A[model][loss]])
     name = f"{group.label}, {kind}, paper ({PAPERS_TEXT})"
-    axis.plot(theirs, mark, fillstyle="none", label=name, **look)
+    axis.plot(
+        theirs,
+        mark,
+        fillstyle="none",
+        label=name,
+        **look,
+    )

@@ -51,6 +51,11 @@ class Group(NamedTuple):
         """The first run."""
         return self.table["run"].iloc[0]
 
+    @property
+    def settings(self) -> str:
+        """The preset and what departs from it."""
+        return self.table["settings"].iloc[0]
+
     def mean(self, name: str) -> float:
         return self.table[name].mean()
 
@@ -116,7 +121,11 @@ def mean(name: str, digits: int) -> Column:
     return cell
 
 
-def difference(name: str, digits: int, bold: bool = False) -> Column:
+def difference(
+    name: str,
+    digits: int,
+    bold: bool = False,
+) -> Column:
     """Returns the column of a number's difference from the reference's, by seed.
 
     With `bold`, it is bold where it is larger than twice its standard deviation.
@@ -181,7 +190,7 @@ def groups_table(
 
 
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """Returns a row a run: `WORDS`, the run, and `NUMBERS`, NaN where not measured.
+    """Returns a row a run: `WORDS` and `NUMBERS`, NaN where not measured.
 
     Where two settings of a model have the same rate, and differ in the warm-up or the
     like, the schedule's name stands behind the rate.
@@ -202,7 +211,7 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
             "run": run,
         }
         rows.append(run.numbers | row)
-    table = pd.DataFrame(rows, columns=[*WORDS, *NUMBERS]).sort_values("name")
+    table = pd.DataFrame(rows, columns=[*WORDS, *NUMBERS])
     # MODEL and MODEL.SEED of the same settings and seed are one run.
     table = table.drop_duplicates(["text", "model", "seed", "settings"])
     rate = table["rate"]
@@ -222,19 +231,18 @@ def grouped(table: pd.DataFrame) -> list[Group]:
 
 def by_settings(runs: Iterable[Run]) -> list[Group]:
     """Returns a group for each model and its settings, the paper's own first."""
-    return sorted(grouped(runs_table(runs)), key=_departures)
+    groups = grouped(runs_table(runs))
+    groups.sort(key=lambda group: len(group.run.settings.departures))
+    return groups
 
 
-def _departures(group: Group) -> int:
-    return len(group.run.settings.departures)
-
-
-def nearest(groups: Iterable[Group]) -> dict[str, Group]:
+def nearest(runs: Iterable[Run]) -> dict[str, Group]:
     """Returns ours of the paper's two models, with the fewest departures."""
     ours: dict[str, Group] = {}
-    for group in sorted(groups, key=_departures):
-        if group.run.settings.preset == group.run.model in paper.LABELS:
-            ours.setdefault(group.run.model, group)
+    for group in by_settings(runs):
+        model = group.run.model
+        if model in paper.LABELS and model == group.run.settings.preset:
+            ours.setdefault(model, group)
     return ours
 
 
@@ -254,7 +262,11 @@ def published(pair: str, model: str) -> Group | None:
     return Group(paper.LABELS[model], pd.DataFrame([numbers]))
 
 
-def spread(values: Iterable[float], digits: int, sign: str = "") -> str:
+def spread(
+    values: Iterable[float],
+    digits: int,
+    sign: str = "",
+) -> str:
     """Returns the mean of numbers and, of several, their standard deviation."""
     numbers = pd.Series(values, dtype=float).dropna()
     if numbers.empty:

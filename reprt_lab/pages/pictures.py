@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from reprt.files import whole_file
 from reprt_lab.pages.frame import Group
@@ -25,7 +25,7 @@ def colours(groups: Iterable[Group]) -> dict[str, str]:
     return chosen or dict(zip(labels, itertools.cycle(PALETTE)))
 
 
-def new_figure(title: str, rows: int, columns: int, figsize, **options):
+def new_figure(title, rows, columns, figsize, **options):
     figure = Figure(figsize=figsize, layout="constrained")
     figure.suptitle(title, fontsize=10)
     return figure, figure.subplots(rows, columns, **options)
@@ -34,7 +34,13 @@ def new_figure(title: str, rows: int, columns: int, figsize, **options):
 def dots(axis, name: str, values, colour: str, fillstyle: str = "full"):
     """Draws a dot for each value, in the row of a name."""
     rows = [name] * len(values)
-    axis.plot(values, rows, "o", color=colour, fillstyle=fillstyle)
+    axis.plot(
+        values,
+        rows,
+        "o",
+        color=colour,
+        fillstyle=fillstyle,
+    )
 
 
 def finish_axis(axis, title: str, below: str):
@@ -45,11 +51,11 @@ def finish_axis(axis, title: str, below: str):
 
 def add_legend(figure, labels: Mapping[str, str]):
     """Says below all axes which label has which colour."""
-    lines = []
+    patches = []
     for label, colour in labels.items():
-        lines.append(Line2D([], [], color=colour, linewidth=3, label=label))
+        patches.append(Patch(color=colour, label=label))
     place = "outside lower center"
-    figure.legend(handles=lines, loc=place, ncols=2, fontsize=9)
+    figure.legend(handles=patches, loc=place, ncols=2, fontsize=9)
 
 
 def save_figure(figure, path: Path):

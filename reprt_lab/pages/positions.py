@@ -33,7 +33,12 @@ def page_values(texts, settings, out):
             whole.append(longer)
         short += [run for run in runs if longest(run) and measured(run)]
     values, chosen = compared(whole, settings.reference)
-    values |= {"picture": "", "trained": "", "on": "", "lengths": ""}
+    values |= {
+        "picture": "",
+        "trained": "",
+        "on": "",
+        "lengths": "",
+    }
     if chosen:
         values["picture"] = "positions.png"
         _draw(chosen, out / "positions.png")
@@ -88,7 +93,12 @@ def _draw(texts, path):
     models = max(map(len, texts))
     size = 2 + 1.8 * len(texts), 1 + 0.25 * models
     figure, axes = pictures.new_figure(
-        "", 1, len(texts), size, sharey=True, squeeze=False
+        "",
+        1,
+        len(texts),
+        size,
+        sharey=True,
+        squeeze=False,
     )
     for text, axis in zip(texts, axes[0]):
         for group in text:
@@ -119,9 +129,16 @@ def _draw_lengths(groups, reference, path):
     for group in groups:
         if group.label in colours:
             style = "o--" if _of_states(group) else "o-"
-            look = {"color": colours[group.label], "label": group.label}
+            look = {
+                "color": colours[group.label],
+                "label": group.label,
+            }
             axis.plot(losses[group.run.model], style, **look)
     below = "tokens of the longer side of a test pair"
     pictures.finish_axis(axis, f"{groups[0].run.text}\n{title}", below)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(
+        loc="outside lower center",
+        ncols=3,
+        fontsize=8,
+    )
     pictures.save_figure(figure, path)

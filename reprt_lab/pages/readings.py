@@ -36,7 +36,7 @@ def _distance(group: Group) -> str:
 
 
 PAPERS = {
-    "model": label,
+    "model": lambda group: "paper",
     "training loss": mean("train_loss", 2),
     "validation loss": mean("val_loss", 2),
 }
@@ -85,10 +85,10 @@ def page_values(texts, settings, out):
 
 def _section(readings: Sequence[Group], theirs) -> str:
     """One model's readings, the nearest to the paper's two losses first."""
-    rows = [dict.fromkeys(COLUMNS, "") | cells(theirs, PAPERS)]
+    rows = []
     for group in sorted(readings, key=distance):
         rows.append(cells(group, COLUMNS, theirs))
-    return markdown(rows, 3)
+    return markdown([*rows, cells(theirs, PAPERS)], 3)
 
 
 def _changes(

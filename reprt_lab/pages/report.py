@@ -23,18 +23,9 @@ from reprt_lab.pages.frame import (
     runs_table,
     scores_of,
 )
-from reprt_lab.pages.tables import NONE, markdown, plain
+from reprt_lab.pages.tables import markdown, plain
 from reprt_lab.recipe import Look
 from reprt_lab.records import Run
-
-
-def _name(group: Group) -> str:
-    return f"`{group.run.name}`"
-
-
-def _settings(group: Group) -> str:
-    return group.table["settings"].iloc[0]
-
 
 OURS = {
     "parameters": parameters,
@@ -55,8 +46,8 @@ PAPERS = {
 }
 MEANS_OF_TOKENS = {
     "model": label,
-    "run": _name,
-    "preset, and what departs from it": _settings,
+    "run": lambda group: f"`{group.run.name}`",
+    "preset, and what departs": lambda group: group.settings,
     "training loss": mean("train_loss_per_token", 3),
     "validation loss": mean(FORCED, 3),
     "prefix loss, validation": mean(PREFIX, 3),
@@ -103,25 +94,29 @@ def _told_apart(runs: Sequence[Run]) -> Sequence[Run]:
 
 
 def _results(groups: Sequence[Group]) -> str:
-    """The runs below what the paper has of their models."""
+    """The runs, and below them what the paper has of their models."""
     run = groups[0].run
     rows = []
     for group in groups:
-        model = group.run.name
-        numbers = published(run.pair, model)
-        if numbers is not None:
-            whose = f"paper, TED-HRLR {run.pair}"
-            row = {"model": label(group), "whose": whose}
-            row |= dict.fromkeys(OURS, NONE)
-            row["parameters"] = f"{paper.PARAMETERS[model]:,} (on pt_to_en)"
-            rows.append(row | cells(numbers, PAPERS))
-    for group in groups:
-        row = {"model": label(group), "whose": f"ours, {corpus(group)}"}
+        row = {
+            "model": label(group),
+            "whose": f"ours, {corpus(group)}",
+        }
         comparable = run.manifest.official_text and group.run.finished
-        numbers = None
+        theirs = None
         if comparable and not group.run.departures:
-            numbers = published(run.pair, group.run.settings.preset)
-        rows.append(row | cells(group, OURS, numbers))
+            theirs = published(run.pair, group.run.settings.preset)
+        rows.append(row | cells(group, OURS, theirs))
+    for group in groups:
+        model = group.run.name
+        theirs = published(run.pair, model)
+        if theirs is not None:
+            row = {
+                "model": label(group),
+                "whose": f"paper, TED-HRLR {run.pair}",
+                "parameters": f"{paper.PARAMETERS[model]:,} (on pt_to_en)",
+            }
+            rows.append(row | cells(theirs, PAPERS))
     return markdown(rows, 2)
 
 
@@ -179,9 +174,8 @@ def _draw(runs, colours, path):
             axis.plot(log["train_loss"], ".--", **look)
             axis.plot(log["val_loss"], ".-", **look)
             if "val_prefix_loss" in run.numbers:
-                star = {"marker": "*", "markersize": 12}
                 loss = run.numbers["val_prefix_loss"]
-                axis.plot(len(run.log), loss, **star, **look)
+                axis.plot(len(run.log), loss, "*", markersize=12, **look)
     axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axis.set_ylabel("nats per token")
     title = (

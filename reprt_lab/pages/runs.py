@@ -24,7 +24,9 @@ PAGE_SETTINGS = "page.toml"
 
 
 def page_settings(
-    folder: Path, texts: Sequence[Sequence[Run]], name: str | None = None
+    folder: Path,
+    texts: Sequence[Sequence[Run]],
+    name: str | None = None,
 ) -> PageSettings:
     """Returns what a folder's `page.toml` says, with a page's name in any case."""
     settings = _read_page_settings(folder)
@@ -68,7 +70,7 @@ def _place_of_text(run: Run) -> tuple:
     """Where a run's text stands among others; the paper's own texts come first."""
     manifest = run.manifest
     unofficial = not manifest.official_text
-    return unofficial, run.text.lower(), run.text, manifest.hashes
+    return unofficial, run.text.lower(), manifest.hashes
 
 
 def _runs_in(folder: Path, looks: Mapping[str, Look] = {}) -> list[Run]:
@@ -80,7 +82,10 @@ def _runs_in(folder: Path, looks: Mapping[str, Look] = {}) -> list[Run]:
                 runs.append(RunFolder(path.parent).record())
     if (folder / RUNS).exists():
         runs += read_records(folder / RUNS)
-    looks = {**_read_page_settings(folder).models, **looks}
+    looks = {
+        **_read_page_settings(folder).models,
+        **looks,
+    }
     return [run.changed(look=looks.get(run.model, Look())) for run in runs]
 
 

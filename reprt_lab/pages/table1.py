@@ -1,7 +1,5 @@
 """The paper's Table 1, with ours beside it."""
 
-from collections.abc import Mapping
-
 from reprt.data.corpora.ted import PAIRS
 from reprt_lab import paper
 from reprt_lab.pages.frame import (
@@ -22,19 +20,15 @@ from reprt_lab.pages.frame import (
     scores_of,
     seeds,
 )
-from reprt_lab.pages.tables import markdown, plain
+from reprt_lab.pages.tables import markdown
 
 COLUMNS = {
     "epochs": epochs,
     "training loss": mean("train_loss", 2),
+    "training − paper": gap("train_loss", 2),
     "validation loss": mean("val_loss", 2),
+    "validation − paper": gap("val_loss", 2),
     "seconds an epoch": mean("seconds_an_epoch", 0),
-}
-# The hardware is another, so seconds are not compared.
-GAPS = {
-    "epochs": gap("epochs", 0),
-    "training loss": gap("train_loss", 2),
-    "validation loss": gap("val_loss", 2),
 }
 BEYOND = {
     "text": corpus,
@@ -58,35 +52,45 @@ def page_values(texts, settings, out):
     rows: list[dict[str, str]] = []
     for pair in dict.fromkeys(pairs):
         for model, name in paper.LABELS.items():
-            head = {"pair": pair, "model": name}
+            head = {
+                "pair": pair,
+                "model": name,
+            }
             theirs = published(pair, model)
             if theirs is not None:
                 sizes = _sizes(PAIRS[pair].train, PAIRS[pair].dev)
                 numbers = cells(theirs, COLUMNS)
-                rows.append({**head, "whose": "paper", **sizes, **numbers})
+                rows.append(
+                    {
+                        **head,
+                        "whose": "paper",
+                        **sizes,
+                        **numbers,
+                    }
+                )
             for group in groups:
                 if (group.run.pair, group.run.model) == (pair, model):
-                    rows += _ours(head, group, theirs)
+                    rows.append(_ours(head, group, theirs))
     return {
         "table": markdown(rows, 3),
         "beyond": groups_table(groups, BEYOND),
     }
 
 
-def _ours(head: Mapping[str, str], ours: Group, theirs: Group | None):
-    """The row of ours and, on the paper's own text, that of its distance."""
+def _ours(head, ours: Group, theirs: Group | None) -> dict[str, str]:
+    """The row of ours, compared with the paper's where the text is its own."""
     manifest = ours.run.manifest
-    row = {**head, "whose": ", ".join(["ours", *ours.run.departures])}
-    if not manifest.official_text:
-        row["whose"] += f", on {plain(ours.run.text)}: not comparable"
-        pairs = manifest.sentence_pairs
-        row |= _sizes(pairs["train"], pairs["dev"])
-    rows = [row | cells(ours, COLUMNS)]
-    if manifest.official_text and theirs is not None:
-        gaps = cells(ours, GAPS, theirs)
-        rows.append({**head, "whose": "ours − paper", **gaps})
-    return rows
+    whose = ", ".join(["ours", *ours.run.departures])
+    row = head | {"whose": whose}
+    if manifest.official_text:
+        return row | cells(ours, COLUMNS, theirs)
+    row["whose"] += f", on {corpus(ours)}: not comparable"
+    pairs = manifest.sentence_pairs
+    return row | _sizes(pairs["train"], pairs["dev"]) | cells(ours, COLUMNS)
 
 
 def _sizes(train, dev) -> dict[str, str]:
-    return {"train": f"{train:,}", "dev": f"{dev:,}"}
+    return {
+        "train": f"{train:,}",
+        "dev": f"{dev:,}",
+    }

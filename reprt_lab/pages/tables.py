@@ -4,7 +4,6 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
 
 from tabulate import tabulate
 
@@ -14,7 +13,7 @@ from reprt.progress import printable
 NONE = "–"
 
 
-def fill(template: str, **values: Any) -> str:
+def fill(template: str, **values) -> str:
     """Returns a template's text, without paragraphs whose values are empty."""
     file = resources.files(__package__).joinpath(f"{template}.md")
     paragraphs = []
@@ -44,7 +43,11 @@ def markdown(rows: Sequence[Mapping[str, str]], words: int = 1) -> str:
         return ""
     sides = ["left"] * words + ["right"] * (len(columns) - words)
     return tabulate(
-        columns, "keys", "pipe", colalign=sides, disable_numparse=True
+        columns,
+        "keys",
+        "pipe",
+        colalign=sides,
+        disable_numparse=True,
     )
 
 

@@ -91,7 +91,7 @@ def test_two_presets_under_one_name_are_told_apart(table):
     runs = ("repe.high.0", 2.0, 3.0), ("repe.high.1", 2.0, 3.0)
     found = table(("recurrent.high.0", 2.0, 3.0), *runs, preset="repe-causal")
     assert len(grouped(found)) == 3
-    (ours,) = nearest(by_settings(found["run"])).values()
+    (ours,) = nearest(found["run"]).values()
     assert ours.table["name"].tolist() == ["repe.high.0"]
 
 
