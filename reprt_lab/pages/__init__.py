@@ -52,10 +52,12 @@ def write_page(
     module = importlib.import_module(f"{__name__}.{settings.name}")
     runs = [run for text in texts for run in text]
     text = plain(runs[0].text)
+    official = runs[0].manifest.official_text
     unfinished = [run for run in runs if not run.finished]
     values = {
         "text": text,
-        "foreign": "" if runs[0].manifest.official_text else text,
+        "official": text if official else "",
+        "foreign": "" if official else text,
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
         "unfinished": left_out("Not finished", unfinished),

@@ -31,7 +31,7 @@ def new_figure(title, rows, columns, figsize, **options):
     return figure, figure.subplots(rows, columns, **options)
 
 
-def dots(axis, name: str, values, colour: str, fillstyle: str = "full"):
+def dots(axis, name, values, colour, fillstyle="full"):
     """Draws a dot for each value, in the row of a name."""
     rows = [name] * len(values)
     axis.plot(
