@@ -6,6 +6,7 @@
 #   make test              run the tests, without the long ones
 #   make test-all          run all tests
 #   make check             lint, format, types and the direction of imports
+#   make facts          renew the numbers of README and docs from the committed runs
 #   make notebooks         execute the notebooks and keep their outputs
 #   make try-notebooks     execute the notebooks into build/notebooks
 #   make docs              build the documentation site, into build/site
@@ -40,7 +41,7 @@ help:
 EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 
 .PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
-.PHONY: notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu clean
+.PHONY: facts notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -66,6 +67,9 @@ check: $(VENV)/test
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+facts: $(VENV)/train
+	$(VENV)/bin/python docs/facts.py
 
 # The times are kept, so that nothing is executed twice.
 notebooks: $(EXECUTED)

@@ -103,7 +103,14 @@ def _link_to_pages(app, *where_and_source):
     )
 
 
+def _leave_out_of_menu(app, doctree):
+    """The appendix of choices is linked, and in no table of contents."""
+    if app.env.docname == "choices":
+        app.env.metadata["choices"]["orphan"] = True
+
+
 def setup(app):
     _include_results()
+    app.connect("doctree-read", _leave_out_of_menu)
     for event in ("source-read", "include-read"):
         app.connect(event, _link_to_pages)

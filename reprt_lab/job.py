@@ -16,7 +16,7 @@ from reprt.training.settings import RunSettings
 from reprt.training.workers import is_chief, several_workers
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages import write_page
-from reprt_lab.pages.runs import SETTINGS
+from reprt_lab.pages.runs import PAGE_SETTINGS
 from reprt_lab.plan import make_plan
 from reprt_lab.processes import in_own_process
 from reprt_lab.recipe import ON_SEVERAL_TEXTS, Recipe
@@ -92,7 +92,7 @@ def write_page_on(work: CorpusRuns) -> Path:
     if name in ON_SEVERAL_TEXTS:
         folder = folder.parent
     page = work.recipe.page.changed(name=name)
-    write_text(folder / SETTINGS, tomli_w.dumps(page.as_table()))
+    write_text(folder / PAGE_SETTINGS, tomli_w.dumps(page.as_table()))
     return write_page(folder)
 
 

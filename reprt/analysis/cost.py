@@ -8,14 +8,6 @@ import math
 
 FLOPS = 2  # of a multiply-add
 PASSES = 3  # forward, and backward with respect to inputs and to weights
-# Operations a second by their makers' sheets: in float32, and in half precision with
-# float32 sums.
-PEAKS = {
-    "V100": (15.7e12, 125e12),
-    "A100": (19.5e12, 312e12),
-    "H100": (66.9e12, 989e12),
-    "H200": (66.9e12, 989e12),
-}
 OTHER_SIZE = 4  # of a vocabulary; learnt ones are larger
 
 
@@ -84,14 +76,6 @@ def parameters_without_tables(model) -> int:
         for weight, of_other in zip(model.weights, other.weights, strict=True)
         if weight.shape == of_other.shape
     )
-
-
-def peak(hardware: str, precision: str) -> float | None:
-    """Returns the most operations a second of a known GPU; None of others."""
-    for name, (full, half) in PEAKS.items():
-        if name in hardware:
-            return full if precision == "float32" else half
-    return None
 
 
 def scientific(number: float) -> str:

@@ -1,7 +1,7 @@
 """The pages on runs, by name. A module and a template of that name make each.
 
 The module's `page_values(runs, settings, out)` returns what stands in the template's
-places, and writes the page's pictures and other files.
+places, and writes the page's pictures.
 """
 
 import importlib
@@ -10,9 +10,9 @@ from typing import get_args
 
 from reprt.files import write_text
 from reprt_lab.pages.runs import (
+    PAGE_SETTINGS,
     RUNS,
     SELECTION,
-    SETTINGS,
     left_out,
     notes,
     out_of_time,
@@ -27,7 +27,9 @@ PAGES = get_args(Page)
 
 
 def write_page(
-    folder: Path, name: str | None = None, out: Path | None = None
+    folder: Path,
+    name: str | None = None,
+    out: Path | None = None,
 ) -> Path:
     """Writes a page on the runs in a folder and returns its path.
 
@@ -39,17 +41,18 @@ def write_page(
             report, for trials their comparison, and for several texts the families.
         out: where the files go; the same folder by default.
     """
+    out = out or folder
     texts = read_texts(folder)
-    settings, said = page_settings(folder, texts, name), notes(folder)
-    own = page_settings(folder, texts).name
-    frozen = any((folder / each).exists() for each in (RUNS, SELECTION))
-    if frozen and out in (None, folder) and settings.name != own:
+    settings = page_settings(folder, texts, name)
+    usual = page_settings(folder, texts).name
+    frozen = (folder / RUNS).exists() or (folder / SELECTION).exists()
+    if frozen and out == folder and settings.name != usual:
         raise ValueError(
-            f"{folder} is a frozen experiment, whose page is {own!r}. Received: "
-            f"--name {settings.name}. `name` in its {SETTINGS} chooses another."
+            f"{folder} is a frozen experiment, whose page is {usual!r}. Received: "
+            f"--name {settings.name}. `name` in its {PAGE_SETTINGS} chooses another."
         )
-    one = settings.name not in ON_SEVERAL_TEXTS
-    if one and texts[1:]:
+    several = settings.name in ON_SEVERAL_TEXTS
+    if not several and len(texts) > 1:
         raise ValueError(
             f"Expected the runs in {folder} to be on the same text, with the same "
             f"vocabularies. Those of {texts[0][0].name} and {texts[1][0].name} differ."
@@ -57,21 +60,24 @@ def write_page(
     module = importlib.import_module(f"{__name__}.{settings.name}")
     runs = [run for text in texts for run in text]
     text = plain(runs[0].text)
+    official = runs[0].manifest.official_text
+    unfinished = [run for run in runs if not run.finished]
     values = {
         "text": text,
-        "foreign": "" if runs[0].manifest.official_text else text,
+        "official": text if official else "",
+        "foreign": "" if official else text,
         "ways": ways(runs),
         "out_of_time": out_of_time(runs),
-        "unfinished": left_out(
-            "Not finished", (r for r in runs if not r.finished)
-        ),
-        **module.page_values(runs if one else texts, settings, out or folder),
+        "unfinished": left_out("Not finished", unfinished),
+        **module.page_values(texts if several else runs, settings, out),
     }
-    title, _, rest = said.partition("\n\n")
+    text = notes(folder)
+    title, _, rest = text.partition("\n\n")
     headed = title.startswith("# ")
-    text = fill(str(settings.name), notes=rest if headed else said, **values)
+    values["notes"] = rest if headed else text
+    page = fill(str(settings.name), **values)
     if headed:
-        text = title + text[text.index("\n") :]
-    path = (out or folder) / f"{settings.name}.md"
-    write_text(path, text + "\n")
+        page = title + page[page.index("\n") :]
+    path = out / f"{settings.name}.md"
+    write_text(path, page + "\n")
     return path

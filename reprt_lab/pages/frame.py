@@ -1,4 +1,4 @@
-"""One table of runs, and what pages compute of it: means, spreads, differences."""
+"""One table of runs, and tables of groups: means, spreads and differences."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -7,95 +7,132 @@ import pandas as pd
 
 from reprt.analysis.cost import COUNTED
 from reprt.analysis.scores import METRICS, shown_on
-from reprt_lab.pages.tables import markdown, plain
-from reprt_lab.paper import LABELS
+from reprt_lab import paper
+from reprt_lab.pages.tables import NONE, markdown, plain
 from reprt_lab.records import Run
 
-KEYS = "name text model label schedule seed rate looks_ahead".split()
-SETTINGS = [
-    "preset",
-    "departures",
-]  # which together tell all that decides a run
-NUMBERS = (
-    *(
-        "epochs",
-        "train_loss",
-        "train_loss_per_token",
-        "val_loss",
-        "val_loss_per_token",
-    ),
-    *("val_prefix_loss_per_token", "test_prefix_loss_per_token"),
+# The numbers of runs that pages compare: losses a token, on the validation split
+# teacher-forced and of prefixes, on the test split of prefixes; and BLEU.
+FORCED = "val_loss_per_token"
+PREFIX = "val_prefix_loss_per_token"
+LOSS = "test_prefix_loss_per_token"
+BLEU = "test_bleu"
+WORDS = "name text model rate schedule seed settings run".split()
+NUMBERS = [
+    "epochs",
+    "train_loss",
+    "train_loss_per_token",
+    "val_loss",
+    FORCED,
+    "val_prefix_loss",
+    PREFIX,
+    LOSS,
     *(metric.key for metric in METRICS),
-    *("peak_memory_bytes", *COUNTED),
-    *("train_seconds", "seconds_an_epoch", "tokens_per_second"),
-)
+    "peak_memory_bytes",
+    *COUNTED,
+    "train_seconds",
+    "devices",
+    "seconds_an_epoch",
+    "tokens_per_second",
+]
 
 
 class Group(NamedTuple):
-    """Runs that differ by their seeds only: the first, and the rows of all."""
+    """Runs that differ by their seeds only, or the paper's numbers of a model."""
 
-    run: Run
+    label: str
     table: pd.DataFrame
+    """A row a run; without runs where the numbers are the paper's."""
+    reference: "Group | None" = None
+    """What its columns compare it with."""
 
     @property
-    def rate(self) -> str:
-        return self.table["rate"].iloc[0]
+    def run(self) -> Run:
+        """The first run."""
+        return self.table["run"].iloc[0]
 
     @property
-    def head(self) -> dict[str, str]:
-        """The first cells of its line in tables of trials."""
-        ahead = "**yes**" if self.run.looks_ahead else "no"
-        seeds = str(len(self.table))
-        return {
-            "model": plain(self.run.label),
-            "looks ahead": ahead,
-            "seeds": seeds,
-        }
+    def settings(self) -> str:
+        """The preset and what departs from it."""
+        return self.table["settings"].iloc[0]
+
+    def mean(self, name: str) -> float:
+        return self.table[name].mean()
 
     def cell(self, name: str, digits: int) -> str:
-        values = self.table[name]
-        # Settings decide the parameters, and seeds do not.
-        return spread(values[:1] if name == "parameters" else values, digits)
+        return spread(self.table[name], digits)
 
     def differences(self, other: "Group | None", name: str) -> pd.Series:
         """Returns the difference of a number for each seed that both groups have."""
-        if other is None or other is self:
+        if other is None or other.table is self.table:
             return pd.Series(dtype=float)
-        ours, theirs = (
-            each.table.set_index("seed")[name] for each in (self, other)
-        )
+        ours = self.table.set_index("seed")[name]
+        theirs = other.table.set_index("seed")[name]
         return (ours - theirs).dropna()
 
 
-# Makes a cell of a group and of the group that others are compared with.
-Column = Callable[[Group, Group | None], str]
+# Makes a cell of a group.
+Column = Callable[[Group], str]
+
+
+def label(group: Group) -> str:
+    return plain(group.label)
+
+
+def corpus(group: Group) -> str:
+    return plain(group.run.text)
+
+
+def looks_ahead(group: Group) -> str:
+    return "**yes**" if group.run.looks_ahead else "no"
+
+
+def seeds(group: Group) -> str:
+    return str(len(group.table))
+
+
+def rate(group: Group) -> str:
+    return group.table["rate"].iloc[0]
+
+
+def departures(group: Group) -> str:
+    return ", ".join(group.run.departures) or NONE
+
+
+def epochs(group: Group) -> str:
+    """The epochs of the runs, and whether they go on."""
+    fewest, most = group.table["epochs"].min(), group.table["epochs"].max()
+    several = str(most) if fewest == most else f"{fewest}–{most}"
+    ours = "run" in group.table
+    return f"{several} so far" if ours and not group.run.metrics else several
+
+
+def parameters(group: Group) -> str:
+    """The number of the first run, for seeds do not change it."""
+    return spread(group.table["parameters"][:1], 0)
 
 
 def mean(name: str, digits: int) -> Column:
     """Returns the column of a number: its mean over the seeds and their deviation."""
 
-    def cell(group, reference):
+    def cell(group):
         return group.cell(name, digits)
 
     return cell
 
 
-def scores_of(page: str, head: str = "{}") -> dict[str, Column]:
-    """Returns a column for each metric that a page shows, by its head."""
-    return {
-        head.format(metric.name): mean(metric.key, metric.pages[page])
-        for metric in shown_on(page)
-    }
-
-
-def difference(name: str, digits: int, bold: bool = False) -> Column:
+def difference(
+    name: str,
+    digits: int,
+    bold: bool = False,
+) -> Column:
     """Returns the column of a number's difference from the reference's, by seed.
 
     With `bold`, it is bold where it is larger than twice its standard deviation.
     """
 
-    def cell(group, reference):
-        differences = group.differences(reference, name)
+    def cell(group):
+        differences = group.differences(group.reference, name)
         text = spread(differences, digits, "+")
         large = abs(differences.mean()) > 2 * differences.std()
         return f"**{text}**" if bold and large else text
@@ -103,101 +140,138 @@ def difference(name: str, digits: int, bold: bool = False) -> Column:
     return cell
 
 
+def gap(name: str, digits: int) -> Column:
+    """Returns the column of a mean's difference from the reference's mean."""
+
+    def cell(group):
+        if group.reference is None:
+            return NONE
+        distance = group.mean(name) - group.reference.mean(name)
+        return f"{distance:+.{digits}f}"
+
+    return cell
+
+
+def scores_of(page: str) -> dict[str, Column]:
+    """Returns a column for each metric that a page shows, by its name."""
+    columns = {}
+    for metric in shown_on(page):
+        columns[metric.name] = mean(metric.key, metric.pages[page])
+    return columns
+
+
+# The first columns of tables of trials.
+TRIALS: dict[str, Column] = {
+    "model": label,
+    "looks ahead": looks_ahead,
+    "seeds": seeds,
+}
+
+
+def cells(
+    group: Group,
+    columns: Mapping[str, Column],
+    reference: Group | None = None,
+) -> dict[str, str]:
+    """Returns the cells of a group's line, by the heads of its columns."""
+    group = group._replace(reference=reference)
+    return {head: cell(group) for head, cell in columns.items()}
+
+
 def groups_table(
     groups: Iterable[Group],
     columns: Mapping[str, Column],
     reference: Group | None = None,
+    words: int = 2,
 ) -> str:
-    """Returns a table with a line for each group, by the heads of its columns."""
-    lines = []
-    for group in groups:
-        line = group.head
-        for head, column in columns.items():
-            line[head] = column(group, reference)
-        lines.append(line)
-    return markdown(lines, "ll")
+    """Returns a table with a line for each group; `words` is that of `markdown`."""
+    rows = [cells(group, columns, reference) for group in groups]
+    return markdown(rows, words)
 
 
 def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """Returns a row a run: `KEYS`, the run, and `NUMBERS`, NaN where not measured.
+    """Returns a row a run: `WORDS` and `NUMBERS`, NaN where not measured.
 
-    Where two schedules of a model have the same rate, and differ in the warm-up or the
+    Where two settings of a model have the same rate, and differ in the warm-up or the
     like, the schedule's name stands behind the rate.
     """
-    rows = [
-        {
-            **run.numbers,
-            **{key: getattr(run, key) for key in KEYS},
-            "preset": run.settings.preset,
-            "departures": ", ".join(run.settings.departures),
+    rows = []
+    for run in runs:
+        row = {
+            "name": run.name,
+            "text": run.text,
+            "model": run.model,
+            "rate": run.rate,
+            "schedule": run.schedule,
+            "seed": run.seed,
+            "settings": ", ".join(
+                [run.settings.preset, *run.settings.departures]
+            ),
+            "devices": max(1, len(run.manifest.starts[-1].devices)),
             "run": run,
         }
-        for run in runs
-    ]
-    columns = [*KEYS, *SETTINGS, "run", *NUMBERS]
-    table = pd.DataFrame(rows, columns=columns).sort_values("name")
+        rows.append(run.numbers | row)
+    table = pd.DataFrame(rows, columns=[*WORDS, *NUMBERS])
     # MODEL and MODEL.SEED of the same settings and seed are one run.
-    table = table.drop_duplicates(["text", "model", "seed", *SETTINGS])
-    schedules = table.groupby(["model", "rate"])["schedule"].nunique()
-    alike = {rate for (_, rate), count in schedules.items() if count > 1}
-    longer = table["rate"] + ", " + table["schedule"]
+    table = table.drop_duplicates(["text", "model", "seed", "settings"])
+    rate = table["rate"]
+    settings = table.groupby(["model", "rate"])["settings"].transform("nunique")
     return table.assign(
-        rate=table["rate"].mask(table["rate"].isin(alike), longer)
+        rate=rate.mask(settings > 1, rate + ", " + table["schedule"])
     )
 
 
-def as_csv(table: pd.DataFrame) -> str:
-    """Returns a table for a file: what no run has is left out."""
-    known = table.drop(columns=["preset", "run"]).dropna(axis=1, how="all")
-    return known.convert_dtypes().to_csv(index=False, float_format="%.5f")
-
-
-def grouped(table: pd.DataFrame, *by: str) -> list[Group]:
-    """Returns a group for each model and value of columns, by the runs' names."""
-    groups = table.groupby(["model", *by], sort=False)
-    return [Group(rows["run"].iloc[0], rows) for _, rows in groups]
-
-
-def by_settings(runs: Iterable[Run]) -> list[Group]:
-    """Returns a group for each model and its departures, the paper's own first."""
-    groups = grouped(runs_table(runs), *SETTINGS)
-    return sorted(groups, key=_departures)
-
-
-def _departures(group: Group) -> int:
-    return len(group.run.settings.departures)
-
-
-def nearest(groups: Iterable[Group]) -> dict[str, Group]:
-    """Returns ours of the paper's two models, with the fewest departures."""
-    found: dict[str, Group] = {}
-    for group in sorted(groups, key=_departures):
-        if group.run.settings.preset == group.run.model in LABELS:
-            found.setdefault(group.run.model, group)
-    return found
-
-
-def by_schedule(table: pd.DataFrame) -> list[Group]:
-    """Returns a group for each model and schedule; all else must be the same."""
-    groups = grouped(table, "schedule")
-    for one, rows in groups:
-        for other in rows["run"]:
-            both = (
-                {s.preset, *s.departures}
-                for s in (one.settings, other.settings)
-            )
-            if differing := set.symmetric_difference(*both):
-                raise ValueError(
-                    f"Expected {one.name} and {other.name} to differ by their seeds "
-                    f"only. Received other settings: {', '.join(sorted(differing))}."
-                )
+def grouped(table: pd.DataFrame) -> list[Group]:
+    """Returns a group for each model and its settings, by the runs' names."""
+    groups = []
+    for _, rows in table.groupby(["model", "settings"], sort=False):
+        groups.append(Group(rows["run"].iloc[0].label, rows))
     return groups
 
 
-def spread(values: Iterable[float], digits: int, sign: str = "") -> str:
+def by_settings(runs: Iterable[Run]) -> list[Group]:
+    """Returns a group for each model and its settings, the paper's own first."""
+    groups = grouped(runs_table(runs))
+    groups.sort(key=lambda group: len(group.run.settings.departures))
+    return groups
+
+
+def nearest(runs: Iterable[Run]) -> dict[str, Group]:
+    """Returns ours of the paper's two models, with the fewest departures."""
+    ours: dict[str, Group] = {}
+    for group in by_settings(runs):
+        model = group.run.model
+        if model in paper.LABELS and model == group.run.settings.preset:
+            ours.setdefault(model, group)
+    return ours
+
+
+def group_of(model: str | None, groups: Iterable[Group]) -> Group | None:
+    """Returns the first group of a model, by its name in the recipe, or None."""
+    for group in groups:
+        if group.run.model == model:
+            return group
+    return None
+
+
+def published(pair: str, model: str) -> Group | None:
+    """Returns what the paper's Table 1 has of a model, or None."""
+    numbers = paper.TABLE_1.get(pair, {}).get(model)
+    if numbers is None:
+        return None
+    return Group(paper.LABELS[model], pd.DataFrame([numbers]))
+
+
+def spread(
+    values: Iterable[float],
+    digits: int,
+    sign: str = "",
+) -> str:
     """Returns the mean of numbers and, of several, their standard deviation."""
     numbers = pd.Series(values, dtype=float).dropna()
     if numbers.empty:
-        return "–" if sign else "not run"
-    deviation = f" ± {numbers.std():,.{digits}f}" if len(numbers) > 1 else ""
-    return f"{numbers.mean():{sign},.{digits}f}{deviation}"
+        return NONE
+    text = f"{numbers.mean():{sign},.{digits}f}"
+    if len(numbers) == 1:
+        return text
+    return f"{text} ± {numbers.std():,.{digits}f}"

@@ -9,8 +9,8 @@ from reprt.files import write_text
 from reprt_lab.pages import write_page
 from reprt_lab.pages.runs import (
     NOTES,
+    PAGE_SETTINGS,
     RUNS,
-    SETTINGS,
     notes,
     page_settings,
     read_texts,
@@ -35,27 +35,27 @@ def freeze(folder: Path, out: Path | None = None) -> tuple[Path, list[str]]:
             f"Expected {out} to be empty or a frozen experiment. Received a folder "
             "with other files. Choose another --out."
         )
-    before = read_records(out / RUNS) if (out / RUNS).exists() else []
     finished = [_identity(run) for run in runs if run.metrics]
-    lost = [
-        run for run in before if run.metrics and _identity(run) not in finished
-    ]
+    lost = []
+    for run in read_records(out / RUNS) if (out / RUNS).exists() else []:
+        if run.metrics and _identity(run) not in finished:
+            lost.append(run.name)
     if lost:
         raise ValueError(
             f"{out} holds finished runs that {folder} does not have, or not finished: "
-            f"{', '.join(run.settings.name for run in lost)}. Choose another --out."
+            f"{', '.join(lost)}. Choose another --out."
         )
     write_text(out / RUNS, "".join(map(_line, runs)))
     settings = settings.changed(models={run.model: run.look for run in runs})
-    write_text(out / SETTINGS, tomli_w.dumps(settings.as_table()))
-    if said := notes(folder):
-        write_text(out / NOTES, said + "\n")
+    write_text(out / PAGE_SETTINGS, tomli_w.dumps(settings.as_table()))
+    if text := notes(folder):
+        write_text(out / NOTES, text + "\n")
     write_page(out)
     return out, [run.name for run in runs if not run.metrics]
 
 
 def _identity(run: Run):
-    return run.settings.name, run.manifest.hashes, run.settings.identity
+    return run.name, run.manifest.hashes, run.settings.identity
 
 
 def _line(run: Run) -> str:

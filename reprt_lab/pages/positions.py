@@ -1,143 +1,144 @@
 """Position methods: each model's loss, a dot a seed, and its losses by length."""
 
-import math
+import itertools
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
-from reprt_lab.pages import families, pictures
-from reprt_lab.pages.frame import Group, runs_table, spread
-from reprt_lab.pages.runs import ways
-from reprt_lab.pages.tables import markdown, plain
-from reprt_lab.records import OfLength, Run
+from reprt_lab.pages import pictures
+from reprt_lab.pages.families import choose, compared, measured
+from reprt_lab.pages.frame import (
+    LOSS,
+    Column,
+    Group,
+    groups_table,
+    label,
+    mean,
+    runs_table,
+)
+from reprt_lab.pages.tables import plain
+from reprt_lab.records import Run
+
+# The heads of columns begin with these, before a range of lengths.
+OF_LENGTH, BLEU_OF_LENGTH = "loss, ", "BLEU, "
 
 
-def page_values(
-    texts: Sequence[Sequence[Run]], settings, out: Path
-) -> dict[str, str]:
+def page_values(texts, settings, out):
     """Runs that were trained on short sentences only stand by themselves."""
-    whole = [[run for run in runs if not _short(run)] for runs in texts]
-    chosen, sections = families.compared(
-        filter(None, whole), settings.reference
-    )
-    if any(chosen):
-        _draw([groups for groups in chosen if groups], out / "positions.png")
-    short = [
-        run
-        for runs in texts
-        for run in runs
-        if _short(run) and families.measured(run)
-    ]
-    if len(kinds := {f"{run.text}, {_short(run)} tokens" for run in short}) > 1:
-        raise ValueError(
-            "Expected the runs on short sentences to be on one text, of one "
-            f"'train_tokens'. Received: {'; '.join(sorted(kinds))}."
-        )
-    groups = families.choose(runs_table(short))
-    short = [run for group in groups for run in group.table["run"]]
-    if short:
-        _draw_lengths(short, settings.reference, out / "lengths.png")
-    return {
-        "picture": "positions.png" if any(chosen) else "",
-        "sections": "\n\n".join(sections),
-        "trained": str(_short(short[0])) if short else "",
-        "on": plain(short[0].text) if short else "",
-        "lengths": markdown(list(map(_by_length, groups))),
-        "commands": ways(short),
+    whole, short = [], []
+    for runs in texts:
+        longer = [run for run in runs if longest(run) is None]
+        if longer:
+            whole.append(longer)
+        short += [run for run in runs if longest(run) and measured(run)]
+    values, chosen = compared(whole, settings.reference)
+    values |= {
+        "picture": "",
+        "trained": "",
+        "on": "",
+        "lengths": "",
     }
+    if chosen:
+        values["picture"] = "positions.png"
+        _draw(chosen, out / "positions.png")
+    if short:
+        groups = choose(_with_lengths(runs_table(short)))
+        values["trained"] = str(longest(short[0]))
+        values["on"] = plain(short[0].text)
+        values["lengths"] = _lengths(groups)
+        _draw_lengths(groups, settings.reference, out / "lengths.png")
+    return values
 
 
-def _short(run: Run) -> int | None:
+def longest(run: Run) -> int | None:
+    """Returns how many tokens its training pairs have at most, or None."""
     return run.settings.text.train_tokens
 
 
-def _lengths(run: Run) -> dict[str, OfLength]:
-    """What came out on the test split's sentences of each range of tokens."""
-    found, shortest = {}, 1
-    for each in run.metrics.test_by_length if run.metrics else ():
-        tokens = (
-            f"{shortest} to {each.longest}"
-            if each.longest
-            else f"from {shortest}"
-        )
-        found[tokens], shortest = each, 1 + (each.longest or 0)
-    return found
+def _with_lengths(table: pd.DataFrame) -> pd.DataFrame:
+    """Adds what came out on the test split's sentences of each range of tokens."""
+    rows = []
+    for run in table["run"]:
+        row, shortest = {}, 1
+        for part in run.metrics.test_by_length:
+            tokens = f"from {shortest} tokens"
+            if part.longest:
+                tokens = f"{shortest} to {part.longest} tokens"
+                shortest = part.longest + 1
+            row[OF_LENGTH + tokens] = part.prefix_loss_per_token
+            row[BLEU_OF_LENGTH + tokens] = part.bleu
+        rows.append(row)
+    return table.join(pd.DataFrame(rows, index=table.index))
 
 
-def _by_length(group: Group) -> dict[str, str]:
-    runs = list(map(_lengths, group.table["run"]))
-    row = {"model": plain(group.run.label)}
-    for tokens in runs[0]:
-        found = [each[tokens] for each in runs]
-        losses = [each.prefix_loss_per_token for each in found]
-        row[f"loss, {tokens} tokens"] = spread(losses, 3)
-        if bleus := [each.bleu for each in found if each.bleu is not None]:
-            row[f"BLEU, {tokens}"] = spread(bleus, 1)
-    return row
+def _lengths(groups: Sequence[Group]) -> str:
+    columns: dict[str, Column] = {"model": label}
+    for name in groups[0].table:
+        if name.startswith(OF_LENGTH):
+            columns[name] = mean(name, 3)
+        if name.startswith(BLEU_OF_LENGTH):
+            columns[name] = mean(name, 1)
+    return groups_table(groups, columns, words=1)
 
 
-def _of_states(run: Run) -> bool:
+def _of_states(group: Group) -> bool:
     """Whether attention weighs states and not tokens."""
-    return getattr(run.settings.model, "value", "states") == "states"
+    return getattr(group.run.settings.model, "value", "states") == "states"
 
 
-def _draw(texts: Sequence[Sequence[Group]], path: Path):
-    """A panel a text, two side by side; a line a model."""
-    groups = [group for text in texts for group in text]
-    labels = list(dict.fromkeys(group.run.label for group in groups))[::-1]
-    shown = pictures.colours([group.run for group in groups])
-    columns = min(2, len(texts))
-    rows = math.ceil(len(texts) / columns)
-    size = 2 + 2.6 * columns, rows * (1 + 0.25 * len(labels))
+def _draw(texts, path):
+    """A panel a text; a line a model, its dots hollow where states are the values."""
+    colours = pictures.colours(itertools.chain(*texts))
+    models = max(map(len, texts))
+    size = 2 + 1.8 * len(texts), 1 + 0.25 * models
     figure, axes = pictures.new_figure(
-        "", rows, columns, size, sharey=True, squeeze=False
+        "",
+        1,
+        len(texts),
+        size,
+        sharey=True,
+        squeeze=False,
     )
-    for axis in axes.flat[len(texts) :]:
-        axis.remove()
-    for text, axis in zip(texts, axes.flat):
-        for run, table in text:
-            filling = "none" if _of_states(run) else "full"
-            look = {"color": shown.get(run.label, "grey"), "fillstyle": filling}
-            places = [labels.index(run.label)] * len(table)
-            axis.plot(table[families.LOSS], places, "o", **look)
-        title = textwrap.fill(text[0].run.text, 34)
+    for text, axis in zip(texts, axes[0]):
+        for group in text:
+            losses = group.table[LOSS]
+            colour = colours.get(group.label, "grey")
+            filling = "none" if _of_states(group) else "full"
+            pictures.dots(axis, group.label, losses, colour, filling)
+        title = textwrap.fill(text[0].run.text, 24)
         pictures.finish_axis(axis, title, "prefix loss, test split")
-    axes[0, 0].set_yticks(range(len(labels)), labels, fontsize=9)
+    axes[0, 0].invert_yaxis()
     pictures.save_figure(figure, path)
 
 
-def _draw_lengths(runs: Sequence[Run], reference: str | None, path: Path):
-    """Losses, or how far they are above the reference's, by the values' kind."""
-    shown, title = pictures.colours(runs), f"{runs[0].text}: prefix loss"
-    found = [
-        (tokens, run.model, each.prefix_loss_per_token)
-        for run in runs
-        for tokens, each in _lengths(run).items()
-    ]
-    table = pd.DataFrame(found, columns=["tokens", "model", "loss"])
-    losses = table.pivot_table(
-        "loss", "tokens", "model", sort=False
-    )  # means of seeds
-    if usual := {run.model: run.label for run in runs}.get(reference or ""):
-        losses, title = (
-            losses.sub(losses[reference], axis=0),
-            f"{title} − {usual}'s",
-        )
-    figure, axes = pictures.new_figure(title, 1, 2, (10, 6), sharey=True)
-    for run in {run.model: run for run in runs if run.label in shown}.values():
-        look = {"color": shown[run.label], "label": run.label}
-        axes[int(_of_states(run))].plot(losses[run.model], "o-", **look)
-    for axis, value in zip(axes, ("tokens", "states")):
-        pictures.finish_axis(
-            axis, f"Values: {value}", "tokens of the longer side of a test pair"
-        )
-        if axis.lines:
-            axis.legend(
-                loc="upper center",
-                bbox_to_anchor=(0.5, -0.15),
-                fontsize=8,
-                ncols=2,
-            )
+def _draw_lengths(groups, reference, path):
+    """Losses, or how far above the reference's; dashed where states are the values."""
+    losses = pd.DataFrame()
+    for group in groups:
+        losses[group.run.model] = group.table.filter(
+            regex=f"^{OF_LENGTH}"
+        ).mean()
+    losses.index = losses.index.str.removeprefix(OF_LENGTH)
+    title = "prefix loss; dashed: states are the values"
+    if reference in losses:
+        losses = losses.sub(losses[reference], axis=0)
+        title = f"{title}; above the reference's"
+    figure, axis = pictures.new_figure("", 1, 1, (8, 7))
+    colours = pictures.colours(groups)
+    for group in groups:
+        if group.label in colours:
+            style = "o--" if _of_states(group) else "o-"
+            look = {
+                "color": colours[group.label],
+                "label": group.label,
+            }
+            axis.plot(losses[group.run.model], style, **look)
+    below = "tokens of the longer side of a test pair"
+    pictures.finish_axis(axis, f"{groups[0].run.text}\n{title}", below)
+    figure.legend(
+        loc="outside lower center",
+        ncols=3,
+        fontsize=8,
+    )
     pictures.save_figure(figure, path)

@@ -10,84 +10,89 @@ a page shows the models; for those that it leaves out, the other folder's does.
 """
 
 import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from reprt.files import is_unfinished, read_text, read_toml
-from reprt.models.presets import PRESETS
 from reprt_lab.folder import RunFolder
 from reprt_lab.recipe import Look, PageSettings, named
-from reprt_lab.records import Run, read_records
+from reprt_lab.records import Run, Start, read_records
 
 RUNS, SELECTION, NOTES = "runs.jsonl", "selection.toml", "notes.md"
-SETTINGS = "page.toml"  # of the page in a folder: its name, and how it shows the models
+# Which page a folder has, and how it shows the models.
+PAGE_SETTINGS = "page.toml"
 
 
 def page_settings(
-    folder: Path, texts: Sequence[Sequence[Run]], name: str | None = None
+    folder: Path,
+    texts: Sequence[Sequence[Run]],
+    name: str | None = None,
 ) -> PageSettings:
     """Returns what a folder's `page.toml` says, with a page's name in any case."""
-    settings = _said(folder)
+    settings = _read_page_settings(folder)
     name = name or settings.name
     if name is None:
-        runs, *others = texts
-        trials = any("." in run.name for run in runs)
-        name = "families" if others else "comparison" if trials else "report"
+        if len(texts) > 1:
+            name = "families"
+        elif any("." in run.name for run in texts[0]):
+            name = "comparison"
+        else:
+            name = "report"
     return settings.changed(name=name)
 
 
 def read_texts(folder: Path) -> list[list[Run]]:
     """Returns the runs in a folder, those on one text together."""
-    runs = _own_runs(folder)
+    runs = _runs_in(folder)
     path = folder / SELECTION
     selection = read_toml(path) if path.exists() else {}
     for other, beginnings in selection.items():
-        there = _own_runs(folder / other, _said(folder))
-        runs += named(there, beginnings, f"Of {path}, {folder / other}")
+        looks = _read_page_settings(folder).models
+        others = _runs_in(folder / other, looks)
+        runs += named(others, beginnings, f"Of {path}, {folder / other}")
     if not runs:
         raise ValueError(
             f"Expected a folder with run folders in it. Received: {folder}, without "
             f"any, and without the {RUNS} of a frozen experiment."
         )
-    places = {name: place for place, name in enumerate(PRESETS)}
-    texts: dict[tuple, dict[tuple, Run]] = {}
-    for run in runs:  # one that is frozen and selected, or linked to, is one
-        unofficial = (
-            not run.manifest.official_text
-        )  # the paper's own text is first
-        text = unofficial, run.text.lower(), run.text, run.manifest.hashes
-        preset = run.settings.preset
-        identity = str(run.settings.identity)
-        place = -places.get(preset, -1)
-        order = place, run.name != preset, run.name, identity
-        texts.setdefault(text, {}).setdefault(
-            order, run
-        )  # the folder's own first
-    return [
-        [found[order] for order in sorted(found)]
-        for _, found in sorted(texts.items())
-    ]
+    unique: dict[tuple, Run] = {}
+    for run in runs:
+        # A run that is frozen and selected, or linked to, is one: the folder's own.
+        settings = str(run.settings.identity)
+        unique.setdefault((_place_of_text(run), run.name, settings), run)
+    texts: dict[tuple, list[Run]] = {}
+    for place in sorted(unique):
+        texts.setdefault(place[0], []).append(unique[place])
+    return list(texts.values())
 
 
-def _own_runs(folder: Path, first: PageSettings = PageSettings()) -> list[Run]:
+def _place_of_text(run: Run) -> tuple:
+    """Where a run's text stands among others; the paper's own texts come first."""
+    manifest = run.manifest
+    unofficial = not manifest.official_text
+    return unofficial, run.text.lower(), manifest.hashes
+
+
+def _runs_in(folder: Path, looks: Mapping[str, Look] = {}) -> list[Run]:
     """The runs that a folder itself holds, or its folders of texts."""
-    runs = [
-        RunFolder(path.parent).record()
-        for pattern in ("*/config.toml", "*/*/config.toml")
-        for path in sorted(folder.glob(pattern))
-        if not is_unfinished(path.parent)
-    ]
+    runs = []
+    for pattern in ("*/config.toml", "*/*/config.toml"):
+        for path in sorted(folder.glob(pattern)):
+            if not is_unfinished(path.parent):
+                runs.append(RunFolder(path.parent).record())
     if (folder / RUNS).exists():
         runs += read_records(folder / RUNS)
-    looks = _said(folder).models | first.models
+    looks = {
+        **_read_page_settings(folder).models,
+        **looks,
+    }
     return [run.changed(look=looks.get(run.model, Look())) for run in runs]
 
 
-def _said(folder: Path) -> PageSettings:
-    path = folder / SETTINGS
-    return PageSettings.read(
-        read_toml(path) if path.exists() else {}, str(path)
-    )
+def _read_page_settings(folder: Path) -> PageSettings:
+    path = folder / PAGE_SETTINGS
+    table = read_toml(path) if path.exists() else {}
+    return PageSettings.read(table, str(path))
 
 
 def notes(folder: Path) -> str:
@@ -99,21 +104,29 @@ def notes(folder: Path) -> str:
 def ways(runs: Iterable[Run]) -> str:
     """Returns the ways in which runs were started, below what they were made with."""
     counts: dict[str, collections.Counter[str]] = {}
-    for start in (start for run in runs for start in run.manifest.starts):
-        versions = [f"{name} {n}" for name, n in start.versions.items() if n]
-        environment = (
-            f"{start.hardware}, {len(start.devices)} replica(s), Python {start.python},"
-            f" backend {', '.join([start.backend, *versions])}"
-        )
-        own = counts.setdefault(environment, collections.Counter())
-        own[f"`{start.command}`, commit `{start.commit or 'unknown'}`"] += 1
+    for run in runs:
+        for start in run.manifest.starts:
+            commands = counts.setdefault(
+                _environment(start), collections.Counter()
+            )
+            commands[
+                f"`{start.command}`, commit `{start.commit or 'unknown'}`"
+            ] += 1
     lines = []
-    for environment, called in sorted(counts.items()):
+    for environment, commands in sorted(counts.items()):
         lines.append(f"- {environment}")
-        lines += [
-            f"  - {count} × {way}" for way, count in sorted(called.items())
-        ]
+        for command, count in sorted(commands.items()):
+            lines.append(f"  - {count} × {command}")
     return "\n".join(lines)
+
+
+def _environment(start: Start) -> str:
+    versions = [f"{name} {n}" for name, n in start.versions.items() if n]
+    backend = ", ".join([start.backend, *versions])
+    return (
+        f"{start.hardware}, {len(start.devices)} replica(s), Python {start.python},"
+        f" backend {backend}"
+    )
 
 
 def out_of_time(runs: Iterable[Run]) -> str:

@@ -1,57 +1,57 @@
 """What pages are written with: templates, tables, and words that others chose."""
 
+import itertools
 import re
-import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
 
 from tabulate import tabulate
 
 from reprt.progress import printable
 
+# The cell of a number that there is none of.
+NONE = "–"
 
-def fill(template: str, **values: Any) -> str:
+
+def fill(template: str, **values) -> str:
     """Returns a template's text, without paragraphs whose values are empty."""
-    text = (
-        resources.files(__package__)
-        .joinpath(f"{template}.md")
-        .read_text("utf-8")
-    )
+    file = resources.files(__package__).joinpath(f"{template}.md")
     paragraphs = []
-    for paragraph in text.strip().split("\n\n"):
-        places = [
-            name for _, name, *_ in string.Formatter().parse(paragraph) if name
-        ]
-        if "" not in [values[place] for place in places]:
-            joined = (
-                paragraph if "|" in paragraph else paragraph.replace("\n", " ")
-            )
-            paragraphs.append(joined.format(**values))
+    for paragraph in file.read_text("utf-8").strip().split("\n\n"):
+        places = re.findall(r"{(\w+)", paragraph)
+        if "" in [values[place] for place in places]:
+            continue
+        if "|" not in paragraph:
+            paragraph = paragraph.replace("\n", " ")
+        paragraphs.append(paragraph.format(**values))
     return "\n\n".join(paragraphs)
 
 
-def markdown(rows: Sequence[Mapping[str, str]], align: str = "l") -> str:
-    """Returns a table of rows; `align` is that of the first columns, of words."""
-    head = list(dict.fromkeys(name for row in rows for name in row))
-    cells = [
-        [row.get(name, "–").replace("|", r"\|") for name in head]
-        for row in rows
-    ]
-    if not rows:
+def markdown(rows: Sequence[Mapping[str, str]], words: int = 1) -> str:
+    """Returns a table of rows, without the columns that no row fills.
+
+    Args:
+        rows: the cells of each row by the heads of their columns.
+        words: how many of the first columns are of words, which stand to the left.
+    """
+    columns = {}
+    for head in dict.fromkeys(itertools.chain(*rows)):
+        cells = [row.get(head, NONE) for row in rows]
+        if {*cells} != {NONE}:
+            columns[head] = cells
+    if not columns:
         return ""
-    sides = [
-        {"l": "left", "r": "right"}[each]
-        for each in align.ljust(len(head), "r")
-    ]
-    return tabulate(cells, head, "pipe", colalign=sides, disable_numparse=True)
-
-
-def by_epoch(name: str, losses: Iterable[str]) -> dict[str, str]:
-    return {"loss": name} | {str(n): loss for n, loss in enumerate(losses, 1)}
+    sides = ["left"] * words + ["right"] * (len(columns) - words)
+    return tabulate(
+        columns,
+        "keys",
+        "pipe",
+        colalign=sides,
+        disable_numparse=True,
+    )
 
 
 def plain(text: str) -> str:
-    """Returns words that others chose as Markdown shows them, outside tables."""
+    """Returns words that others chose as Markdown shows them, in tables as well."""
     words = printable(" ".join(text.split()))
-    return re.sub(r"[\\`*<\[]", r"\\\g<0>", words)
+    return re.sub(r"[\\`*<\[|]", r"\\\g<0>", words)

@@ -12,12 +12,16 @@ from tiny_run import REPOSITORY
 from variants import ALL, FAMILY
 
 from reprt import models
-from reprt.analysis.cost import FLOPS, PASSES, parameters_without_tables
+from reprt.analysis.cost import (
+    FLOPS,
+    PASSES,
+    parameters_without_tables,
+    scientific,
+)
 from reprt.decoding.translator import Translator
 from reprt.models.presets import preset
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
-from reprt_lab.pages.cost import peak, scientific
 
 SIZES = {**TINY, "num_blocks": 2, "value_dim": 3}
 VARIANTS = ("repe", "baseline", "decoder-only", *FAMILY)
@@ -109,12 +113,6 @@ def test_results_page_and_plan_tell_what_a_run_costs(finished, capsys):
     asked = [*tiny_run.arguments(finished), "--out", str(finished / "other")]
     assert main(["train", *asked, "--plan"]) == 0
     assert " ".join(cells) in re.sub(" +", " ", capsys.readouterr().err)
-
-
-def test_a_share_of_the_peak_is_told_of_known_gpus():
-    half, full = "mixed_bfloat16", "float32"
-    assert peak("Xeon, NVIDIA A100-SXM4-40GB", half) == 16 * peak("A100", full)
-    assert peak("AMD EPYC, 2 cores", full) is None
 
 
 # The blog's table; which of its numbers are what, docs/cost.md says.

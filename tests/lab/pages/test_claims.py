@@ -1,0 +1,254 @@
+"""What pages say in words holds in the runs; `docs/facts.py` has their numbers."""
+
+import facts
+import pytest
+from facts import (
+    CANDIDATES,
+    EQUAL_SIZE,
+    FIRST_RIVALS,
+    FULL_SIZE,
+    OURS,
+    PAIRS,
+    POSITIONS_TEXTS,
+    RIVALS,
+    SMALL_TEXTS,
+    TIED,
+    WITHOUT,
+    ahead,
+    best,
+    by_model,
+    contestant,
+    leads,
+    measured,
+    wins,
+)
+
+from reprt.models.presets import preset
+from reprt_lab.pages.frame import BLEU, LOSS, PREFIX
+
+
+@pytest.mark.parametrize("text", list(facts.ABLATIONS)[:3])
+def test_repe_as_published_loses_under_both_readings(text):
+    groups = facts.groups(facts.ABLATIONS[text])
+    for label in ("RePE as published", "RePE as published, padding counted"):
+        behind = groups[label, 128].differences(groups["baseline", 128], PREFIX)
+        assert (behind > 0.4).all()
+
+
+def test_the_losses_beside_the_papers_are_far_from_them():
+    for group in facts.nearest_az().values():
+        for loss in ("train_loss", "val_loss"):
+            gap = group.mean(loss) - group.reference.mean(loss)
+            assert abs(gap) > 10 * group.table[loss].std()
+
+
+def test_az_to_en_hardly_tells_models_apart():
+    for group in facts.groups("leak").values():
+        assert group.run.log[-1]["step"] == 930
+        assert group.run.settings.schedule.warmup_steps == 4000
+        assert group.table[BLEU].max() < 2
+
+
+def test_on_the_longer_text_each_model_has_one_seed():
+    groups = facts.groups(facts.ABLATIONS["longer text"])
+    for label in (
+        "baseline",
+        "RePE, prefix statistics",
+        "RePE as published",
+    ):
+        assert len(groups[label, 128].table) == 1
+
+
+def test_the_nearest_readings_are_those_that_are_named():
+    distances = facts.readings()
+    values = f"model.dropout_places = {facts.PLACES}"
+    adam = "optimizer.sparse_gradients = squared_apart"
+
+    def nearest(model):
+        return min(
+            (reading for reading in distances if reading[0] == model),
+            key=distances.get,
+        )
+
+    assert nearest("baseline") == ("baseline", "schedule.dim = 64")
+    wide = "schedule.dim = 128"
+    assert nearest("repe") == ("repe", facts.PADDED, adam, wide)
+    # With m = 64 for both.
+    narrow = [r for r in distances if r[0] == "repe" and wide not in r]
+    assert min(narrow, key=distances.get) == ("repe", values, facts.PADDED)
+
+
+def test_the_papers_claims_are_those_of_its_table():
+    ten, times = facts.ten_epochs(), facts.papers_times()
+    assert "pt_to_en" in ten and len(ten) == 7
+    assert len(ten & facts.lower_pairs()) == 6
+    assert min(times, key=times.get) == "ru_to_en"
+    assert max(times, key=times.get) == "ru_to_pt"
+
+
+def test_the_page_of_texts_names_them_as_the_runs_do():
+    page = (facts.REPOSITORY / "experiments" / "texts.md").read_text("utf-8")
+    for pair in PAIRS:
+        hashes = {r.manifest.text_sha256 for r in measured("contest_2", pair)}
+        assert len(hashes) == 1 and f"`{hashes.pop()}`" in page
+
+
+def test_the_preset_is_the_model_of_the_contest():
+    ours = preset("repe-causal")
+    places = dict.fromkeys(["dropout", "dropout_places"])
+    for pair in PAIRS:
+        model = contestant(OURS, pair).run.settings.model
+        assert {*model.dropout_places} == {*ours.dropout_places}
+        assert model.model_dump() | places == ours.model_dump() | places
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_best_rival_is_the_tied_baseline(pair):
+    losses = {rival: contestant(rival, pair).mean(LOSS) for rival in RIVALS}
+    assert min(losses, key=losses.get) == "tied baseline"
+    sizes = [contestant(row, pair).mean("parameters") for row in EQUAL_SIZE]
+    assert max(sizes) <= 1.02 * min(sizes)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_causal_repe_wins_the_small_texts(pair):
+    for row in CANDIDATES:
+        lead = leads(pair, row)
+        assert wins(lead) == (pair in SMALL_TEXTS)
+        assert all((part > 0).all() for part in lead)
+    for rival in TIED:
+        if contestant(rival, pair):
+            assert wins(leads(pair, rival=rival)) == (pair in SMALL_TEXTS)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_causal_repe_beats_the_full_size_models(pair):
+    for row in CANDIDATES:
+        for full_size in FULL_SIZE:
+            assert wins(leads(pair, row, full_size))
+
+
+def test_without_value_dropout_it_does_not_beat_a_dropout_of_one_tenth():
+    for pair in SMALL_TEXTS:
+        assert not wins(leads(pair, WITHOUT, "tied baseline, dropout 0.1"))
+
+
+def test_the_chosen_dropouts_suit_no_rival_on_gl_to_en():
+    before = by_model("contest_1", "gl_to_en")
+    for rival, name in zip(RIVALS, FIRST_RIVALS):
+        now = contestant(rival, "gl_to_en").mean(LOSS)
+        assert now > before[name].mean(LOSS)
+
+
+def clear(lead):
+    return abs(lead.mean()) > 2 * lead.std()
+
+
+METHODS = {f"{m}-{v}" for m in facts.METHODS[3:] for v in ("tokens", "states")}
+
+
+@pytest.mark.parametrize("text", POSITIONS_TEXTS)
+def test_no_position_method_wins_against_causal_repe(text):
+    groups = by_model("positions", text)
+    ours = groups["concat-tokens"]
+    for group in groups.values():
+        assert group is ours or not wins(ahead(group, ours))
+
+
+def test_causal_repe_wins_against_the_methods_that_are_named():
+    beaten = {}
+    for text in POSITIONS_TEXTS:
+        groups = by_model("positions", text)
+        ours = groups.pop("concat-tokens")
+        beaten[text] = {m for m, g in groups.items() if wins(ahead(ours, g))}
+    both = METHODS - {"add-tokens", "relative-tokens"} | {"rival", "concat-8"}
+    states = {f"{method}-states" for method in facts.METHODS[:3]}
+    assert beaten["az_to_en"] == METHODS | {"rival", "concat-16", "concat-8"}
+    assert beaten["az_to_en"] & beaten["embedded"] == both
+    more = {"concat-16", "relative-tokens"}
+    assert beaten["gl_to_en"] == both | more | states
+    assert beaten["pt_to_en"] == {"rotary-states"}
+    for text in SMALL_TEXTS:
+        ours = by_model("positions", text)["concat-tokens"]
+        assert wins(ahead(ours, by_model("contest_2", text)["cut-1"]))
+
+
+def test_the_narrower_positions_are_the_higher_the_loss():
+    for text in POSITIONS_TEXTS[:3]:
+        groups = by_model("positions", text)
+        assert len(groups) == 18
+        losses = [
+            groups[f"concat-{width}"].mean(LOSS)
+            for width in ("tokens", 32, 16, 8)
+        ]
+        assert losses == sorted(losses)
+
+
+def test_tokens_as_values_raise_the_bleu_of_three_methods_on_az_to_en():
+    gains = facts.values_gains("az_to_en")
+    for method in ("concat", "rotary", "add"):
+        assert 0.9 < gains[method][1] < 1.4
+    higher = [method for method in facts.METHODS if gains[method][0] < 0]
+    assert higher == ["untied", "relative", "alibi", "none"]
+
+
+def test_positions_with_states_have_a_lower_loss_on_az_to_en_alone():
+    for method in ("rotary", "untied"):
+        for text in ("embedded", "gl_to_en"):
+            groups = by_model("positions", text)
+            lead = ahead(groups[f"{method}-states"], groups["concat-tokens"])
+            assert all(part.mean() < 0 for part in lead)
+
+
+def test_rotary_positions_with_tokens_have_a_clearly_lower_loss_on_two_texts():
+    for text in POSITIONS_TEXTS[:3]:
+        groups = by_model("positions", text)
+        loss, bleu = ahead(groups["rotary-tokens"], groups["concat-tokens"])
+        assert clear(loss) == (text != "embedded")
+        assert not (clear(bleu) and bleu.mean() > 0)
+
+
+def test_the_longer_text_has_the_best_methods_elsewhere():
+    ranks = {}
+    for text in POSITIONS_TEXTS[:3]:
+        groups = by_model("positions", text)
+        order = sorted(groups, key=lambda model: groups[model].mean(LOSS))
+        for rank, model in enumerate(order):
+            ranks[model] = ranks.get(model, 0) + rank
+    del ranks["concat-tokens"], ranks["rival"]
+    longer = by_model("positions", "pt_to_en")
+    four = sorted(ranks, key=ranks.get)[:4]
+    assert longer.keys() == {"concat-tokens", "rival", *four}
+    assert {len(group.table) for group in longer.values()} == {2}
+    assert not wins(ahead(longer["concat-tokens"], longer["rival"]))
+
+
+def test_longer_sentences_than_in_training():
+    middle, last = {}, {}
+    for model, (_, second, third) in facts.losses_by_length().items():
+        middle[model] = second.prefix_loss_per_token
+        last[model] = third.prefix_loss_per_token
+    assert min(middle, key=middle.get) == "rotary-tokens"
+    for method in ("alibi", "relative"):
+        for value in ("tokens", "states"):
+            distance = middle[f"{method}-{value}"] - middle["concat-tokens"]
+            assert abs(distance) < 0.08
+    lowest = sorted(last, key=last.get)[:2]
+    assert lowest == ["relative-states", "alibi-states"]
+
+
+def test_rotary_and_untied_positions_take_the_same_time():
+    steps = facts.positions_steps()
+    for one, other in (
+        ("rotary", "untied"),
+        ("alibi", "relative"),
+        ("add", "none"),
+    ):
+        assert steps[f"{one}-tokens"] == steps[f"{other}-tokens"]
+
+
+def test_the_table_of_positions_has_every_model():
+    page = facts.REPOSITORY / "docs" / "positions.md"
+    text = page.read_text("utf-8")
+    for label in best("positions", "az_to_en"):
+        assert f"| {label} |" in text
