@@ -13,8 +13,8 @@ from pathlib import Path
 from reprt.analysis.evaluation import log_probabilities
 from reprt.analysis.significance import bleu_p_value, loss_difference
 from reprt.decoding.translator import Translator
-from reprt_lab.measure import text_of_run
 from reprt_lab.folder import RunFolder
+from reprt_lab.measure import text_of_run
 
 
 def main():
