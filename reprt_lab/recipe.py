@@ -263,7 +263,7 @@ def _tables_of_model(values: Table) -> dict[str, Table]:
     """Returns a model's tables; what names none of them is a setting of the model."""
     tables: dict[str, Table] = {"model": {}}
     for key, value in values.items():
-        if key in OWN_TABLES:
+        if key in OwnTables.model_fields:
             tables[key] = value
         elif key != "preset":
             tables["model"][key] = value

@@ -21,6 +21,9 @@ from reprt.training.settings import (
 from reprt_lab.recipe import Look
 
 Epoch = dict[str, float]
+# Faults of settings that have changed since: a value is no choice any more, or no
+# longer goes with another. All other faults are damage.
+OUTDATED = {"choice", "literal_error", "value_error"}
 # Settings that are no departure from the paper, whatever they are.
 NO_DEPARTURES = {
     "text.pair",
@@ -62,7 +65,7 @@ class WrittenSettings(RunTables, Record):
     """What was asked of a run, as its files have it.
 
     Today's settings may have changed since. A setting that has come has its default.
-    What today's settings do not know stays, and tells runs apart.
+    Keys, presets, names and choices that are gone stay, and tell runs apart.
     """
 
     @pydantic.model_validator(mode="before")
@@ -87,11 +90,13 @@ class WrittenSettings(RunTables, Record):
         if usual is None:
             return table
         values = {**dict(usual), **dict(table)}
+        known = {name: values[name] for name in type(usual).model_fields}
         try:
-            return type(usual).model_validate(values)
-        except pydantic.ValidationError:
-            # Today's settings do not have all of it.
-            return Table.model_validate(values)
+            type(usual).model_validate(known)
+        except pydantic.ValidationError as error:
+            if any(fault["type"] not in OUTDATED for fault in error.errors()):
+                raise
+        return Table.model_validate(values)
 
     @property
     def departures(self) -> list[str]:
