@@ -91,6 +91,11 @@ def test_texts_are_frozen_together_without_their_sentences(
     assert not unfinished and [len(text) for text in read_texts(out)] == [2, 2]
     assert (out / "readings.md").read_text() == write_page(live).read_text()
     assert write_page(out, "readings") == out / "readings.md"
+    with pytest.raises(
+        ValueError, match="frozen .* 'readings'. Received: --name fam"
+    ):
+        write_page(out, "families")
+    assert not (out / "families.md").exists()
     assert not [
         path for path in out.iterdir() if "não".encode() in path.read_bytes()
     ]
