@@ -79,9 +79,7 @@ def mixture(heads=None):
 def colt5():
     from colt5_attention import ConditionalRoutedFeedForward
 
-    return Experts(
-        ConditionalRoutedFeedForward(WIDTH, num_heavy_tokens=4)
-    )
+    return Experts(ConditionalRoutedFeedForward(WIDTH, num_heavy_tokens=4))
 
 
 def colt5_attention():
@@ -129,7 +127,9 @@ def entries():
     }
     for masked in (True, False):
         mask = "`tgt_mask`" if masked else "no mask"
-        note = "" if masked else "as its documentation says, masks are arguments"
+        note = (
+            "" if masked else "as its documentation says, masks are arguments"
+        )
         name = f"nn.TransformerDecoder, {mask}"
         make = seeded(Translation, masked)
         yield Entry("torch", name, make, pair, note)

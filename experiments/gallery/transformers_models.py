@@ -75,37 +75,53 @@ SIZES = {
     "rnn_width": WIDTH,
     "lru_width": WIDTH,
 }
-# The families of BERT are decoders only when told so.
-DECODER = {"is_decoder": True}
-NOTES = {
-    "BertLMHeadModel": DECODER,
-}
+# Some families tie these to each other, and are left with their own.
+HEADS_SIZES = {name for name in SIZES if "head_dim" in name} | {"num_heads"}
 BY_DESIGN = {
-    "XLNetLMHeadModel": "predicts tokens in any order: `perm_mask` says which see which",
-    "XLMWithLMHeadModel": "masked unless `causal=True`",
-    "ReformerModelWithLMHead": "",
+    "CpmAntForCausalLM": "takes all of its input as context that sees itself",
+    "XLMWithLMHeadModel": "causal with `causal=True` only",
+    "XLNetLMHeadModel": "`perm_mask` says which tokens see which",
 }
 
 
-def small(config_class):
+def small(config_class, left=frozenset()):
     """A configuration with small sizes, whichever of their names it has."""
     usual = config_class()
-    sizes = {name: size for name, size in SIZES.items() if hasattr(usual, name)}
-    if getattr(usual, "is_decoder", None) is False:
-        if not getattr(usual, "is_encoder_decoder", False):
-            sizes |= DECODER
+    sizes = {
+        name: size
+        for name, size in SIZES.items()
+        if hasattr(usual, name) and name not in left
+    }
+    encoder = getattr(usual, "is_encoder_decoder", False)
+    if getattr(usual, "is_decoder", None) is False and not encoder:
+        # The families of BERT are decoders only when told so.
+        sizes["is_decoder"] = True
     return config_class(**sizes)
 
 
 def made(name):
+    """A model with small sizes; the second try leaves those of heads alone."""
     model_class = getattr(transformers, name)
-    config = small(model_class.config_class)
+    try:
+        return built(model_class, small(model_class.config_class))
+    # Which errors a configuration raises is its family's affair.
+    except Exception:
+        config = small(model_class.config_class, HEADS_SIZES)
+        return built(model_class, config)
+
+
+def built(model_class, config):
     with torch.device("meta"):
         parameters = model_class(config).num_parameters()
     if parameters > LARGEST:
         raise ValueError(f"{parameters:,} parameters with the usual sizes")
     torch.manual_seed(0)
-    return model_class(config)
+    model = model_class(config).eval()
+    ids = {"input_ids": torch.ones(1, 4, dtype=torch.long)}
+    if config.is_encoder_decoder:
+        ids["decoder_input_ids"] = ids["input_ids"]
+    model(**ids)
+    return model
 
 
 def entries():
