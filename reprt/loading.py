@@ -75,11 +75,16 @@ class Followers(importlib.abc.MetaPathFinder):
             self.follow()
 
     def follow(self):
-        """Loads what registers classes."""
+        """Loads what registers classes.
+
+        Beside a Keras that they were not written for, only the audit works. Whoever
+        uses the classes all the same gets their error.
+        """
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        for module in self.modules:
-            importlib.import_module(module)
+        with contextlib.suppress(ImportError):
+            for module in self.modules:
+                importlib.import_module(module)
 
 
 @contextlib.contextmanager

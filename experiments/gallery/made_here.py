@@ -2,8 +2,8 @@
 
     python made_here.py
 
-prints a JSON line for each model and type of numbers: in how many of ten drawings of its
-weights the audit finds that it looks ahead.
+prints a JSON line for each model and type of numbers: in how many of ten drawings of
+its weights the audit finds that it looks ahead.
 """
 
 import json

@@ -1,10 +1,12 @@
 """Audits the models of one module, in its environment, and prints a JSON line for each.
 
-    python worker.py transformers_models
+    python worker.py transformers_models [NAME ...]
 
+Models that are named have been audited, and are left out.
 The audit itself needs NumPy only, so that it comes from the repository, by PYTHONPATH.
 """
 
+import importlib
 import importlib.metadata
 import json
 import signal
@@ -56,5 +58,9 @@ def row_of(entry):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, out_of_time)
-    for entry in importlib.import_module(sys.argv[1]).entries():
+    module, *audited = sys.argv[1:]
+    entries = importlib.import_module(module).entries()
+    for entry in entries:
+        if entry.name in audited:
+            continue
         print(json.dumps(row_of(entry)), flush=True)
