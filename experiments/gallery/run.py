@@ -33,7 +33,9 @@ VARIABLES = {
 
 def audited(environment, module, file):
     """The rows of one module's models, those that are missing audited now."""
-    script = ["made_here.py"] if module == "made_here" else ["worker.py", module]
+    script = (
+        ["made_here.py"] if module == "made_here" else ["worker.py", module]
+    )
     names = [row["name"] for row in rows_of(file)]
     if module == "made_here" and names:
         return rows_of(file)

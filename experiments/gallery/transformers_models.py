@@ -28,6 +28,7 @@ SIZES = {
     "num_hidden_layers": LAYERS,
     "num_layers": LAYERS,
     "num_decoder_layers": LAYERS,
+    "num_encoder_layers": LAYERS,
     "encoder_layers": LAYERS,
     "decoder_layers": LAYERS,
     "n_layer": LAYERS,
@@ -76,7 +77,7 @@ SIZES = {
     "lru_width": WIDTH,
 }
 # Some families tie these to each other, and are left with their own.
-HEADS_SIZES = {name for name in SIZES if "head_dim" in name} | {"num_heads"}
+HEAD_SIZES = {name for name in SIZES if "head_dim" in name} | {"num_heads"}
 BY_DESIGN = {
     "CpmAntForCausalLM": "takes all of its input as context that sees itself",
     "XLMWithLMHeadModel": "causal with `causal=True` only",
@@ -84,14 +85,12 @@ BY_DESIGN = {
 }
 
 
-def small(config_class, left=frozenset()):
+def small(config_class, left=frozenset(), **others):
     """A configuration with small sizes, whichever of their names it has."""
     usual = config_class()
-    sizes = {
-        name: size
-        for name, size in SIZES.items()
-        if hasattr(usual, name) and name not in left
-    }
+    known = usual.to_dict().keys() - left
+    sizes = SIZES | others
+    sizes = {name: size for name, size in sizes.items() if name in known}
     encoder = getattr(usual, "is_encoder_decoder", False)
     if getattr(usual, "is_decoder", None) is False and not encoder:
         # The families of BERT are decoders only when told so.
@@ -106,7 +105,9 @@ def made(name):
         return built(model_class, small(model_class.config_class))
     # Which errors a configuration raises is its family's affair.
     except Exception:
-        config = small(model_class.config_class, HEADS_SIZES)
+        config = small(
+            model_class.config_class, HEAD_SIZES, num_key_value_heads=HEADS
+        )
         return built(model_class, config)
 
 
@@ -117,6 +118,7 @@ def built(model_class, config):
         raise ValueError(f"{parameters:,} parameters with the usual sizes")
     torch.manual_seed(0)
     model = model_class(config).eval()
+    model.config.use_cache = False
     ids = {"input_ids": torch.ones(1, 4, dtype=torch.long)}
     if config.is_encoder_decoder:
         ids["decoder_input_ids"] = ids["input_ids"]

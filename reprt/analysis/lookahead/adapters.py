@@ -260,6 +260,9 @@ def _torch(torch, model, call) -> Subject:
                 setattr(part, name, value.clone())
 
         parts = model.modules() if training else []
+        cached = getattr(config, "use_cache", None)
+        if cached:
+            config.use_cache = False
         with torch.random.fork_rng(), _without_dropout(parts):
             model.train(training)
             try:
@@ -268,6 +271,8 @@ def _torch(torch, model, call) -> Subject:
                 rewind(0)
                 for part, own in modes:
                     part.training = own
+                if cached:
+                    config.use_cache = cached
 
     text = (
         config.get_text_config()

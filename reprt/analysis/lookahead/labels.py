@@ -82,7 +82,9 @@ def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
         )
     counted = ~np.isin(labels, ignored)
     if not counted.any():
-        raise ValueError(f"Expected labels other than {ignored}. Received none.")
+        raise ValueError(
+            f"Expected labels other than {ignored}. Received none."
+        )
     shares = {}
     for offset in (1, 0, -1):
         # Labels at the ends have no such input: none may come round.
