@@ -78,8 +78,11 @@ SIZES = {
 }
 # Some families tie these to each other, and are left with their own.
 HEAD_SIZES = {name for name in SIZES if "head_dim" in name} | {"num_heads"}
-BY_DESIGN = {
+PROPHET = "rows of relative positions are mixed up; see above"
+NOTES = {
     "CpmAntForCausalLM": "takes all of its input as context that sees itself",
+    "ProphetNetForCausalLM": PROPHET,
+    "ProphetNetForConditionalGeneration": PROPHET,
     "XLMWithLMHeadModel": "causal with `causal=True` only",
     "XLNetLMHeadModel": "`perm_mask` says which tokens see which",
 }
@@ -137,5 +140,5 @@ def entries():
             name,
             lambda name=name: made(name),
             options,
-            BY_DESIGN.get(name, ""),
+            NOTES.get(name, ""),
         )

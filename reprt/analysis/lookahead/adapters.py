@@ -217,7 +217,7 @@ def _hub_input(keras, name, tensors):
 def _torch(torch, model, call) -> Subject:
     weight = next(model.parameters(), torch.zeros(()))
     known = inspect.signature(model.forward).parameters
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     pair = _required(model.forward) > 1
     if "input_ids" in known:
         # Of Hugging Face. Other models have the argument for their cache only.
