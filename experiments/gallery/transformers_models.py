@@ -78,7 +78,7 @@ SIZES = {
 }
 # Some families tie these to each other, and are left with their own.
 HEAD_SIZES = {name for name in SIZES if "head_dim" in name} | {"num_heads"}
-PROPHET = "rows of relative positions are mixed up; see above"
+PROPHET = "rows of relative positions are mixed up, as explained here"
 NOTES = {
     "CpmAntForCausalLM": "takes all of its input as context that sees itself",
     "ProphetNetForCausalLM": PROPHET,
