@@ -82,8 +82,8 @@ def _required(function, leading=0) -> int:
     return len(positional) - leading
 
 
-def _in_mode(function) -> Callable:
-    """Gives `training` to a function that has it, and needs it in training only."""
+def _in_mode(function, needed=True) -> Callable:
+    """Gives `training` to a function that has it, and may need it in training."""
     try:
         knows = "training" in inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -92,21 +92,13 @@ def _in_mode(function) -> Callable:
     def run(*arguments, training):
         if knows:
             return function(*arguments, training=training)
-        if training:
+        if training and needed:
             raise TypeError(
                 "it has no argument `training`, which an audit sets"
             )
         return function(*arguments)
 
     return run
-
-
-def _by_user(call, model, tensors_of) -> Callable:
-    """The user's function of a model and ids."""
-    run = _in_mode(call)
-    return lambda *ids, training: run(
-        model, *tensors_of(ids), training=training
-    )
 
 
 @contextlib.contextmanager
@@ -135,12 +127,12 @@ def _keras(keras, model, call) -> Subject:
     inputs = getattr(model, "inputs", None) or []
     structure = model.input if inputs else None
     layers = list(model._flatten_layers())
-
-    def tensors_of(ids):
-        return [keras.ops.convert_to_tensor(each) for each in ids]
+    by_user = call and _in_mode(call)
 
     def run(*ids, training):
-        tensors = tensors_of(ids)
+        tensors = [keras.ops.convert_to_tensor(each) for each in ids]
+        if by_user:
+            return by_user(model, *tensors, training=training)
         taken = tensors[0] if len(tensors) == 1 else tuple(tensors)
         if isinstance(structure, Mapping):
             taken = {
@@ -175,7 +167,6 @@ def _keras(keras, model, call) -> Subject:
         pair = len(ids) != 1
     if call is not None:
         pair = _required(call, 1) > 1
-        run = _by_user(call, model, tensors_of)
     lengths = [each.shape[1] for each in ids] if len(ids) <= 2 else []
     # PyTorch does not name its devices.
     named = keras.backend.backend() in ("tensorflow", "jax")
@@ -218,46 +209,42 @@ def _torch(torch, model, call) -> Subject:
     weight = next(model.parameters(), torch.zeros(()))
     known = inspect.signature(model.forward).parameters
     config: Any = getattr(model, "config", None)
-    pair = _required(model.forward) > 1
-    if "input_ids" in known:
-        # Of Hugging Face. Other models have the argument for their cache only.
-        pair = bool(getattr(config, "is_encoder_decoder", False))
+    if hasattr(config, "get_text_config"):
+        config = config.get_text_config()
+    # The module itself knows its mode.
+    by_user = call and _in_mode(call, needed=False)
     if call is not None:
         pair = _required(call, 1) > 1
+    elif "input_ids" in known:
+        pair = "decoder_input_ids" in known
+    else:
+        pair = _required(model.forward) > 1
 
-    def tensors_of(ids):
-        return [
+    def run(*ids, training):
+        tensors = [
             torch.as_tensor(each, dtype=torch.long, device=weight.device)
             for each in ids
         ]
-
-    def run(*ids, training):
         with torch.no_grad():
-            if call is not None:
-                return _user_call(*ids, training=training)
-            tensors = tensors_of(ids)
-            if "input_ids" not in known:
-                return model(*tensors)
-            return model(**_hugging_face(torch, known, tensors))
-
-    def _user_call(*ids, training):
-        takes_training = "training" in inspect.signature(call).parameters
-        options = {"training": training} if takes_training else {}
-        return call(model, *tensors_of(ids), **options)
+            if by_user:
+                return by_user(model, *tensors, training=training)
+            if "input_ids" in known:
+                return model(**_hugging_face(torch, known, tensors))
+            return model(*tensors)
 
     @contextlib.contextmanager
     def mode(training):
         modes = [(part, part.training) for part in model.modules()]
-        buffers = [
-            (part, name, buffer.clone())
-            for part in model.modules()
-            for name, buffer in part.named_buffers(recurse=False)
-        ]
+        buffers = []
+        for part in model.modules():
+            for name, buffer in part.named_buffers(recurse=False):
+                buffers.append((part, name, buffer, buffer.clone()))
 
         def rewind(seed):
             torch.manual_seed(seed)
-            for part, name, value in buffers:
-                setattr(part, name, value.clone())
+            for part, name, buffer, value in buffers:
+                # In place, as parts may share it.
+                setattr(part, name, buffer.copy_(value))
 
         parts = model.modules() if training else []
         cached = getattr(config, "use_cache", None)
@@ -269,17 +256,12 @@ def _torch(torch, model, call) -> Subject:
                 yield rewind
             finally:
                 rewind(0)
-                for part, own in modes:
-                    part.training = own
+                for part, trains in modes:
+                    part.training = trains
                 if cached:
                     config.use_cache = cached
 
-    text = (
-        config.get_text_config()
-        if hasattr(config, "get_text_config")
-        else config
-    )
-    vocab_size = getattr(text, "vocab_size", None)
+    vocab_size = getattr(config, "vocab_size", None)
     types = {each.dtype for each in model.parameters()}
     precisions = {str(each).removeprefix("torch.") for each in types}
     if weight.device.type != "cpu":
