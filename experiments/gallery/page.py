@@ -22,7 +22,7 @@ def markdown(models, made):
         f"{len(leaking) - len(current)} of old ones. The four of transformers 5.17.0 "
         f"are mended in 5.24.0. Packages: {', '.join(packages)}."
     )
-    template = (Path(__file__).parent / "page.md").read_text()
+    template = (Path(__file__).parent / "page_template.txt").read_text()
     return template.format(
         summary=summary,
         leaks=table(current),

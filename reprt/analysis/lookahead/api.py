@@ -109,17 +109,17 @@ def audit(
     ((0, 1), (1, 2), (2, 3))
     """
     subject = adapt(model, call)
-    source_vocab_size = (
-        source_vocab_size or subject.source_vocab_size or vocab_size
-    )
-    target_vocab_size = (
-        target_vocab_size or subject.target_vocab_size or vocab_size
-    )
     pair = subject.pair
     if pair is None:
         # Only its source tells a translation model from a language model.
-        named = source_vocab_size if source_vocab_size != vocab_size else None
-        pair = bool(named) or vocab_size is None
+        has_source = source_vocab_size or subject.source_vocab_size
+        pair = bool(has_source) or vocab_size is None
+    source_vocab_size = (
+        source_vocab_size or vocab_size or subject.source_vocab_size
+    )
+    target_vocab_size = (
+        target_vocab_size or vocab_size or subject.target_vocab_size
+    )
     if pair and not source_vocab_size:
         raise ValueError(
             "Expected `source_vocab_size`, as the model has no attribute of that name. "
