@@ -222,19 +222,19 @@ def _truncation(logits, scale, source, target, prompt):
             "the model is random, and random in another way for another length"
         )
     found = np.zeros(length, "float32")
-    reason = None
-    available = 0
-    for t in range(max(prompt - 1, 0), length - 1):
+    for t in reversed(range(max(prompt - 1, 0), length - 1)):
         try:
             cut = logits(source, target[:, : t + 1], 0)
         except ValueError as error:
-            # A norm over a batch, for one, takes no single token.
-            reason = reason or in_short(error.__cause__ or error)
-            continue
-        available += 1
+            # Whoever takes all tokens but one may take no single one, as a norm over
+            # a batch does.
+            if t < length - 2:
+                break
+            reason = in_short(error.__cause__ or error)
+            raise Unavailable(
+                f"the model takes no shorter target ({reason})"
+            ) from error
         found[t] = scale.change(cut[0, -1], whole[0, t])
-    if not available:
-        raise Unavailable(f"the model takes no shorter target ({reason})")
     return found
 
 
