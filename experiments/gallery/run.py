@@ -36,7 +36,7 @@ def audited(environment, module, file):
     script = (
         ["made_here.py"] if module == "made_here" else ["worker.py", module]
     )
-    names = [row["name"] for row in rows_of(file)]
+    names = [f"{row['package']} {row['name']}" for row in rows_of(file)]
     if module == "made_here" and names:
         return rows_of(file)
     python = REPOSITORY / ".gallery" / environment / "bin" / "python"

@@ -1,6 +1,6 @@
 """Audits the models of one module, in its environment, and prints a JSON line for each.
 
-    python worker.py transformers_models [NAME ...]
+    python worker.py transformers_models ['PACKAGE NAME' ...]
 
 Models that are named have been audited, and are left out.
 The audit itself needs NumPy only, so that it comes from the repository, by PYTHONPATH.
@@ -61,6 +61,6 @@ if __name__ == "__main__":
     module, *audited = sys.argv[1:]
     entries = importlib.import_module(module).entries()
     for entry in entries:
-        if entry.name in audited:
+        if f"{entry.package} {entry.name}" in audited:
             continue
         print(json.dumps(row_of(entry)), flush=True)

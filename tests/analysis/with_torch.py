@@ -78,6 +78,17 @@ def test_training_and_what_it_leaves_behind():
     assert not model.embedding.training
 
 
+def test_random_numbers_accuse_nobody():
+    class Routed(Convolution):
+        def forward(self, ids):
+            kept = torch.rand(ids.shape) < 0.8
+            return super().forward(ids) * kept[..., None]
+
+    report = audit(Routed(False), vocab_size=VOCAB)
+    assert not report.looks_ahead
+    assert "in another way for another length" in str(report)
+
+
 def test_a_failure_is_a_report():
     try:
         assert_causal(Convolution(True), vocab_size=VOCAB)
