@@ -33,16 +33,19 @@ VARIABLES = {
 
 def audited(environment, module, file):
     """The rows of one module's models, those that are missing audited now."""
-    script = (
-        ["made_here.py"] if module == "made_here" else ["worker.py", module]
-    )
-    names = [f"{row['package']} {row['name']}" for row in rows_of(file)]
-    if module == "made_here" and names:
-        return rows_of(file)
+    rows = rows_of(file)
+    if module == "made_here":
+        # It is made whole.
+        if rows:
+            return rows
+        command = ["made_here.py"]
+    else:
+        names = [f"{row['package']} {row['name']}" for row in rows]
+        command = ["worker.py", module, *names]
     python = REPOSITORY / ".gallery" / environment / "bin" / "python"
     with file.open("a") as lines:
         subprocess.run(
-            [python, *script, *names],
+            [python, *command],
             cwd=HERE,
             env=os.environ | VARIABLES,
             stdout=lines,
