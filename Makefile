@@ -14,6 +14,7 @@
 #   make bench             compare speed and memory in training with other packages
 #   make bench-decoding    compare speed in translating with other packages
 #   make bench-gpu         speed on a GPU, by JAX without TensorFlow, and ten epochs
+#   make gallery           audit other packages' models: docs/who_looks_ahead.md
 #   make clean             remove .venv, and what was built
 #
 # These change what they do:
@@ -41,7 +42,7 @@ help:
 EXECUTED := $(addprefix build/,$(wildcard notebooks/*.ipynb))
 
 .PHONY: reproduce-pt-en reproduce-table1 reproduce-figure3 test test-all check
-.PHONY: facts notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu clean
+.PHONY: facts notebooks try-notebooks docs linkcheck bench bench-decoding bench-gpu gallery clean
 
 reproduce-pt-en: $(VENV)/train
 	$(VENV)/bin/reprt train experiments/pt_to_en.toml \
@@ -113,8 +114,11 @@ bench-gpu: .bench/gpu/ready
 	$(ON_GPU) -m reprt_lab train experiments/pt_to_en.toml --pair az_to_en --text '$(TEXT)' \
 		--set training.epochs=10 --out runs/gpu/az_to_en
 
+gallery: $(patsubst experiments/gallery/requirements/%.txt,.gallery/%/ready,$(wildcard experiments/gallery/requirements/*.txt))
+	$(PYTHON) experiments/gallery/run.py $(ARGUMENTS)
+
 clean:
-	rm -rf $(VENV) .bench build *.egg-info
+	rm -rf $(VENV) .bench .gallery build *.egg-info
 
 # One file for each set of extras that has been installed.
 $(VENV)/train: setup.cfg pyproject.toml
@@ -125,6 +129,12 @@ $(VENV)/train: setup.cfg pyproject.toml
 
 $(VENV)/cluster $(VENV)/test $(VENV)/docs: $(VENV)/%: $(VENV)/train
 	$(VENV)/bin/python -m pip install --quiet --editable '.[train,$*]'
+	touch $@
+
+# Each environment of the gallery has its own packages.
+.gallery/%/ready: experiments/gallery/requirements/%.txt setup.cfg
+	$(PYTHON) -m venv .gallery/$*
+	.gallery/$*/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
 # Each peer of the comparison has its own packages.

@@ -1,14 +1,23 @@
 """Reinforced position embedding (RePE) for Transformers, in Keras 3.
 
-Importing the package registers its classes with Keras, so that
-`keras.saving.load_model` finds them. What needs more than Keras and TensorFlow (text,
-training, the laboratory) is imported where it is used. Imported before Keras and
-TensorFlow, it keeps TensorFlow from printing notes of itself.
+Keras and its backend are imported where they are needed: the audit of another
+framework's model needs neither. Once the package is imported, Keras knows its classes,
+so that `keras.saving.load_model` finds them. Imported before Keras and TensorFlow, it
+keeps TensorFlow from printing notes of itself.
 """
 
-from reprt.imports import ask_for_quiet, lazily, load_keras, quietly
+import sys
+
+from reprt.imports import Followers, ask_for_quiet, lazily
 
 __version__ = "0.1.0"
+
+_REGISTERED = ("layers", "losses", "metrics", "models", "schedules")
+_HOMES = {
+    name: f"reprt.{name}"
+    for name in ("analysis", "data", "decoding", *_REGISTERED)
+}
+_HOMES["Translator"] = "reprt.decoding.translator"
 
 __all__ = [
     "Translator",
@@ -21,13 +30,11 @@ __all__ = [
     "models",
     "schedules",
 ]
-
-_HOMES = {name: f"reprt.{name}" for name in ("analysis", "data", "decoding")}
-__getattr__ = lazily(
-    __name__, _HOMES | {"Translator": "reprt.decoding.translator"}
-)
+__getattr__ = lazily(__name__, _HOMES)
 
 ask_for_quiet()
-with quietly():
-    load_keras()
-    from reprt import layers, losses, metrics, models, schedules
+_followers = Followers(f"reprt.{name}" for name in _REGISTERED)
+if "keras" in sys.modules:
+    _followers.follow()
+else:
+    sys.meta_path.insert(0, _followers)

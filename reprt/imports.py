@@ -1,23 +1,21 @@
-"""Packages that only an extra has, and the quiet loading of those that all need."""
+"""Packages that only an extra has, and the quiet loading of Keras and TensorFlow."""
 
 import contextlib
+import functools
 import importlib
+import importlib.abc
+import importlib.machinery
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 # What Linux names the devices of GPUs.
 GPUS = "nvidia*", "nvhost*", "dxg", "kfd"
-# The packages of Keras' backends.
-HOW_TO_INSTALL = {
-    "tensorflow": "pip install tensorflow",
-    "jax": "pip install '.[jax]'",
-    "torch": "pip install torch",
-    "openvino": "pip install openvino",
-}
+BACKENDS = "tensorflow", "jax", "torch", "openvino"
+EXTRAS = "pip install '.[tensorflow]', '.[jax]' or '.[torch]'"
 
 
 def load_extra(package: str, need: str):
@@ -31,25 +29,87 @@ def load_extra(package: str, need: str):
         ) from error
 
 
-def load_keras():
-    """Imports Keras; a backend that it cannot load is named, and how to get it."""
+class Followers(importlib.abc.MetaPathFinder):
+    """Lets the library's classes follow Keras, so that they are registered with it.
+
+    The library imports Keras only where it needs it. Whoever loads Keras first, a user
+    or a module of ours, then finds all our classes in Keras' registry. Until then
+    this finds Keras, TensorFlow and our modules as Python does, and their loading is
+    quiet.
+
+    Attributes:
+        modules: those that register classes.
+        depth: how many of the imports that it looks after have begun and not ended. A
+            module of ours may be half loaded when it imports Keras.
+    """
+
+    def __init__(self, modules: Iterable[str]):
+        self.modules = tuple(modules)
+        self.depth = 0
+
+    def find_spec(self, name, path=None, target=None):
+        package, _, _ = name.partition(".")
+        if name not in ("keras", "tensorflow") and package != "reprt":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+            run = functools.partial(self._execute, execute)
+            setattr(spec.loader, "exec_module", run)
+        return spec
+
+    def _execute(self, execute, module):
+        self.depth += 1
+        try:
+            if module.__name__ == "keras":
+                with quietly(), explained():
+                    execute(module)
+            elif module.__name__ == "tensorflow":
+                with quietly():
+                    execute(module)
+            else:
+                execute(module)
+        finally:
+            self.depth -= 1
+        if self.depth == 0 and "keras" in sys.modules:
+            self.follow()
+
+    def follow(self):
+        """Loads what registers classes.
+
+        Beside a Keras that they were not written for, only the audit works. Whoever
+        uses the classes all the same gets their error.
+        """
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        with contextlib.suppress(ImportError):
+            for module in self.modules:
+                importlib.import_module(module)
+
+
+@contextlib.contextmanager
+def explained():
+    """Names a backend that Keras cannot load, and how to get it, in one line."""
     try:
-        importlib.import_module("keras")
+        yield
     except (ImportError, ValueError) as error:
         chosen = os.environ.get("KERAS_BACKEND")
-        chosen = (
-            f"KERAS_BACKEND={chosen}" if chosen else "the choice in keras.json"
-        )
+        choice = f"KERAS_BACKEND={chosen}" if chosen else "its keras.json"
         lacking = (getattr(error, "name", None) or "").partition(".")[0]
-        if lacking in HOW_TO_INSTALL:
+        if lacking == "tensorflow" and chosen is None:
             raise ImportError(
-                f"Keras needs the package {lacking} for {chosen}: "
-                f"{HOW_TO_INSTALL[lacking]}, or set KERAS_BACKEND=tensorflow"
+                "Keras has no backend: install TensorFlow, JAX or PyTorch by "
+                f"{EXTRAS}, and for the last two set KERAS_BACKEND=jax or torch"
+            ) from error
+        if lacking in BACKENDS:
+            raise ImportError(
+                f"Keras needs the package {lacking} for {choice}: "
+                f"{EXTRAS}, or set KERAS_BACKEND to one that is installed"
             ) from error
         if "Unable to import backend" in str(error):
             raise ValueError(
                 "Expected KERAS_BACKEND to be tensorflow, jax or torch. Received: "
-                f"{chosen}."
+                f"{choice}."
             ) from error
         raise
 
@@ -87,7 +147,9 @@ def quietly():
     to heed only later. What was printed is shown if the loading fails.
     """
     asked = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") != "0"
-    if not asked or "tensorflow" in sys.modules:
+    # It has no version before it is loaded whole.
+    loaded = hasattr(sys.modules.get("tensorflow"), "__version__")
+    if not asked or loaded:
         yield
         return
     kept = os.dup(2)

@@ -108,6 +108,13 @@ def added_up(optimizer, gradients):
 def update(optimizer, gradients, weights):
     """Lets an optimizer take a step of `fit`, on TensorFlow.
 
+    >>> import keras
+    >>> weight = keras.Variable([1.0])
+    >>> optimizer = keras.optimizers.SGD(0.5)
+    >>> update(optimizer, [keras.ops.ones(1)], [weight])
+    >>> weight.numpy().tolist()
+    [0.5]
+
     The optimizer adds up the gradients of all replicas. On one replica there is
     nothing to add up, but TensorFlow registers a gradient for that sum, which keeps the
     whole graph in memory. So the optimizer is called where it does not add up, which

@@ -1,25 +1,59 @@
-"""The audit of a model in a file or a run folder."""
+"""The audit of a model in a file or a run folder, or of one that a function makes."""
 
+import pkgutil
 import runpy
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from reprt.analysis.lookahead import Audit, audit
-from reprt.decoding.run_folder import read_config
-from reprt.models.registry import load_model
 
 
-def audit_file(path: Path, modules: Sequence[Path], **options) -> Audit:
-    """Audits a model, whose own classes the modules register with Keras."""
+def audit_named(model: str, modules: Sequence[Path], **options) -> Audit:
+    """Audits a model by the name that `reprt audit` takes.
+
+    Args:
+        model: a file, a run folder, or `package.module:function` or `file.py:function`,
+            where the function returns the model. Its code is run.
+        modules: Python files that register the model's own classes with Keras.
+        options: of `reprt.analysis.audit`.
+    """
     for module in modules:
-        try:
-            runpy.run_path(str(module))
-        except (Exception, SystemExit) as error:
-            message = " ".join(str(error).split())
-            raise ValueError(
-                f"The module {module} failed: {type(error).__name__}: {message}"
-            ) from error
-    return audit(load_model(_model_file(path)), **options)
+        _run(module)
+    place, colon, function = model.rpartition(":")
+    if colon and not Path(model).exists():
+        return audit(_made(place, function), **options)
+    # Keras, which the model of a function may do without.
+    from reprt.models.registry import load_model
+
+    return audit(load_model(_model_file(Path(model))), **options)
+
+
+def _run(module: Path) -> dict:
+    """Runs a file of the user's, and returns its names."""
+    try:
+        return runpy.run_path(str(module))
+    except (Exception, SystemExit) as error:
+        message = " ".join(str(error).split())
+        raise ValueError(
+            f"The module {module} failed: {type(error).__name__}: {message}"
+        ) from error
+
+
+def _made(place: str, name: str):
+    """What the function returns; a function of ids may also be named itself."""
+    if place.endswith(".py"):
+        function = _run(Path(place)).get(name)
+    else:
+        # As `python -m` does.
+        sys.path.insert(0, "")
+        function = getattr(pkgutil.resolve_name(place), name, None)
+    if not callable(function):
+        raise ValueError(
+            f"Expected {place} to have a function {name} that returns a model. "
+            f"Received: {function!r}."
+        )
+    return function()
 
 
 def _model_file(path: Path) -> Path:
@@ -27,6 +61,8 @@ def _model_file(path: Path) -> Path:
         return path
     model = path / "model.keras"
     if not model.exists():
-        # Unless it is a run folder, an error says what is there.
+        from reprt.decoding.run_folder import read_config
+
+        # An error, unless it is a run folder, says what is there.
         read_config(path)
     return model

@@ -318,9 +318,15 @@ def export(run, out, **search):
 
 
 @command.command()
-@click.argument("model", type=PATH, metavar="MODEL_OR_RUN")
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--vocab", "vocab_size", type=COUNT, help="Ids of a language model."
+)
 @click.option(
     "--source-vocab", "source_vocab_size", type=COUNT, help="Source ids."
+)
+@click.option(
+    "--training", is_flag=True, help="Audit the model in training as well."
 )
 @click.option(
     "--module",
@@ -332,11 +338,14 @@ def export(run, out, **search):
 def audit(model, modules, **options):
     """Does position t of a decoder depend on tokens after t?
 
-    MODEL_OR_RUN is a run folder, or a .keras file of a model called on the pair of
-    source and target ids, or on ids. Exit status: 0 if not, 3 if so. Any other says
-    that the audit failed.
+    MODEL is a run folder, or a .keras file of a model called on the pair of source and
+    target ids, or on ids. Or it is package.module:function or file.py:function, where
+    the function takes no arguments and returns a model of Keras, PyTorch or Hugging
+    Face, or a function from ids to logits. The command runs that code.
+
+    Exit status: 0 if not, 3 if so. Any other says that the audit failed.
     """
-    report = _do("reprt_lab.audit:audit_file", model, modules, **options)
+    report = _do("reprt_lab.audit:audit_named", model, modules, **options)
     click.echo(report)
     return LOOKS_AHEAD if report.looks_ahead else 0
 

@@ -584,7 +584,7 @@ def test_the_whole_error_is_shown_where_it_is_asked_for(monkeypatch, capsys):
 def test_a_backend_that_is_not_installed_is_named(monkeypatch, capsys, name):
     error = ModuleNotFoundError(f"No module named {name!r}", name=name)
     load = mock.Mock(side_effect=error)
-    monkeypatch.setattr("reprt_lab.audit.audit_file", load)
+    monkeypatch.setattr("reprt_lab.audit.audit_named", load)
     assert main(["audit", "run"]) == 2
     assert f"asked for the backend {name!r}, by KERAS_BACKEND" in told(capsys)
 

@@ -131,13 +131,22 @@ def examples(pages):
     ]
 
 
+# Packages whose models are audited.
+FOREIGN = {"torch", "transformers", "st_moe_pytorch"}
+
+
 # test_examples.py runs that of the README.
 @pytest.mark.parametrize("code", examples(DOCS))
 @pytest.mark.filterwarnings("ignore:(?s).*`shuffle=True` was passed")
 @pytest.mark.filterwarnings("ignore:(?s).*You are using a softmax over axis")
 def test_an_example_runs_alone_as_it_is_copied(code, trained_runs, monkeypatch):
     monkeypatch.chdir(trained_runs)
-    exec(code, {})
+    try:
+        exec(code, {})
+    except ModuleNotFoundError as error:
+        if error.name not in FOREIGN:
+            raise
+        pytest.skip(f"{error.name} is in an environment of the gallery only")
 
 
 @pytest.fixture(scope="module")

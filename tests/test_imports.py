@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from elsewhere import python
 from tiny_run import lively
 
 import reprt
@@ -61,7 +62,8 @@ def test_a_backend_that_cannot_be_loaded_is_named(backend, message):
     script = (  # as if neither package were there
         "import sys\n"
         "for name in ('torch', 'jax'): sys.modules[name] = None\n"
-        "import reprt"
+        "import reprt\n"
+        "reprt.models"
     )
     status, text = told("-c", script, KERAS_BACKEND=backend)
     last = text.strip().splitlines()[-1]
@@ -82,3 +84,44 @@ def test_notes_are_shown_if_loading_fails(end, seen):
     place = os.path.dirname(reprt.__file__)
     status, text = told("-c", script, place, TF_CPP_MIN_LOG_LEVEL="2")
     assert text.startswith(seen) and bool(text) == bool(status) == bool(seen)
+
+
+# A user's first import, then ours; the last line lists what Keras knows of us.
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import reprt, keras",
+        "import keras, reprt",
+        "from reprt.analysis import audit; import keras",
+        "from reprt.layers.attention import PMHA; import keras",
+        "import reprt.losses, keras",
+    ],
+)
+def test_keras_knows_every_class_whatever_is_imported_first(first):
+    script = (
+        f"{first}\n"
+        "names = keras.saving.get_custom_objects()\n"
+        "print({'reprt>Transformer', 'reprt>TokenNorm'} <= set(names))"
+    )
+    assert python(script) == "True"
+
+
+def test_without_any_backend_the_library_says_what_to_install():
+    script = (
+        "import sys\n"
+        "for name in ('tensorflow', 'torch', 'jax'): sys.modules[name] = None\n"
+        "import reprt\n"
+        "reprt.models"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: Keras has no backend: install")
+    assert all(
+        f"'.[{name}]'" in last for name in ("tensorflow", "jax", "torch")
+    )

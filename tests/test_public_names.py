@@ -15,7 +15,7 @@ FILES = [
     if "recipes" not in file.parts
 ]
 # Names that objects of the package have as well, which are none of Keras'.
-OWN = {"_losses", "_name", "_variables"}
+OWN = {"_losses", "_name", "_path", "_variables"}
 # Parts of these packages that are not for users.
 PRIVATE_MODULES = re.compile(r"keras\.src|tensorflow\.python|jax\._src")
 

@@ -5,7 +5,10 @@ from reprt.imports import lazily
 _HOMES = {
     "Audit": "reprt.analysis.lookahead",
     "Evaluation": "reprt.analysis.evaluation",
+    "LabelCheck": "reprt.analysis.lookahead",
+    "assert_causal": "reprt.analysis.lookahead",
     "audit": "reprt.analysis.lookahead",
+    "check_labels": "reprt.analysis.lookahead",
     "evaluate": "reprt.analysis.evaluation",
     "log_probabilities": "reprt.analysis.evaluation",
     "prefix_loss": "reprt.analysis.evaluation",

@@ -1,0 +1,66 @@
+"""Audits the models of one module, in its environment, and prints a JSON line for each.
+
+    python worker.py transformers_models ['PACKAGE NAME' ...]
+
+Models that are named have been audited, and are left out.
+The audit itself needs NumPy only, so that it comes from the repository, by PYTHONPATH.
+"""
+
+import importlib
+import importlib.metadata
+import json
+import signal
+import sys
+import time
+import warnings
+
+from reprt.analysis import audit
+
+SECONDS = 300
+
+
+def out_of_time(number, frame):
+    raise TimeoutError(f"it took more than {SECONDS} seconds")
+
+
+def row_of(entry):
+    """The findings on a model, or why there are none."""
+    start = time.perf_counter()
+    row = {
+        "package": entry.package,
+        "version": importlib.metadata.version(entry.package),
+        "name": entry.name,
+        "note": entry.note,
+    }
+    signal.alarm(SECONDS)
+    try:
+        found = audit(entry.make(), **entry.options)
+    # Whatever a model raises is what the page says of it.
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return row | {"error": f"{type(error).__name__}: {lines[0]}"}
+    finally:
+        signal.alarm(0)
+    modes = {"evaluation": found}
+    if found.training is not None:
+        modes["training"] = found.training
+    for name, mode in modes.items():
+        row[name] = {
+            "looks_ahead": name in found.leaking_modes,
+            "neighbours": mode.depends_on_neighbours,
+            "first": mode.first_offending,
+            "largest_change": float(mode._later("perturbation").max()),
+            "largest_logit": mode.largest_logit,
+        }
+    return row | {"seconds": time.perf_counter() - start}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, out_of_time)
+    module, *audited = sys.argv[1:]
+    entries = importlib.import_module(module).entries()
+    for entry in entries:
+        if f"{entry.package} {entry.name}" in audited:
+            continue
+        print(json.dumps(row_of(entry)), flush=True)

@@ -1,0 +1,377 @@
+"""From a model of any framework to a function from ids to logits.
+
+A framework whose model is given has been imported, so that `sys.modules` has it.
+"""
+
+import contextlib
+import dataclasses
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+
+def no_mode(training: bool):
+    """The mode of a model without state: there is nothing to put back."""
+    return contextlib.nullcontext(lambda seed: None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What an audit needs to know of a model.
+
+    Attributes:
+        name: for the report.
+        call: called with the ids, `(target)` or `(source, target)`, as NumPy arrays,
+            and `training`. It returns logits, or what has them.
+        pair: whether it takes a source; None if its signature does not say so.
+        mode: given `training`, a context in which the model is in that mode, without
+            dropout. It yields a function of a seed that puts the state back and is
+            called before each call. At the end all is as before.
+        source_vocab_size: number of source ids, or None.
+        target_vocab_size: the same for the target.
+        lengths: the numbers of source and target tokens that it is built for, or None.
+        longest: the largest numbers of them.
+        precisions: the names of the types that it computes in.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    pair: bool | None
+    mode: Callable = no_mode
+    source_vocab_size: int | None = None
+    target_vocab_size: int | None = None
+    lengths: tuple[int | None, int | None] = (None, None)
+    longest: tuple[float, float] = (math.inf, math.inf)
+    precisions: frozenset[str] = frozenset()
+
+
+def adapt(model, call: Callable | None) -> Subject:
+    """Returns what to ask of a model; `call` is the user's way to call it."""
+    keras, torch = (sys.modules.get(name) for name in ("keras", "torch"))
+    if keras is not None and isinstance(model, keras.Layer):
+        return _keras(keras, model, call)
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return _torch(torch, model, call)
+    if call is not None or callable(model):
+        return _callable(model, call)
+    raise ValueError(
+        "Expected a Keras model, a PyTorch module or a function from ids to logits. "
+        f"Received: {model!r}, of type {type(model).__name__}."
+    )
+
+
+def _required(function, leading=0) -> int:
+    """How many positional arguments a function needs after the leading ones."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 1
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind
+        in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        and parameter.default is parameter.empty
+        and parameter.name != "training"
+    ]
+    return len(positional) - leading
+
+
+def _in_mode(function, needed=True) -> Callable:
+    """Gives `training` to a function that has it, and may need it in training."""
+    try:
+        knows = "training" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        knows = False
+
+    def run(*arguments, training):
+        if knows:
+            return function(*arguments, training=training)
+        if training and needed:
+            raise TypeError(
+                "it has no argument `training`, which an audit sets"
+            )
+        return function(*arguments)
+
+    return run
+
+
+@contextlib.contextmanager
+def _without_dropout(parts) -> Iterator[None]:
+    """Sets the rates of dropout to zero, and puts them back."""
+    rates = []
+    for part in parts:
+        dropout = "Dropout" in type(part).__name__
+        for name, value in vars(part).items():
+            rate = "drop" in name or (dropout and name in ("rate", "p"))
+            if rate and isinstance(value, float):
+                rates.append((part, name, value))
+    for part, name, _ in rates:
+        setattr(part, name, 0.0)
+    try:
+        yield
+    finally:
+        for part, name, value in rates:
+            setattr(part, name, value)
+
+
+# Keras
+
+
+def _keras(keras, model, call) -> Subject:
+    inputs = getattr(model, "inputs", None) or []
+    structure = model.input if inputs else None
+    layers = _with_sublayers(keras, model)
+    by_user = call and _in_mode(call)
+
+    def run(*ids, training):
+        tensors = [keras.ops.convert_to_tensor(each) for each in ids]
+        if by_user:
+            return by_user(model, *tensors, training=training)
+        taken = tensors[0] if len(tensors) == 1 else tuple(tensors)
+        if isinstance(structure, Mapping):
+            taken = {
+                name: _hub_input(keras, name, tensors) for name in structure
+            }
+        with warnings.catch_warnings():
+            # Keras warns of attention over one token, the shortest truncation.
+            warnings.filterwarnings(
+                "ignore", "(?s).*You are using a softmax over axis"
+            )
+            return model(taken, training=training)
+
+    @contextlib.contextmanager
+    def mode(training):
+        # The moving averages, and the seeds of dropout.
+        saved = [(each, keras.ops.copy(each.value)) for each in model.variables]
+
+        def rewind(seed):
+            for variable, value in saved:
+                variable.assign(value)
+
+        with _without_dropout(layers if training else []):
+            try:
+                yield rewind
+            finally:
+                rewind(0)
+
+    pair = None if not inputs else len(inputs) > 1
+    ids = list(inputs)
+    if isinstance(structure, Mapping):
+        ids = [structure[name] for name in structure if "token_ids" in name]
+        pair = len(ids) != 1
+    if call is not None:
+        pair = _required(call, 1) > 1
+    lengths = [each.shape[1] for each in ids] if len(ids) <= 2 else []
+    # PyTorch does not name its devices.
+    named = keras.backend.backend() in ("tensorflow", "jax")
+    devices = keras.distribution.list_devices() if named else ["unknown"]
+    precisions = {layer.compute_dtype for layer in layers}
+    if not all(device.startswith("cpu") for device in devices):
+        # Of a GPU's products of float32, by default.
+        precisions.add("tensorfloat32")
+    return Subject(
+        model.name,
+        run,
+        pair,
+        mode,
+        getattr(model, "source_vocab_size", None),
+        getattr(model, "target_vocab_size", None),
+        # The target's is the last.
+        tuple([None, None, *lengths][-2:]),
+        (
+            getattr(model, "longest_source", math.inf),
+            getattr(model, "longest_target", math.inf),
+        ),
+        frozenset(precisions),
+    )
+
+
+def _with_sublayers(keras, model) -> list:
+    """Returns a model and the layers that it and they hold, by attributes and lists."""
+    layers: list = []
+    pending = [model]
+    while pending:
+        layer = pending.pop()
+        if any(layer is other for other in layers):
+            continue
+        layers.append(layer)
+        for attribute in vars(layer).values():
+            parts = keras.tree.flatten(attribute)
+            pending += [part for part in parts if isinstance(part, keras.Layer)]
+    return layers
+
+
+def _hub_input(keras, name, tensors):
+    """The input that keras-hub gives this name."""
+    ids = tensors[0] if "encoder" in name else tensors[-1]
+    if name.endswith("token_ids"):
+        return ids
+    if name.endswith("padding_mask"):
+        return keras.ops.ones_like(ids)
+    raise ValueError(f"the input {name!r} needs `call`")
+
+
+# PyTorch
+
+
+def _torch(torch, model, call) -> Subject:
+    weight = next(model.parameters(), torch.zeros(()))
+    known = inspect.signature(model.forward).parameters
+    config: Any = getattr(model, "config", None)
+    if hasattr(config, "get_text_config"):
+        config = config.get_text_config()
+    # The module itself knows its mode.
+    by_user = call and _in_mode(call, needed=False)
+    if call is not None:
+        pair = _required(call, 1) > 1
+    elif "input_ids" in known:
+        pair = "decoder_input_ids" in known
+    else:
+        pair = _required(model.forward) > 1
+
+    def run(*ids, training):
+        tensors = [
+            torch.as_tensor(each, dtype=torch.long, device=weight.device)
+            for each in ids
+        ]
+        with torch.no_grad():
+            if by_user:
+                return by_user(model, *tensors, training=training)
+            if "input_ids" in known:
+                return model(**_hugging_face(torch, known, tensors))
+            return model(*tensors)
+
+    @contextlib.contextmanager
+    def mode(training):
+        modes = [(part, part.training) for part in model.modules()]
+        buffers = []
+        for part in model.modules():
+            for name, buffer in part.named_buffers(recurse=False):
+                buffers.append((part, name, buffer, buffer.clone()))
+
+        def rewind(seed):
+            torch.manual_seed(seed)
+            for part, name, buffer, value in buffers:
+                # In place, as parts may share it.
+                setattr(part, name, buffer.copy_(value))
+
+        parts = model.modules() if training else []
+        cached = getattr(config, "use_cache", None)
+        if cached:
+            config.use_cache = False
+        with torch.random.fork_rng(), _without_dropout(parts):
+            model.train(training)
+            try:
+                yield rewind
+            finally:
+                rewind(0)
+                for part, trains in modes:
+                    part.training = trains
+                if cached:
+                    config.use_cache = cached
+
+    vocab_size = getattr(config, "vocab_size", None)
+    types = {each.dtype for each in model.parameters()}
+    precisions = {str(each).removeprefix("torch.") for each in types}
+    if weight.device.type != "cpu":
+        precisions.add("tensorfloat32")
+    return Subject(
+        type(model).__name__,
+        run,
+        pair,
+        mode,
+        vocab_size,
+        vocab_size,
+        precisions=frozenset(precisions),
+    )
+
+
+def _hugging_face(torch, known, tensors):
+    """The arguments of a model of Hugging Face: no padding, and no cache."""
+    inputs = {"input_ids": tensors[0]}
+    if len(tensors) > 1:
+        inputs["decoder_input_ids"] = tensors[1]
+    if "attention_mask" in known:
+        inputs["attention_mask"] = torch.ones_like(tensors[0])
+    if "use_cache" in known:
+        inputs["use_cache"] = False
+    return inputs
+
+
+# Functions
+
+CONVERSIONS = {
+    "numpy": lambda numpy, ids: ids,
+    "torch": lambda torch, ids: torch.as_tensor(ids, dtype=torch.long),
+    "jax": lambda jax, ids: jax.numpy.asarray(ids),
+    "tensorflow": lambda tensorflow, ids: tensorflow.convert_to_tensor(ids),
+}
+
+
+def _callable(model, call) -> Subject:
+    function = model if call is None else call
+    leading = () if call is None else (model,)
+    in_mode = _in_mode(function)
+    working: list[str] = []
+
+    def run(*ids, training):
+        """Gives ids as arrays, or else as tensors of a framework that is loaded."""
+        loaded = [name for name in CONVERSIONS if name in sys.modules]
+        names = working or loaded
+        for name in names:
+            convert = CONVERSIONS[name]
+            tensors = [convert(sys.modules[name], each) for each in ids]
+            try:
+                output = in_mode(*leading, *tensors, training=training)
+            except Exception:
+                # The last error is the user's; those before are of wrong types.
+                if name == names[-1]:
+                    raise
+                continue
+            working[:] = [name]
+            return output
+
+    name = getattr(function, "__name__", type(model).__name__)
+    name = "the function" if name == "<lambda>" else name
+    return Subject(name, run, _required(function, len(leading)) > 1)
+
+
+# Logits
+
+
+def to_array(logits) -> np.ndarray:
+    """Logits of any framework, as an array of float32."""
+    if hasattr(logits, "detach"):
+        # NumPy has no bfloat16 of PyTorch's.
+        logits = logits.detach().cpu().float()
+    if hasattr(logits, "numpy"):
+        logits = logits.numpy()
+    return np.asarray(logits).astype("float32")
+
+
+def logits_in(output, shape: tuple[int, int]):
+    """Finds logits `(batch, length, vocabulary)` in what a model has returned."""
+    if getattr(output, "logits", None) is not None:
+        output = output.logits
+    if isinstance(output, Mapping):
+        parts = [output["logits"]] if "logits" in output else [*output.values()]
+    elif isinstance(output, (tuple, list)):
+        parts = [*output]
+    else:
+        parts = [output]
+    for part in parts:
+        found = tuple(getattr(part, "shape", ()))
+        if len(found) == 3 and found[:2] == shape:
+            return part
+    shapes = [tuple(getattr(part, "shape", ())) for part in parts]
+    received = ", ".join(f"shape={each}" for each in shapes if each)
+    raise ValueError(
+        f"Expected logits of shape ({shape[0]}, {shape[1]}, vocabulary) for targets "
+        f"{shape}. Received: {received or type(output).__name__}."
+    )

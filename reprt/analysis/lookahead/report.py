@@ -1,0 +1,164 @@
+"""What an audit found, and how it says so."""
+
+import dataclasses
+
+import numpy as np
+
+from reprt.analysis.lookahead.labels import LabelCheck
+from reprt.analysis.lookahead.methods import METHODS, Findings
+
+SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Audit(Findings):
+    """What `audit` found. Printed, it is a report in plain words.
+
+    Indices count from 0, in the report from 1. A model looks ahead if for any
+    `t < u` an entry `[t, u]`, or any `truncation[t]`, is above its tolerance, outside
+    training or in training if that was asked. Within a prompt nothing counts.
+
+    Attributes:
+        name: the model's name.
+        largest_logit: the largest |logit|, the scale of all changes. Logits beyond a
+            thousand times their median are a mask's constants, and are clipped.
+        perturbation: `[t, u]` is the largest change of the logits at position t when
+            only token u is replaced.
+        truncation: `[t]` is the largest change of the logits at position t when the
+            target ends there, as it does in search; None if not available.
+        neighbours: `[t]` is the largest change of the logits at position t when only
+            other sentences of the batch are replaced.
+        tolerance: for each method that was available, and for `"neighbours"`, what
+            counts as no dependence.
+        unavailable: for each other method, the reason.
+        prompt: how many tokens may see each other.
+        training: the audit of the model in training; None if not asked.
+        labels: the check of your own batch; None without one.
+    """
+
+    name: str = ""
+    prompt: int = 0
+    training: "Audit | None" = None
+    labels: LabelCheck | None = None
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether any method found a dependence on a later token, in any mode."""
+        return bool(self.leaking_modes)
+
+    @property
+    def leaking_modes(self) -> tuple[str, ...]:
+        """Those of `"evaluation"` and `"training"` in which the model looks ahead."""
+        modes = {"evaluation": self, "training": self.training}
+        return tuple(
+            name
+            for name, mode in modes.items()
+            if mode is not None and any(mode.first_offending.values())
+        )
+
+    @property
+    def depends_on_neighbours(self) -> bool:
+        """Whether a sentence's logits depend on the other sentences of its batch."""
+        return bool(self.neighbours.max() > self.tolerance["neighbours"])
+
+    @property
+    def sees_label(self) -> bool | None:
+        """Whether a position sees its own label; None if unknown."""
+        if self.labels is None or self.labels.offset is None:
+            return None
+        modes = [self] if self.training is None else [self, self.training]
+        seen = [
+            np.diag(mode.perturbation, self.labels.offset).max()
+            > mode.tolerance["perturbation"]
+            for mode in modes
+        ]
+        return any(seen)
+
+    @property
+    def first_offending(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """For each method the first few `(t, u)`, ordered by t, then u.
+
+        For truncation, u is t + 1: the first of the tokens that are cut off. They are
+        those outside training; `training.first_offending` has the others.
+        """
+        return {
+            method: self._offending(method)[:SHOWN]
+            for method in METHODS
+            if method in self.tolerance
+        }
+
+    def _later(self, method) -> np.ndarray:
+        """The method's findings as a matrix, with zeros where u <= t."""
+        changes = getattr(self, method)
+        if method == "truncation":
+            # Of the tokens cut off, the first stands for all.
+            return np.diag(changes[:-1], 1)
+        later = np.triu(changes, 1)
+        later[:, : self.prompt] = 0
+        return later
+
+    def _offending(self, method) -> tuple[tuple[int, int], ...]:
+        pairs = np.argwhere(self._later(method) > self.tolerance[method])
+        return tuple((t, u) for t, u in pairs.tolist())
+
+    def __str__(self):
+        """The verdict, and what each method found."""
+        if self.looks_ahead:
+            where = " and ".join(self.leaking_modes)
+            verdict = (
+                "looks ahead: outputs depend on target tokens after their own position"
+                f"{f', in {where}' if self.training else ''}.\n"
+                "Its teacher-forced loss is not what search will see."
+            )
+        else:
+            verdict = (
+                "does not look ahead: no output was found to depend on a target token "
+                "after its own position.\n"
+                "Its teacher-forced loss is what search will see."
+            )
+        lines = [f"{self.name} {verdict}", *self._findings()]
+        if self.training is not None:
+            lines += ["In training:", *self.training._findings()]
+        if self.labels is not None:
+            lines.append(f"{self.labels}{self._own_label()}")
+        lines.append(
+            "Positions and tokens are counted from 1. The largest logit is "
+            f"{self.largest_logit:.2g}."
+        )
+        return "\n".join(lines)
+
+    def _own_label(self) -> str:
+        if self.sees_label is None:
+            return ""
+        sees = "sees" if self.sees_label else "does not see"
+        return f" A position of this model {sees} its own label."
+
+    def _findings(self) -> list[str]:
+        findings = [
+            f"- {method} ({meaning}): {self._finding(method)}."
+            for method, meaning in METHODS.items()
+        ]
+        change, position = self.neighbours.max(), self.neighbours.argmax() + 1
+        finding = f"at most {change:.2g}"
+        if self.depends_on_neighbours:
+            finding = (
+                "a sentence depends on others of its batch, most at position "
+                f"{position} (by {change:.2g})"
+            )
+        findings.append(f"- neighbours (other sentences replaced): {finding}.")
+        return findings
+
+    def _finding(self, method) -> str:
+        if method in self.unavailable:
+            return f"not available: {self.unavailable[method]}"
+        sizes, offending = self._later(method), self._offending(method)
+        if not offending:
+            tolerance = self.tolerance[method]
+            return f"at most {sizes.max():.2g}, where {tolerance:.2g} may be rounding"
+        later = " or later" if method == "truncation" else ""
+        shown = ", ".join(
+            f"position {t + 1} depends on token {u + 1}{later} (by {sizes[t, u]:.2g})"
+            for t, u in offending[:SHOWN]
+        )
+        more = len(offending) - SHOWN
+        return f"{shown} and {more} more" if more > 0 else shown
