@@ -127,11 +127,11 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         lock = os.fdopen(os.open(path, flags, 0o666), "ab")
     with lock:
-        mine = True
+        acquired = True
         try:
             portalocker.lock(lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
         except portalocker.AlreadyLocked:
-            mine = wait
+            acquired = wait
             if wait:
                 print(
                     f"Waiting for the process that holds {path}.",
@@ -140,7 +140,7 @@ def file_lock(path: Path, wait: bool = True) -> Iterator[bool]:
                 portalocker.lock(lock, portalocker.LOCK_EX)
         except portalocker.LockException:
             pass
-        yield mine
+        yield acquired
 
 
 def read_text(path: str | os.PathLike) -> str:

@@ -27,7 +27,8 @@ def _quotas() -> Iterator[float]:
         return
     for line in MEMBERSHIPS.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers:  # version 2
+        # Version 2 has one tree for all controllers.
+        if not controllers:
             mount = CGROUPS
         elif "cpu" in controllers.split(","):
             mount = CGROUPS / "cpu"

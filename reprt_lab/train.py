@@ -42,11 +42,11 @@ def train_runs(
     text = work.encoded(progress)
     _say_what_is_lost(progress, text, work.runs[0].vocabulary)
     with contextlib.ExitStack() as claims:
-        mine = {}
+        claimed = {}
         for run in work.runs:
             folder = RunFolder(work.folder / run.name, is_chief())
             if claims.enter_context(folder.claimed()):
-                mine[folder] = run
+                claimed[folder] = run
             elif several_workers():
                 raise ValueError(f"Another process works on {folder.path}.")
             else:
@@ -58,8 +58,8 @@ def train_runs(
             except Exception as error:
                 progress.say(f"The page was not written. {error}")
 
-        errors = _train(mine, text, progress, report)
-        if mine:
+        errors = _train(claimed, text, progress, report)
+        if claimed:
             report()
     for error in errors:
         progress.say(f"{error} Any other runs go on.")

@@ -6,9 +6,12 @@
 import dataclasses
 import math
 
-FLOPS = 2  # of a multiply-add
-PASSES = 3  # forward, and backward with respect to inputs and to weights
-OTHER_SIZE = 4  # of a vocabulary; learnt ones are larger
+# The operations of a multiply-add.
+FLOPS = 2
+# One goes forward, one backward to the inputs and one backward to the weights.
+PASSES = 3
+# The size of a vocabulary. Learnt ones are larger.
+OTHER_SIZE = 4
 
 
 @dataclasses.dataclass(frozen=True)

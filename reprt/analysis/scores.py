@@ -153,9 +153,8 @@ def scores(
     spaces = split == "13a" or language.lower().startswith("ko")
     of_words = "none" if spaces else split
     words = tokenizer.words(references) if words is None else words
-    words = [
-        each.replace(UNKNOWN, "\ufffd") for each in words
-    ]  # which is never right
+    # An unknown word is never right.
+    words = [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
     plain = [tokenizer.as_written(text) for text in translations]
     results = []
     for form, ours, theirs, tokens, lower in (

@@ -193,18 +193,19 @@ def _keras(keras, model, call) -> Subject:
 
 
 def _with_sublayers(keras, model) -> list:
-    """Returns a model and the layers that it and they hold, by attributes and lists."""
-    layers: list = []
+    """Returns a model and the layers that it and they hold, also in collections."""
+    layers = {}
     pending = [model]
     while pending:
-        layer = pending.pop()
-        if any(layer is other for other in layers):
-            continue
-        layers.append(layer)
-        for attribute in vars(layer).values():
-            parts = keras.tree.flatten(attribute)
-            pending += [part for part in parts if isinstance(part, keras.Layer)]
-    return layers
+        part = pending.pop()
+        if isinstance(part, Mapping):
+            pending += part.values()
+        elif isinstance(part, list | tuple | set):
+            pending += part
+        elif isinstance(part, keras.Layer) and id(part) not in layers:
+            layers[id(part)] = part
+            pending += vars(part).values()
+    return list(layers.values())
 
 
 def _hub_input(keras, name, tensors):

@@ -187,7 +187,7 @@ def _perturb_all(logits, sentences, scale):
     Each sentence is held against itself in a batch of the same shape, so that only the
     token differs and not the order of any sum.
     """
-    found = 0
+    largest = 0
     for _ in range(ROUNDS):
         source, targets, others = sentences.draw()
         replaced = targets.copy()
@@ -195,14 +195,14 @@ def _perturb_all(logits, sentences, scale):
         change = scale.change(
             logits(source, replaced, 0), logits(source, targets, 0)
         )
-        found = np.maximum(found, change.T)
-    return found
+        largest = np.maximum(largest, change.T)
+    return largest
 
 
 def _perturb_one(logits, sentences, scale):
     """Replaces a token of one sentence only, as neighbours may not change."""
     length = sentences.lengths[-1]
-    found = np.zeros((length, length), "float32")
+    changes = np.zeros((length, length), "float32")
     for _ in range(ROUNDS):
         source, targets, others = sentences.draw()
         row = sentences.generator.integers(length)
@@ -211,8 +211,8 @@ def _perturb_one(logits, sentences, scale):
             replaced = targets.copy()
             replaced[row, token] = others[row]
             change = scale.change(logits(source, replaced, 0), before)[row]
-            found[:, token] = np.maximum(found[:, token], change)
-    return found
+            changes[:, token] = np.maximum(changes[:, token], change)
+    return changes
 
 
 def _truncation(logits, scale, source, target, prompt):
@@ -224,7 +224,7 @@ def _truncation(logits, scale, source, target, prompt):
             raise Unavailable(
                 "the model is random, and in another way for another length"
             )
-    found = np.zeros(length, "float32")
+    changes = np.zeros(length, "float32")
     for t in reversed(range(max(prompt - 1, 0), length - 1)):
         try:
             cut = logits(source, target[:, : t + 1], 0)
@@ -237,8 +237,8 @@ def _truncation(logits, scale, source, target, prompt):
             raise Unavailable(
                 f"the model takes no shorter target ({reason})"
             ) from error
-        found[t] = scale.change(cut[0, -1], whole[0, t])
-    return found
+        changes[t] = scale.change(cut[0, -1], whole[0, t])
+    return changes
 
 
 def in_short(error):

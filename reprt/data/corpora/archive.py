@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-SMALL = 2**26  # bytes of a file that any archive may have
+# A file of this many bytes is in order in any archive.
+SMALL = 2**26
 # A header that claims more than there is memory is a `MemoryError`.
 DAMAGES = tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, MemoryError
-MOST_TIMES = (
-    100  # a file's bytes to its archive's; texts are compressed to a fifth
-)
+# A larger one may have this many times the bytes of its archive. Texts are compressed
+# to a fifth.
+MOST_TIMES = 100
 
 
 @contextlib.contextmanager
@@ -25,7 +26,8 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
                 (each, tar.extractfile(each)) for each in tar if each.isreg()
             )
     except (*DAMAGES, OSError) as error:
-        if getattr(error, "errno", None):  # the disk's, not the archive's
+        # An error of the disk is none of the archive's.
+        if getattr(error, "errno", None):
             raise
         reason = (
             str(error).partition("\n")[0].rstrip(":") or type(error).__name__

@@ -5,7 +5,8 @@ from pathlib import Path
 from reprt.files import file_lock
 from reprt.progress import byte_line
 
-TIMEOUT = 20  # seconds for a connection, and then for each piece of the body
+# Seconds for a connection, and then for each piece of the body.
+TIMEOUT = 20
 _CHUNK = 1 << 18
 
 
@@ -15,12 +16,14 @@ def download(url: str, path: Path, known_hash: str) -> Path:
     It gets its name when its hash is right: a sha256, or an MD5 as `md5:...`. One
     process at a time downloads it. Any failure is an `OSError`.
     """
-    import pooch  # of the extra `train`; only a download needs it
+    # Only a download needs it, which is of the extra `train`.
+    import pooch
 
     pooch.get_logger().setLevel("WARNING")
 
     def get(*arguments):
-        with byte_line(path.name, 1) as line:  # pooch sets the total
+        # pooch sets the total.
+        with byte_line(path.name, 1) as line:
             pooch.HTTPDownloader(line, _CHUNK, timeout=TIMEOUT)(*arguments)
 
     with file_lock(Path(f"{path}.lock")):

@@ -87,7 +87,8 @@ def find(
         return _given(text, pair, setting, columns, quoting)
     if from_environment := os.environ.get("REPRT_TED"):
         return _given(from_environment, pair, "REPRT_TED")
-    ted.find_pair(pair, of_ted=True)  # nothing else can be searched for
+    # Nothing else can be searched for.
+    ted.find_pair(pair, of_ted=True)
 
     tried = []
     sources = [("prepared by TFDS", _prepared), ("in the cache", _cached)]
@@ -149,9 +150,8 @@ def _prepared(pair: str) -> Corpus:
         raise FileNotFoundError(f"there is no {folder}.")
     try:
         return ted.read_prepared(folder, pair)
-    except (
-        Exception
-    ) as error:  # TFDS and TensorFlow have no common base of errors.
+    # TFDS and TensorFlow have no common base of errors.
+    except Exception as error:
         raise ValueError(f"{folder} cannot be read: {error}") from error
 
 

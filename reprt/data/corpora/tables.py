@@ -20,7 +20,8 @@ from reprt.imports import load_extra
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
 Quoting = Literal["none", "double", "backslash", "escapes"]
 
-DELIMITERS = {".tsv": "\t,;|", ".csv": ",;\t|"}  # the usual one first
+# The usual one stands first.
+DELIMITERS = {".tsv": "\t,;|", ".csv": ",;\t|"}
 # A backslash before a character that its writers never leave bare, or before another.
 _ESCAPE = re.compile(r'\\([\\"\t,;|\r\n])|\\')
 # What PostgreSQL's COPY and MySQL's client write after a backslash.
@@ -83,7 +84,8 @@ def read_table(
 
 def _read_delimited(path: Path, columns, quoting: Quoting | None) -> list[Row]:
     text = "\n".join(line.rstrip("\r") for line in read_lines(path))
-    if "\n" not in text:  # rows that end as on old Macs
+    # Rows may end as on old Macs.
+    if "\n" not in text:
         text = text.replace("\r", "\n")
     readings: dict[Quoting, list[Row]] = {}
     errors = []
@@ -168,7 +170,8 @@ def _cells(
     try:
         for cells in reader:
             cells = [cell.replace(_CR, "\r") for cell in cells]
-            if escape:  # NULL, as MySQL writes it
+            # MySQL writes NULL in this way.
+            if escape:
                 cells = ["" if cell == r"\N" else cell for cell in cells]
             yield number, cells
             number = reader.line_num + 1
@@ -264,10 +267,8 @@ def _read_parquet(path: Path, columns) -> list[Row]:
         _check_names(path, dataset.schema.names, columns, "its schema")
         table = dataset.read(list(columns))
         sides = [table.column(each).to_pylist() for each in columns]
-    except (
-        pyarrow.ArrowException,
-        UnicodeDecodeError,
-    ) as error:  # name no file
+    # Their messages name no file.
+    except (pyarrow.ArrowException, UnicodeDecodeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(
             f"{path} cannot be read as a table: {reason}"
@@ -284,7 +285,8 @@ def _sentence(cell: Any, path: Path, where: str) -> str:
     if cell is None or cell != cell:
         return ""
     text = str(cell)
-    halves = re.search("[\ud800-\udfff]", text)  # valid in JSON, but in no text
+    # Half a surrogate pair is valid in JSON, but in no text.
+    halves = re.search("[\ud800-\udfff]", text)
     if halves or isinstance(cell, (bytes, list, dict)):
         raise ValueError(
             f"Expected sentences in {path}. Received: {reprlib.repr(cell)} in {where}."

@@ -26,7 +26,8 @@ ADDRESSES = (
 )
 # A file beside `datasets` that says in what form the text is, if it was changed.
 FORM = "FORM.txt"
-_TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"  # only OPUS writes "@"
+# The tag of a language. Only OPUS writes "@".
+_TAG = "[A-Za-z]{2,3}(?:[-_@][A-Za-z0-9]{1,8})*"
 _TWO_LANGUAGES = re.compile(
     "([A-Za-z]{2,3})[-_. ]+(?:to[-_. ]+)?([A-Za-z]{2,3})"
 )

@@ -22,14 +22,18 @@ from reprt.progress import byte_line
 
 PAIRS = ("en_to_fr", "fr_to_en", "en_to_de", "de_to_en")
 # The default ratio of Moses' clean-corpus-n, and the length that fairseq gives it.
-LONGEST = 250  # words between spaces
-MOST_TIMES = 9  # as many words as the other side has
-RULES = 3  # changes whenever the archives give other files
+# A side with more words between spaces is left out with its pair.
+LONGEST = 250
+# So is a pair of which a side has this many times the words of the other.
+MOST_TIMES = 9
+# It changes whenever the archives give other files.
+RULES = 3
 
 # `sha256sum --check` reads it beside the files of a text.
 SUMS = "SHA256SUMS"
 
-_LINES_BETWEEN = 10_000  # pairs from one look at the progress to the next
+# The pairs from one look at the progress to the next.
+_LINES_BETWEEN = 10_000
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>")
 
 

@@ -54,7 +54,6 @@ class BPE(Tokenizer):
 
     ending = ".spm"
     keeps_case = True
-    unit = "words between spaces"
 
     def __init__(self, model: bytes):
         self.model = model

@@ -33,8 +33,6 @@ class Tokenizer(Fixed, abc.ABC):
     """How the names of its files end."""
     keeps_case: ClassVar[bool]
     """Whether capitals and accents come back from ids."""
-    unit: ClassVar[str]
-    """What a decoded sentence is made of, for reports."""
     vocabulary: tuple[str, ...]
     """The pieces, by their ids."""
     start_id: int

@@ -48,7 +48,6 @@ class WordPiece(Tokenizer):
 
     ending = ".vocab"
     keeps_case = False
-    unit = "lower-cased words as WordPiece splits them"
 
     def __init__(self, vocabulary: Sequence[str]):
         check_reserved(vocabulary)
