@@ -15,7 +15,11 @@ _names: set[str] = set()
 
 
 def compiled(
-    function: Callable, model, signature=None, often=True, jit_compile=False
+    function: Callable,
+    model,
+    signature=None,
+    often=True,
+    jit_compile=False,
 ) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
 
@@ -41,7 +45,10 @@ def compiled(
             if signature is not None:
                 signature = [tf.TensorSpec(*each) for each in signature]
             graph = tf.function(
-                function, signature, autograph=False, reduce_retracing=True
+                function,
+                signature,
+                autograph=False,
+                reduce_retracing=True,
             )
             if often:
                 return graph

@@ -51,7 +51,9 @@ class MaskedCrossentropy(keras.losses.Loss):
     """
 
     def __init__(
-        self, reduction="mean_with_sample_weight", name="masked_crossentropy"
+        self,
+        reduction="mean_with_sample_weight",
+        name="masked_crossentropy",
     ):
         super().__init__(name=name, reduction=reduction, dtype="float32")
 

@@ -30,10 +30,16 @@ class TokenAccuracy(keras.metrics.Metric):
     def __init__(self, name="token_accuracy", **kwargs):
         super().__init__(name=name, **kwargs)
         self.correct = self.add_variable(
-            (), "zeros", dtype="float32", name="correct"
+            (),
+            "zeros",
+            dtype="float32",
+            name="correct",
         )
         self.count = self.add_variable(
-            (), "zeros", dtype="float32", name="count"
+            (),
+            "zeros",
+            dtype="float32",
+            name="count",
         )
 
     def update_state(self, y_true, y_pred, sample_weight=None):

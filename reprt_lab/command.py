@@ -100,7 +100,11 @@ SPLITS = "--train", "--dev", "--test"
 
 def files_option(option: str, text: str):
     return click.option(
-        option, nargs=2, metavar="SOURCE TARGET", help=text, callback=_two_files
+        option,
+        nargs=2,
+        metavar="SOURCE TARGET",
+        help=text,
+        callback=_two_files,
     )
 
 
@@ -141,10 +145,14 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
     help="Train only these models or runs: repe,baseline.0.",
 )
 @click.option(
-    "--out", type=FOLDER, help="Results folder; default runs/RECIPE/TEXT."
+    "--out",
+    type=FOLDER,
+    help="Results folder; default runs/RECIPE/TEXT.",
 )
 @click.option(
-    "--plan", is_flag=True, help="Only say what is left to do and its cost."
+    "--plan",
+    is_flag=True,
+    help="Only say what is left to do and its cost.",
 )
 @click.option(
     "--ray",
@@ -155,7 +163,9 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
     ),
 )
 @click.option(
-    "--cpus", type=COUNT, help="With --ray, cores of each run; default 1."
+    "--cpus",
+    type=COUNT,
+    help="With --ray, cores of each run; default 1.",
 )
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """Train a recipe's models, or resume their training, and write the recipe's page.
@@ -176,7 +186,12 @@ def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
         )
     _do("reprt.termination:listen")
     recipe = _do(
-        "reprt_lab.recipe:load_recipe", recipe, settings, pair, text, files
+        "reprt_lab.recipe:load_recipe",
+        recipe,
+        settings,
+        pair,
+        text,
+        files,
     )
     if ray:
         work = "reprt_lab.ray_executor:run_on_ray"
@@ -228,7 +243,9 @@ def freeze(runs, out):
     help="Lines for each sentence, from the best: its number, score and text.",
 )
 @click.option(
-    "--json", is_flag=True, help="One JSON object a line, with everything."
+    "--json",
+    is_flag=True,
+    help="One JSON object a line, with everything.",
 )
 def translate(run, sentences, file, n_best, json, **search):
     """Translate sentences, a file or standard input, one a line and in order.
@@ -320,13 +337,21 @@ def export(run, out, **search):
 @command.command()
 @click.argument("model", metavar="MODEL")
 @click.option(
-    "--vocab", "vocab_size", type=COUNT, help="Ids of a language model."
+    "--vocab",
+    "vocab_size",
+    type=COUNT,
+    help="Ids of a language model.",
 )
 @click.option(
-    "--source-vocab", "source_vocab_size", type=COUNT, help="Source ids."
+    "--source-vocab",
+    "source_vocab_size",
+    type=COUNT,
+    help="Source ids.",
 )
 @click.option(
-    "--training", is_flag=True, help="Audit the model in training as well."
+    "--training",
+    is_flag=True,
+    help="Audit the model in training as well.",
 )
 @click.option(
     "--module",
@@ -391,7 +416,9 @@ def _run(arguments) -> int:
         goes_on = " The same command resumes from the last checkpoint."
     try:
         status = command.main(
-            arguments, prog_name="reprt", standalone_mode=False
+            arguments,
+            prog_name="reprt",
+            standalone_mode=False,
         )
         return status or 0
     except click.UsageError as error:

@@ -174,7 +174,9 @@ class RunFolder:
         return RunSettings.read(read_config(self.path), str(config))
 
     def write_log(
-        self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        name: str = "log.csv",
     ):
         """Writes one row an epoch, or for some steps."""
         self._write(name, files.csv_text(rows))
@@ -217,7 +219,10 @@ class RunFolder:
                 model.save(file.name)
 
     def write_evaluation(
-        self, split: str, result: Mapping[str, Any], table: str
+        self,
+        split: str,
+        result: Mapping[str, Any],
+        table: str,
     ):
         self._write_json(f"evaluation-{split}.json", result)
         self._write(f"evaluation-{split}.md", table + "\n")

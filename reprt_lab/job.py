@@ -25,7 +25,10 @@ from reprt_lab.work import CorpusRuns, find_work
 
 
 def run_job(
-    recipe: Recipe, only: Sequence[str], out: Path | None, plan_only: bool
+    recipe: Recipe,
+    only: Sequence[str],
+    out: Path | None,
+    plan_only: bool,
 ) -> Path:
     """Trains a recipe's models, writes its page, and returns the page's path.
 

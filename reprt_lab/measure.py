@@ -26,7 +26,10 @@ from reprt_lab.work import find_text
 
 
 def evaluate_run(
-    path: Path, split: str, place: str | None, search: Mapping[str, Any]
+    path: Path,
+    split: str,
+    place: str | None,
+    search: Mapping[str, Any],
 ) -> str:
     """Measures a run's model, and returns the table that its folder gets, too."""
     folder = RunFolder(path)

@@ -23,7 +23,8 @@ PACKAGES = (
 
 
 def provenance(
-    devices: Sequence[str] = (), accelerators: Sequence[str] = ()
+    devices: Sequence[str] = (),
+    accelerators: Sequence[str] = (),
 ) -> Start:
     """Returns when, how, on which devices and with what something came about."""
     versions: dict[str, str | None] = {"reprt": __version__}
@@ -51,7 +52,9 @@ def _commit() -> str | None:
     def git(*arguments):
         command = ["git", "-C", str(here.parent), *arguments]
         return subprocess.check_output(
-            command, stderr=subprocess.DEVNULL, text=True
+            command,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
     try:

@@ -67,7 +67,10 @@ def run_on_ray(
         # Each task has a process of its own, whose memory goes with it. The plan has
         # one too: its models hold on to a device.
         remote = ray.remote(
-            max_calls=1, max_retries=RETRIES, num_cpus=cpus, num_gpus=gpus
+            max_calls=1,
+            max_retries=RETRIES,
+            num_cpus=cpus,
+            num_gpus=gpus,
         )
         progress.say(ray.get(remote(make_plan).remote(work)))
         train = remote(_train_one)

@@ -195,7 +195,9 @@ class Recipe(RecipeFile):
         return self.page.name or usual
 
     def runs(
-        self, only: Sequence[str] = (), pair: str | None = None
+        self,
+        only: Sequence[str] = (),
+        pair: str | None = None,
     ) -> list[RunSettings]:
         """Returns the settings of the recipe's runs on one pair, or on the first.
 

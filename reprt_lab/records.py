@@ -227,7 +227,8 @@ class Run(Record):
     """How the page shows it."""
 
     model_config = pydantic.ConfigDict(
-        allow_inf_nan=True, ser_json_inf_nan="constants"
+        allow_inf_nan=True,
+        ser_json_inf_nan="constants",
     )
 
     name = property(attrgetter("settings.name"))

@@ -29,7 +29,8 @@ MUCH = 0.01
 
 
 def train_runs(
-    work: CorpusRuns, after_epoch: Callable[[], object] = lambda: None
+    work: CorpusRuns,
+    after_epoch: Callable[[], object] = lambda: None,
 ) -> list[ArithmeticError]:
     """Trains runs side by side; returns why any of them did not finish.
 
@@ -107,7 +108,11 @@ def _train(runs, text, progress, after_epoch):
             progress.say(f"{run.name}: finished before, in {folder.path}")
             continue
         trainer = Trainer(
-            run, text, folder, progress, _bleu_of_samples(run, text)
+            run,
+            text,
+            folder,
+            progress,
+            _bleu_of_samples(run, text),
         )
         trainer.write_start()
         if not trainer.finished:

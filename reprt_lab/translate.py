@@ -57,7 +57,10 @@ def translator_of(run: Path, search: Mapping[str, Any]) -> Translator:
 
 
 def draw_attention(
-    run: Path, sentence: str, out: Path | None, search: Mapping[str, Any]
+    run: Path,
+    sentence: str,
+    out: Path | None,
+    search: Mapping[str, Any],
 ):
     """Writes the page and the pictures of a translation, and prints their paths."""
     translator = translator_of(run, search)

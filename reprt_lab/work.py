@@ -70,7 +70,10 @@ def find_text(settings: TextSettings) -> Corpus:
 
 
 def find_work(
-    recipe: Recipe, only: Sequence[str], out: Path | None, progress: Progress
+    recipe: Recipe,
+    only: Sequence[str],
+    out: Path | None,
+    progress: Progress,
 ) -> list[CorpusRuns]:
     """Finds the text of each of a recipe's pairs, and says what was found.
 

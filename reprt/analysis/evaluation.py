@@ -224,7 +224,12 @@ def translation_scores(
     tokenizer = translator.target_tokenizer
     translations = tokenizer.decode([best.ids for best, *_ in hypotheses])
     return translations, scores(
-        tokenizer, translations, references, language, words, metrics
+        tokenizer,
+        translations,
+        references,
+        language,
+        words,
+        metrics,
     )
 
 

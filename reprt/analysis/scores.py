@@ -45,7 +45,9 @@ METRICS = (
     Metric(
         "BLEU",
         lambda kinds, split, lower: kinds.BLEU(
-            tokenize=split, lowercase=lower, force=True
+            tokenize=split,
+            lowercase=lower,
+            force=True,
         ),
         {"report": 1, "comparison": 2, "table1": 2, "families": 1},
     ),

@@ -17,7 +17,9 @@ class Difference(NamedTuple):
 
 
 def loss_difference(
-    losses: Sequence[float], others: Sequence[float], tokens: Sequence[int]
+    losses: Sequence[float],
+    others: Sequence[float],
+    tokens: Sequence[int],
 ) -> Difference:
     """Returns the difference of two losses per token, with a bootstrap's interval.
 

@@ -119,7 +119,9 @@ class EncodedCorpus:
                 f"validation. Received: {max_tokens}."
             )
         return dataclasses.replace(
-            self, train=self.train.only(train), dev=self.dev.only(dev)
+            self,
+            train=self.train.only(train),
+            dev=self.dev.only(dev),
         )
 
     def of_target(self) -> "EncodedCorpus":

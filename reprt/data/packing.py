@@ -123,7 +123,9 @@ def _fits(lengths, shape, layout):
 
 
 def few_shapes(
-    batches: Sequence[Sequence[Lengths]], layout, text: Lengths | None = None
+    batches: Sequence[Sequence[Lengths]],
+    layout,
+    text: Lengths | None = None,
 ) -> list[Shape]:
     """Returns at most four shapes for the batches of a text, the smallest first.
 

@@ -167,7 +167,9 @@ def draw(
 
 
 def draw_positions(
-    model, path: str | os.PathLike, length: int = 64
+    model,
+    path: str | os.PathLike,
+    length: int = 64,
 ) -> Path | None:
     """Draws a model's positions P and how they meet, P Pᵀ, in a PNG.
 
@@ -199,7 +201,10 @@ def draw_positions(
     method = type(positional).__name__
     for axes, name, image in ((left, "P", table), (right, "P Pᵀ", products)):
         shown = axes.imshow(
-            image, cmap="RdBu_r", aspect="auto", interpolation="none"
+            image,
+            cmap="RdBu_r",
+            aspect="auto",
+            interpolation="none",
         )
         figure.colorbar(shown, ax=axes)
         axes.set_title(f"{name} of {method}", fontsize=9)

@@ -197,7 +197,10 @@ class BeamSearch(Fixed):
             fewest = int(most_live * len(rows))
             ends = ops.convert_to_tensor([capacity, fewest])
             beams, prefixes, position = self._compiled_run(
-                beams, prefixes, position, ends
+                beams,
+                prefixes,
+                position,
+                ends,
             )
             live = ops.convert_to_numpy(beams.live)
             if np.count_nonzero(live) > fewest:
@@ -216,7 +219,9 @@ class BeamSearch(Fixed):
         return translations
 
     def in_batches(
-        self, source: Sequence[np.ndarray], batch_size: int
+        self,
+        source: Sequence[np.ndarray],
+        batch_size: int,
     ) -> Iterator[tuple[np.ndarray, list[list[Hypothesis]]]]:
         """Yields, of each batch of similar lengths, its indices and its hypotheses."""
         # Where padding counts, a translation must not depend on the rest of its batch.

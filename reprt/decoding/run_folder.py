@@ -30,7 +30,8 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_vocabularies(
-    folder: Path, kind: type[Tokenizer]
+    folder: Path,
+    kind: type[Tokenizer],
 ) -> tuple[Tokenizer, Tokenizer]:
     """Reads a run's source and target vocabulary, as the run was begun with them.
 

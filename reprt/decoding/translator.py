@@ -144,7 +144,9 @@ class Translator(Fixed):
         return list(self.stream(list(_strings(sentences))))
 
     def stream(
-        self, sentences: Iterable, ahead: int = AHEAD
+        self,
+        sentences: Iterable,
+        ahead: int = AHEAD,
     ) -> Iterator[Translation]:
         """Yields translations in order, while sentences are still being read."""
         strings = _strings(sentences)

@@ -233,7 +233,12 @@ class PMHA(Layer):
             mask = self._mask(attention_mask, mask, queries)
             # Both (sentences, heads, targets, …): of value_dim, and of sources.
             attended, scores = self._attend(
-                queries, keys, values, mask, bias, training
+                queries,
+                keys,
+                values,
+                mask,
+                bias,
+                training,
             )
             heads.append(attended)
             weights.append(scores)
@@ -287,7 +292,11 @@ class PMHA(Layer):
         scores = ops.concatenate(scores, axis=3)
         if self.position is not None:
             bias = self._step_bias(
-                ops.shape(query)[0], parts, memory, first, position
+                ops.shape(query)[0],
+                parts,
+                memory,
+                first,
+                position,
             )
             scores = scores if bias is None else scores + bias
         weights = ops.softmax(scores, axis=3)
@@ -355,7 +364,10 @@ class PMHA(Layer):
     def _mask(self, attention_mask, key_mask, query):
         """Where attention may go; `query` has its heads first."""
         check_mask(
-            self, "attention_mask", attention_mask, "batch, targets, sources"
+            self,
+            "attention_mask",
+            attention_mask,
+            "batch, targets, sources",
         )
         check_mask(self, "key_mask", key_mask, "batch, sources")
         if key_mask is None:

@@ -360,10 +360,19 @@ class Decoder(BlockStack):
         """
         new = []
         for block, cache, memory in zip(
-            self.blocks, caches, memories, strict=True
+            self.blocks,
+            caches,
+            memories,
+            strict=True,
         ):
             states, cache = block.step(
-                states, value, cache, position, memory, memory_mask, first
+                states,
+                value,
+                cache,
+                position,
+                memory,
+                memory_mask,
+                first,
             )
             new.append(cache)
         return self._finish(states), tuple(new)

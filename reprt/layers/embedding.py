@@ -111,7 +111,10 @@ class TokenAndPositionEmbedding(Layer):
         self.token_dropout = token_dropout
         self.shared = embedding is not None
         self.embedding = embedding or keras.layers.Embedding(
-            vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
+            vocab_size,
+            embedding_dim,
+            dtype=self.dtype_policy,
+            name="embedding",
         )
         held(self.embedding, keras.layers.Embedding)
         sizes = self.embedding.input_dim, self.embedding.output_dim
@@ -138,7 +141,12 @@ class TokenAndPositionEmbedding(Layer):
                 layer.build(shape)
 
     def call(
-        self, ids, statistics_mask=None, layout=None, offset=0, training=None
+        self,
+        ids,
+        statistics_mask=None,
+        layout=None,
+        offset=0,
+        training=None,
     ):
         mask = padding_mask(ids)
         check_vocabulary("ids", ids, self.vocab_size)

@@ -187,6 +187,9 @@ class Encoder(BlockStack):
         training=None,
     ):
         states, weights = self._through(
-            states, value, padding_mask=padding_mask, training=training
+            states,
+            value,
+            padding_mask=padding_mask,
+            training=training,
         )
         return (states, weights) if return_attention_scores else states

@@ -97,7 +97,9 @@ class FeedForward(Layer):
         if self.linear is not None:
             self.linear.build(input_shape)
         self.output_dense = keras.layers.Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="output"
+            input_shape[-1],
+            dtype=self.dtype_policy,
+            name="output",
         )
         self.output_dense.build((*input_shape[:-1], self.hidden_dim))
 

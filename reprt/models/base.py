@@ -323,7 +323,10 @@ class TranslationModel(keras.Model, abc.ABC):
 
     def _dense(self, width, name, use_bias=False):
         return keras.layers.Dense(
-            width, use_bias=use_bias, dtype=self.dtype_policy, name=name
+            width,
+            use_bias=use_bias,
+            dtype=self.dtype_policy,
+            name=name,
         )
 
     def _parts(self, inputs):

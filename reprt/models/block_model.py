@@ -23,7 +23,12 @@ class BlockModel(TranslationModel):
         """What embeds one side of a Transformer, "encoder" or "decoder"."""
         policy = self.dtype_policy
         return parts.embedding(
-            self.config, side, vocab_size, table, dtype=policy, name=name
+            self.config,
+            side,
+            vocab_size,
+            table,
+            dtype=policy,
+            name=name,
         )
 
     def _stack(self, kind, embedding, final_norm):

@@ -85,7 +85,10 @@ class DecoderOnly(BlockModel):
     def multiply_adds(self, sources, targets):
         tokens = sources + targets
         return self._products(
-            self.embedding, [(tokens, tokens)], tokens, targets
+            self.embedding,
+            [(tokens, tokens)],
+            tokens,
+            targets,
         )
 
     @property
@@ -182,7 +185,10 @@ class DecoderOnly(BlockModel):
     def _decoded(self, source_ids, target_ids, packing=None, training=False):
         """States of both sides, ready for the logits, and the attention's weights."""
         tokens, states, mask = self._embedded(
-            source_ids, target_ids, packing, training
+            source_ids,
+            target_ids,
+            packing,
+            training,
         )
         states, weights = self.decoder(
             states,
@@ -206,7 +212,10 @@ class DecoderOnly(BlockModel):
             mask = ops.concatenate([mask, padding_mask(target_ids)], axis=1)
         layout = self._layout(mask, packing)
         tokens, states = self.embedding(
-            ids, layout=layout, offset=offset, training=training
+            ids,
+            layout=layout,
+            offset=offset,
+            training=training,
         )
         return tokens, states, layout
 

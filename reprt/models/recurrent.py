@@ -133,7 +133,9 @@ class Recurrent(TranslationModel):
 
     def _two_way_gru(self, name):
         return keras.layers.Bidirectional(
-            self._gru("gru"), dtype=self.dtype_policy, name=name
+            self._gru("gru"),
+            dtype=self.dtype_policy,
+            name=name,
         )
 
     def _gru(self, name):
@@ -265,7 +267,10 @@ class Recurrent(TranslationModel):
         contexts, weights = [], []
         for queries, keys, values, mask in groups:
             context, scores = self._attend(
-                queries[:, 0], keys[:, 0], values[:, 0], mask
+                queries[:, 0],
+                keys[:, 0],
+                values[:, 0],
+                mask,
             )
             contexts.append(ops.expand_dims(context, 1))
             weights.append(scores)

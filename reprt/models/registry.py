@@ -18,7 +18,10 @@ FAMILIES: dict[type, type[TranslationModel]] = {
 
 
 def make(
-    settings, source_vocab_size, target_vocab_size, **kwargs
+    settings,
+    source_vocab_size,
+    target_vocab_size,
+    **kwargs,
 ) -> TranslationModel:
     """Returns the model that settings describe, with its weights made."""
     family = FAMILIES[type(settings)]
@@ -28,7 +31,10 @@ def make(
 
 
 def build(
-    name, source_vocab_size, target_vocab_size, **overrides
+    name,
+    source_vocab_size,
+    target_vocab_size,
+    **overrides,
 ) -> TranslationModel:
     """Returns a model by name, or a variant of it, with its weights made.
 

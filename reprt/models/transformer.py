@@ -62,7 +62,10 @@ class Transformer(BlockModel):
         if config.shared_embedding:
             table = self.source_embedding.embedding
         self.target_embedding = self._embedding(
-            "decoder", target_vocab_size, "target_embedding", table
+            "decoder",
+            target_vocab_size,
+            "target_embedding",
+            table,
         )
         self.looks_ahead = self._recomputes = not self.target_embedding.causal
         self.padding_matters = config.padding_in_statistics
@@ -142,7 +145,11 @@ class Transformer(BlockModel):
             ops.expand_dims(ids, 1), position, statistics
         )
         states, blocks = self.decoder.step(
-            states, self._value(tokens), blocks, position, *prefixes.memory
+            states,
+            self._value(tokens),
+            blocks,
+            position,
+            *prefixes.memory,
         )
         prefixes = prefixes._replace(state=(blocks, statistics))
         return self.logits(self._projected(states[:, 0])), prefixes
@@ -151,13 +158,19 @@ class Transformer(BlockModel):
         attentions = (sources, sources), (targets, targets), (targets, sources)
         tokens = sources + targets
         return self._products(
-            self.target_embedding, attentions, tokens, targets
+            self.target_embedding,
+            attentions,
+            tokens,
+            targets,
         )
 
     def _encoded(self, source_ids, packing=None, training=None):
         """The `Memory` of the source, and the attention's weights."""
         tokens, states, mask = self._embedded(
-            self.source_embedding, source_ids, packing, training
+            self.source_embedding,
+            source_ids,
+            packing,
+            training,
         )
         states, weights = self.encoder(
             states,
@@ -178,7 +191,11 @@ class Transformer(BlockModel):
     ):
         """The target's states, ready for the logits, and the attentions' weights."""
         tokens, states, mask = self._embedded(
-            self.target_embedding, target_ids, packing, training, count_padding
+            self.target_embedding,
+            target_ids,
+            packing,
+            training,
+            count_padding,
         )
         states, weights = self.decoder(
             states,
@@ -200,6 +217,9 @@ class Transformer(BlockModel):
         counted = ops.ones_like(mask) if count_padding else mask
         layout = self._layout(mask, packing)
         tokens, states = embedding(
-            ids, statistics_mask=counted, layout=layout, training=training
+            ids,
+            statistics_mask=counted,
+            layout=layout,
+            training=training,
         )
         return tokens, states, layout

@@ -30,7 +30,10 @@ def by_path(model, optimizer) -> dict[str, Any]:
 
 
 def save_checkpoint(
-    folder: Path, step: int, variables: Mapping[str, Any], state: Mapping
+    folder: Path,
+    step: int,
+    variables: Mapping[str, Any],
+    state: Mapping,
 ):
     """Writes a checkpoint, whole or not at all, and keeps only the one before it."""
     arrays = {name: variable.numpy() for name, variable in variables.items()}
@@ -42,7 +45,8 @@ def save_checkpoint(
 
 
 def restore_checkpoint(
-    folder: Path, variables: Mapping[str, Any]
+    folder: Path,
+    variables: Mapping[str, Any],
 ) -> dict | None:
     """Sets variables from the newest checkpoint; returns its state, or None."""
     checkpoints = _checkpoints(folder)

@@ -146,7 +146,10 @@ class OnJax(Backend):
             with self._scope(state) as scope:
                 step = self._optimizer.iterations.value
                 loss, sums = self._objective.loss(
-                    inputs, labels, step, _over_devices
+                    inputs,
+                    labels,
+                    step,
+                    _over_devices,
                 )
                 loss = self._optimizer.scale_loss(loss)
             values = [

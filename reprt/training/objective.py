@@ -79,7 +79,12 @@ class Objective:
         states = ops.reshape(states, (-1, states.shape[-1]))
         kernel, bias = self.model.projection()
         smoothed, loss, likeliest = linear_crossentropy(
-            states, kernel, bias, labels, real, smoothing
+            states,
+            kernel,
+            bias,
+            labels,
+            real,
+            smoothing,
         )
         tokens = ops.sum(real)
         correct = ops.sum(correct_tokens(labels, likeliest) * real)

@@ -33,7 +33,9 @@ class RunLog(Protocol):
         """Notes that the run begins, or goes on, here and now."""
 
     def write_log(
-        self, rows: Sequence[Mapping[str, Any]], name: str = "log.csv"
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        name: str = "log.csv",
     ) -> None:
         """Writes a table in the place of the one that is there."""
 

@@ -112,7 +112,10 @@ class OnTensorFlow(Backend):
         inputs, labels = self._packed(*batch)
         with tf.GradientTape() as tape:
             loss, sums = self._objective.loss(
-                inputs, labels, step, _over_replicas
+                inputs,
+                labels,
+                step,
+                _over_replicas,
             )
             loss = self._optimizer.scale_loss(loss)
         gradients = tape.gradient(loss, weights)

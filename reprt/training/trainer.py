@@ -242,7 +242,10 @@ class Trainer:
         """Gives the model the mean of the last models; returns their names."""
         most = self.settings.training.average
         return average_last(
-            self._models, self.model, self.steps_of_epochs, most
+            self._models,
+            self.model,
+            self.steps_of_epochs,
+            most,
         )
 
     def calibrate(self):
@@ -263,7 +266,8 @@ class Trainer:
         self._calibrated = self._backend.agreed(statistics.mean(timed))
 
     def train_epoch(
-        self, seconds_left_elsewhere: Callable[[], float] = lambda: 0.0
+        self,
+        seconds_left_elsewhere: Callable[[], float] = lambda: 0.0,
     ):
         """Trains to the end of the present epoch, or of the time.
 

@@ -59,7 +59,11 @@ def _draw(groups, path):
     colours = pictures.colours(groups)
     groups = [group for group in groups if group.label in colours]
     figure, (losses, bleu) = pictures.new_figure(
-        groups[0].run.text, 1, 2, (9.5, 1.8 + 0.26 * len(groups)), sharey=True
+        groups[0].run.text,
+        1,
+        2,
+        (9.5, 1.8 + 0.26 * len(groups)),
+        sharey=True,
     )
     for group in groups:
         name, colour = f"{group.label}, {rate(group)}", colours[group.label]

@@ -61,7 +61,8 @@ def page_values(texts, settings, out):
 
 
 def compared(
-    texts: Iterable[Sequence[Run]], reference: str | None
+    texts: Iterable[Sequence[Run]],
+    reference: str | None,
 ) -> tuple[dict[str, str], list[list[Group]]]:
     """Returns what the page says of texts, and each text's models at their best rates.
 

@@ -99,7 +99,11 @@ def _seconds(groups: Mapping[str, Group]) -> str:
 
 def _draw(groups, title, path):
     figure, (curves, ours, theirs) = pictures.new_figure(
-        title, 1, 3, (10, 5.5), width_ratios=(3.2, 1.2, 1.2)
+        title,
+        1,
+        3,
+        (10, 5.5),
+        width_ratios=(3.2, 1.2, 1.2),
     )
     for model, group in groups.items():
         for loss in CURVES:

@@ -92,7 +92,8 @@ def _section(readings: Sequence[Group], theirs) -> str:
 
 
 def _changes(
-    readings: Sequence[Group], usual_text: str
+    readings: Sequence[Group],
+    usual_text: str,
 ) -> list[dict[str, str]]:
     """What a single choice changes, beside the other choices that both have."""
     rows = []

@@ -81,7 +81,10 @@ class Findings:
 
 
 def examine(
-    logits: Logits, sentences: Sentences, precisions: set[str], prompt: int
+    logits: Logits,
+    sentences: Sentences,
+    precisions: set[str],
+    prompt: int,
 ) -> Findings:
     """Uses all methods on random sentences.
 

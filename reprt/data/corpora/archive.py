@@ -39,7 +39,9 @@ def plain_files(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Any]]]:
 
 
 def read_member(
-    archive: Path, entry: tarfile.TarInfo, file: IO[bytes]
+    archive: Path,
+    entry: tarfile.TarInfo,
+    file: IO[bytes],
 ) -> bytes:
     """Returns the content of an archive's file, unless it claims to be too large."""
     most = max(SMALL, MOST_TIMES * archive.stat().st_size)

@@ -92,7 +92,11 @@ class Corpus:
             )
         name = f"{self.name}, {share:.2%} held out"
         return dataclasses.replace(
-            self, name=name, official=False, train=train, dev=dev
+            self,
+            name=name,
+            official=False,
+            train=train,
+            dev=dev,
         )
 
     def digest(self) -> str:

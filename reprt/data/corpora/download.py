@@ -29,7 +29,11 @@ def download(url: str, path: Path, known_hash: str) -> Path:
     with file_lock(Path(f"{path}.lock")):
         try:
             pooch.retrieve(
-                url, known_hash, path.name, path.parent, downloader=get
+                url,
+                known_hash,
+                path.name,
+                path.parent,
+                downloader=get,
             )
         except (OSError, ValueError) as error:
             raise OSError(

@@ -127,7 +127,10 @@ def _given(
             )
         if is_table(path):
             return own.load(
-                pair, [str(place)], columns=columns, quoting=quoting
+                pair,
+                [str(place)],
+                columns=columns,
+                quoting=quoting,
             )
         if place.is_file() and not tarfile.is_tarfile(place):
             raise ValueError(

@@ -64,7 +64,9 @@ def is_table(path: str) -> bool:
 
 
 def read_table(
-    path: Path, columns: Sequence[str], quoting: Quoting | None = None
+    path: Path,
+    columns: Sequence[str],
+    quoting: Quoting | None = None,
 ) -> list[Row]:
     """Returns the pairs of a table's two columns; what is not clear is a `ValueError`.
 
@@ -142,7 +144,10 @@ def _delimiter(path: Path, text: str, columns) -> str:
 
 
 def _cells(
-    path: Path, text: str, delimiter: str, quoting: Quoting
+    path: Path,
+    text: str,
+    delimiter: str,
+    quoting: Quoting,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the cells of each row, and the number of the line where it begins."""
     if quoting in ("none", "escapes"):

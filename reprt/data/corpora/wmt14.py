@@ -173,7 +173,10 @@ def _segments(sgml: str) -> list[str]:
 
 
 def _clean(
-    part: Part, other: str, archive: Path, files
+    part: Part,
+    other: str,
+    archive: Path,
+    files,
 ) -> dict[str, str | int]:
     """Adds what is kept of both sides of a part to two files; returns a record."""
     pairs = kept = 0

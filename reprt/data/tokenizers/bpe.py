@@ -80,7 +80,9 @@ class BPE(Tokenizer):
     def encode_chunks(self, sentences, max_tokens=None):
         for chunk in chunks(sentences):
             rows = self._processor.encode(
-                list(chunk), add_bos=True, add_eos=True
+                list(chunk),
+                add_bos=True,
+                add_eos=True,
             )
             yield Rows.of([np.array(row[:max_tokens], "int32") for row in rows])
 
@@ -163,7 +165,9 @@ def _tags(pair: str) -> tuple[str, str]:
 
 
 def learn_model(
-    sentences: Iterable[str], size: int, tags: Sequence[str] = ()
+    sentences: Iterable[str],
+    size: int,
+    tags: Sequence[str] = (),
 ) -> bytes:
     """Learns a BPE model; the same sentences always give the same one.
 

@@ -70,7 +70,9 @@ class Tokenizer(Fixed, abc.ABC):
 
     @abc.abstractmethod
     def encode_chunks(
-        self, sentences: Sequence[str], max_tokens: int | None = None
+        self,
+        sentences: Sequence[str],
+        max_tokens: int | None = None,
     ) -> Iterator[Rows]:
         """Yields the sentences' ids, cut after `max_tokens`, a number at a time."""
 

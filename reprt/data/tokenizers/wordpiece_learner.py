@@ -22,7 +22,9 @@ SLACK = 0.05
 
 
 def learn_pieces(
-    counts: Mapping[str, int], size: int, known: Set[str]
+    counts: Mapping[str, int],
+    size: int,
+    known: Set[str],
 ) -> list[str]:
     """Returns at most `size` pieces, the reserved ones and all characters first.
 

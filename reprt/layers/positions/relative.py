@@ -56,7 +56,10 @@ class RelativePositional(Positional):
     def build(self, input_shape):
         shape = BUCKETS, self.num_heads
         self.table = self.add_weight(
-            shape, "zeros", name="distances", autocast=False
+            shape,
+            "zeros",
+            name="distances",
+            autocast=False,
         )
 
     def get_config(self):

@@ -65,7 +65,9 @@ class UntiedPositional(PositionTable):
         super().build(input_shape)
         shape = self.encoding.shape[1], self.num_heads * self.key_dim
         self.query_kernel = self.add_weight(
-            shape, name="queries", autocast=False
+            shape,
+            name="queries",
+            autocast=False,
         )
         self.key_kernel = self.add_weight(shape, name="keys", autocast=False)
 
