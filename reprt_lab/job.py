@@ -69,8 +69,9 @@ def run_job(
         _say_results(progress, work[-1])
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
+    # Only the chief of several workers writes results, perhaps after others have ended.
     unfinished = []
-    for part in work:
+    for part in work if is_chief() else ():
         for folder in _folders(part):
             if folder.metrics() is None:
                 unfinished.append(str(folder.path))
