@@ -82,7 +82,7 @@ class Followers(importlib.abc.MetaPathFinder):
         """
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, AttributeError):
             for module in self.modules:
                 importlib.import_module(module)
 
