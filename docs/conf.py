@@ -77,9 +77,8 @@ def _include_results():
             ":relative-docs: .",
             "```",
         ]
-        if "choice" in "".join(parts) or parts == (
-            "repaired",
-        ):  # see docs/choices.md
+        # docs/choices.md links to these.
+        if "choice" in "".join(parts) or parts == ("repaired",):
             lines[:0] = ["---", "orphan: true", "---"]
         if not page.read_text("utf-8").startswith("# "):
             lines[:0] = [

@@ -102,10 +102,10 @@ LANGUAGE_MODELS = ("language_model", "language_model/longer")
 def groups(folder: str) -> dict[tuple[str, int | None], Group]:
     """Returns the models of an experiment on one text, by label and m."""
     runs = read_texts(RESULTS / folder)[0]
-    found = {}
+    systems = {}
     for group in grouped(runs_table(run for run in runs if run.metrics)):
-        found[group.label, group.run.settings.schedule_dim] = group
-    return found
+        systems[group.label, group.run.settings.schedule_dim] = group
+    return systems
 
 
 @functools.cache
@@ -324,8 +324,8 @@ def nearest_az() -> dict[str, Group]:
         if runs[0].pair == "az_to_en":
             ours = nearest(run for run in runs if run.finished)
     for model, group in ours.items():
-        theirs = published("az_to_en", model)
-        ours[model] = group._replace(reference=theirs)
+        reference = published("az_to_en", model)
+        ours[model] = group._replace(reference=reference)
     return ours
 
 
@@ -352,9 +352,11 @@ def readings() -> dict[tuple[str, ...], float]:
         if runs[0].text == "TED-HRLR az_to_en":
             for group in by_settings(run for run in runs if run.finished):
                 preset = group.run.settings.preset
-                theirs = published("az_to_en", preset)
+                reference = published("az_to_en", preset)
                 reading = preset, *sorted(group.run.departures)
-                distances[reading] = distance(group._replace(reference=theirs))
+                distances[reading] = distance(
+                    group._replace(reference=reference)
+                )
     return distances
 
 
@@ -379,9 +381,9 @@ def readings_facts() -> Facts:
 
 def size_facts() -> Facts:
     """By how much concatenated positions make a model larger."""
-    found = groups(ABLATIONS["embedded corpus"])
-    concatenated = found["only concatenated positions", 128]
-    none = found["RePE's size, none of its changes", 128]
+    systems = groups(ABLATIONS["embedded corpus"])
+    concatenated = systems["only concatenated positions", 128]
+    none = systems["RePE's size, none of its changes", 128]
     sizes = {}
     for position in ("concat", "add"):
         model = models.build(
@@ -399,15 +401,15 @@ def size_facts() -> Facts:
 
 
 def first_run_facts() -> Facts:
-    found = {}
+    systems = {}
     for (label, _), group in groups("embedded_corpus/seeds").items():
-        found[label] = group
+        systems[label] = group
     baseline = groups("embedded_corpus")["baseline", None]
-    bleus = [*found["baseline"].table[BLEU], *baseline.table[BLEU]]
-    ours, published = found["causal RePE"], found["RePE as published"]
+    bleus = [*systems["baseline"].table[BLEU], *baseline.table[BLEU]]
+    ours, published = systems["causal RePE"], systems["RePE as published"]
     return {
         "first.seeds": [
-            found["baseline"].cell(BLEU, 1),
+            systems["baseline"].cell(BLEU, 1),
             ours.cell(BLEU, 1),
             published.cell(BLEU, 1),
         ],
@@ -538,10 +540,10 @@ METHODS = ("concat", "rotary", "untied", "add", "relative", "alibi", "none")
 
 def values_gains(text: str) -> dict[str, list[float]]:
     """Returns what tokens as values gain, in loss and BLEU, by position method."""
-    found = by_model("positions", text)
+    systems = by_model("positions", text)
     gains = {}
     for method in METHODS:
-        pair = ahead(found[f"{method}-tokens"], found[f"{method}-states"])
+        pair = ahead(systems[f"{method}-tokens"], systems[f"{method}-states"])
         gains[method] = [lead.mean() for lead in pair]
     return gains
 
@@ -552,8 +554,8 @@ def positions_facts() -> Facts:
     )
     facts = {}
     differences = []
-    for name, found in (("az", az), ("gl", gl), ("embedded", embedded)):
-        loss, bleu = ahead(found["rotary-tokens"], found["concat-tokens"])
+    for name, systems in (("az", az), ("gl", gl), ("embedded", embedded)):
+        loss, bleu = ahead(systems["rotary-tokens"], systems["concat-tokens"])
         facts[f"positions.rotary.{name}"] = [spread(loss, 3)]
         differences.append(spread(bleu, 1, "+"))
     az_bleu, gl_bleu, embedded_bleu = differences
@@ -566,9 +568,9 @@ def positions_facts() -> Facts:
     ]
     facts["positions.states.loss"] = [spread(loss, 3) for loss, _ in states]
     facts["positions.states.bleu"] = [spread(-bleu, 1) for _, bleu in states]
-    for text, found in (("az_to_en", az), ("gl_to_en", gl)):
+    for text, systems in (("az_to_en", az), ("gl_to_en", gl)):
         tied = by_model("contest_2", text)["cut-1"]
-        leading = ahead(found["concat-tokens"], tied)
+        leading = ahead(systems["concat-tokens"], tied)
         facts[f"positions.rival.{text[:2]}"] = lead(leading)
     leading = ahead(gl["concat-tokens"], gl["rival"])
     facts["positions.rival.gl.more"] = lead(leading)
@@ -685,16 +687,16 @@ def compute_facts() -> Facts:
 
 def paired_row(models: str, text: str, m: str, *_) -> Fact:
     one, other = models.split(" − ")
-    found = groups(ABLATIONS[text])
-    first, second = found[one, int(m)], found[other, int(m)]
+    systems = groups(ABLATIONS[text])
+    first, second = systems[one, int(m)], systems[other, int(m)]
     return [spread(first.differences(second, PREFIX), 3, "+")]
 
 
 def table1_row(label: str, *_) -> Fact:
     (group,) = (g for g in nearest_az().values() if g.label == label)
-    theirs = group.reference
+    reference = group.reference
     return [
-        f"{theirs.cell('train_loss', 2)} / {theirs.cell('val_loss', 2)}",
+        f"{reference.cell('train_loss', 2)} / {reference.cell('val_loss', 2)}",
         f"{group.cell('train_loss', 2)} / {group.cell('val_loss', 2)}",
     ]
 
@@ -743,8 +745,8 @@ def why_row(dropped: str, *_) -> Fact:
 def positions_row(label: str, *_) -> Fact:
     row = []
     for text in POSITIONS_TEXTS:
-        found = best("positions", text)
-        group = found.get(label)
+        systems = best("positions", text)
+        group = systems.get(label)
         if label == "rival, dropout 0.1 (contest)" and text != "embedded":
             group = by_model("contest_2", text)["cut-1"]
         for number, digits in ((LOSS, 3), (BLEU, 1)):
@@ -752,7 +754,7 @@ def positions_row(label: str, *_) -> Fact:
             if group is not None:
                 cell = f"{group.mean(number):.{digits}f}"
             if label == "largest standard deviation":
-                most = max(g.table[number].std() for g in found.values())
+                most = max(g.table[number].std() for g in systems.values())
                 cell = f"{most:.{digits}f}"
             row.append(cell)
     return row
@@ -762,8 +764,8 @@ def blog_row(label: str, *cells) -> Fact:
     small = best("families", "embedded")[label]
     longer = best("families", "pt_to_en")[label]
     products = scientific(longer.mean("train_flops"))
-    *_, theirs = cells
-    return [products, small.cell(BLEU, 1), longer.cell(BLEU, 1), theirs]
+    *_, reported = cells
+    return [products, small.cell(BLEU, 1), longer.cell(BLEU, 1), reported]
 
 
 def ratios_row(label: str, *_) -> Fact:

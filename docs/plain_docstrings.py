@@ -24,10 +24,10 @@ def setup(app):
 
 def _process(app, what, name, obj, options, lines):
     lines[:] = _tables(_literal(lines))
-    if (
-        what == "attribute"
-    ):  # of its first line napoleon takes words before a colon for
-        lines[:0] = ["..", ""]  # a type; of an empty comment it does not
+    if what == "attribute":
+        # Napoleon takes what stands before a colon in the first line for a type. An
+        # empty comment has no colon.
+        lines[:0] = ["..", ""]
         default = default_of(name)
         if default is not None:
             lines += [f"Default: ``{default!r}``.", ""]
@@ -78,7 +78,8 @@ def _tables(lines):
             continue
         if rows:
             found += ["", ".. list-table::", "   :header-rows: 1", ""]
-            for header, *cells in (rows[0], *rows[2:]):  # the second is a rule
+            # The second row is a rule.
+            for header, *cells in (rows[0], *rows[2:]):
                 found.append(f"   * - {header}")
                 found += [f"     - {cell}" for cell in cells]
             found.append("")

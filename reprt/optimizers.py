@@ -10,17 +10,19 @@ from reprt.schedules import WarmupSchedule, cosine
 NOT_DECAYED = r"(^|/)(bias|gamma|beta|gain|scale)(:0)?$"
 
 NAMES = (
-    *(
-        "Adam",
-        "AdamW",
-        "Adadelta",
-        "Adafactor",
-        "Adagrad",
-        "Adamax",
-        "Ftrl",
-        "Lamb",
-    ),
-    *("Lion", "Muon", "Nadam", "RMSprop", "SGD"),
+    "Adam",
+    "AdamW",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adamax",
+    "Ftrl",
+    "Lamb",
+    "Lion",
+    "Muon",
+    "Nadam",
+    "RMSprop",
+    "SGD",
 )
 OPTIMIZERS = {name.lower(): getattr(keras.optimizers, name) for name in NAMES}
 
@@ -108,17 +110,17 @@ def added_up(optimizer, gradients):
 def update(optimizer, gradients, weights):
     """Lets an optimizer take a step of `fit`, on TensorFlow.
 
+    The optimizer adds up the gradients of all replicas. On one replica there is
+    nothing to add up, but TensorFlow registers a gradient for that sum, which keeps the
+    whole graph in memory. So the optimizer is called where it does not add up, which
+    optimizers refuse under a strategy, and those that scale the loss refuse anywhere.
+
     >>> import keras
     >>> weight = keras.Variable([1.0])
     >>> optimizer = keras.optimizers.SGD(0.5)
     >>> update(optimizer, [keras.ops.ones(1)], [weight])
     >>> weight.numpy().tolist()
     [0.5]
-
-    The optimizer adds up the gradients of all replicas. On one replica there is
-    nothing to add up, but TensorFlow registers a gradient for that sum, which keeps the
-    whole graph in memory. So the optimizer is called where it does not add up, which
-    optimizers refuse under a strategy, and those that scale the loss refuse anywhere.
     """
     import tensorflow as tf
 

@@ -69,12 +69,7 @@ def run_job(
         _say_results(progress, work[-1])
     if errors:
         raise ArithmeticError("\n".join(map(str, errors)))
-    # Only the chief of several workers writes results, perhaps after others have ended.
-    unfinished = []
-    for part in work if is_chief() else ():
-        for folder in _folders(part):
-            if folder.metrics() is None:
-                unfinished.append(str(folder.path))
+    unfinished = _unfinished(work)
     if unfinished:
         raise ValueError(
             "These runs are not finished, because another process works on them: "
@@ -106,6 +101,21 @@ def _side_by_side(work: CorpusRuns) -> list[Sequence[RunSettings]]:
         return [work.runs]
     # Trials are too many, and nobody compares their times.
     return [[run] for run in work.runs]
+
+
+def _unfinished(work: Sequence[CorpusRuns]) -> list[str]:
+    """Returns the folders of runs without results, once nothing is left to do.
+
+    Only the chief of several workers writes results, perhaps after others have ended.
+    """
+    if not is_chief():
+        return []
+    unfinished = []
+    for part in work:
+        for folder in _folders(part):
+            if folder.metrics() is None:
+                unfinished.append(str(folder.path))
+    return unfinished
 
 
 def _folders(work: CorpusRuns) -> list[RunFolder]:

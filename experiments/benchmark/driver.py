@@ -29,7 +29,8 @@ class Worker:
         name, _, variant = peer.partition(":")
         environment = "plain_keras" if name == "tutorial" else name
         python = HERE.parents[1] / ".bench" / environment / "bin" / "python"
-        if not python.exists():  # `make` builds it
+        # `make` builds it.
+        if not python.exists():
             python = sys.executable
         # Keras reads its backend when it is imported.
         backend = "jax" if on_jax(peer) else "tensorflow"
@@ -55,9 +56,8 @@ class Worker:
         """Calls a method of the process's `Worker`, and returns its answer."""
         print(f"{self.peer}: {do}", file=sys.stderr)
         order = json.dumps({"do": do, **arguments})
-        with contextlib.suppress(
-            BrokenPipeError
-        ):  # there will be no answer either
+        # A process that has ended gives no answer either.
+        with contextlib.suppress(BrokenPipeError):
             print(order, file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
@@ -77,9 +77,8 @@ class Worker:
 class Benchmark:
     """What both have: options, a text, workers, and results with more facts of them."""
 
-    modules: dict[
-        str, str
-    ] = {}  # of peers whose module does not have their name
+    # The modules of peers that have other names than their modules.
+    modules: dict[str, str] = {}
 
     def __init__(self, options, text: Text, **facts):
         self.options = options

@@ -44,13 +44,15 @@ def write_page(
     out = out or folder
     texts = read_texts(folder)
     settings = page_settings(folder, texts, name)
-    usual = page_settings(folder, texts).name
     frozen = (folder / RUNS).exists() or (folder / SELECTION).exists()
-    if frozen and out == folder and settings.name != usual:
-        raise ValueError(
-            f"{folder} is a frozen experiment, whose page is {usual!r}. Received: "
-            f"--name {settings.name}. `name` in its {PAGE_SETTINGS} chooses another."
-        )
+    if frozen and out == folder:
+        usual = page_settings(folder, texts).name
+        if settings.name != usual:
+            raise ValueError(
+                f"{folder} is a frozen experiment, whose page is {usual!r}. Received: "
+                f"--name {settings.name}. `name` in its {PAGE_SETTINGS} chooses "
+                "another."
+            )
     several = settings.name in ON_SEVERAL_TEXTS
     if not several and len(texts) > 1:
         raise ValueError(

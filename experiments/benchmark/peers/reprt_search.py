@@ -45,9 +45,8 @@ class Peer(KerasModel):
                 jit_compile=self.jit_compile,
             )
         search = self.searches[key]
-        if (
-            self.batch_size == 1
-        ):  # one after the other, as its user waits for it
+        # One after the other, as a user waits for it.
+        if self.batch_size == 1:
             return [search(ids[None])[0][0].ids for ids in source]
         found = [()] * len(source)
         for chosen, hypotheses in search.in_batches(source, self.batch_size):
