@@ -93,10 +93,10 @@ def explained():
     try:
         yield
     except (ImportError, ValueError) as error:
-        chosen = os.environ.get("KERAS_BACKEND")
-        choice = f"KERAS_BACKEND={chosen}" if chosen else "its keras.json"
+        backend = os.environ.get("KERAS_BACKEND")
+        choice = f"KERAS_BACKEND={backend}" if backend else "its keras.json"
         lacking = (getattr(error, "name", None) or "").partition(".")[0]
-        if lacking == "tensorflow" and chosen is None:
+        if lacking == "tensorflow" and backend is None:
             raise ImportError(
                 "Keras has no backend: install TensorFlow, JAX or PyTorch by "
                 f"{EXTRAS}, and for the last two set KERAS_BACKEND=jax or torch"
@@ -146,21 +146,21 @@ def quietly():
     It does so where `TF_CPP_MIN_LOG_LEVEL` asks for no notes, which TensorFlow begins
     to heed only later. What was printed is shown if the loading fails.
     """
-    asked = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") != "0"
+    quiet = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "0") != "0"
     # It has no version before it is loaded whole.
     loaded = hasattr(sys.modules.get("tensorflow"), "__version__")
-    if not asked or loaded:
+    if not quiet or loaded:
         yield
         return
-    kept = os.dup(2)
+    standard_error = os.dup(2)
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
         try:
             yield
         except BaseException:
             notes.seek(0)
-            os.write(kept, notes.read())
+            os.write(standard_error, notes.read())
             raise
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(standard_error, 2)
+            os.close(standard_error)

@@ -116,13 +116,13 @@ def in_one_line(error: pydantic.ValidationError, where: str) -> str:
 
 def by_name(*members: type[Settings]) -> pydantic.BeforeValidator:
     """Lets the `name` of a table choose among classes; the first is the default."""
-    known = {each.model_fields["name"].default: each for each in members}
+    classes = {each.model_fields["name"].default: each for each in members}
 
     def choose(values):
         if not isinstance(values, dict):
             return values
-        name = values.get("name", next(iter(known)))
-        check_choice(known, name=name)
-        return known[name].model_validate(values)
+        name = values.get("name", next(iter(classes)))
+        check_choice(classes, name=name)
+        return classes[name].model_validate(values)
 
     return pydantic.BeforeValidator(choose)

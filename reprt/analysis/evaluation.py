@@ -85,8 +85,8 @@ def teacher_forced_loss(
         length = functools.partial(length_with_room, most=most)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
-    for chosen in batches:
-        (source, target), labels = arrays(split, chosen, length)
+    for batch in batches:
+        (source, target), labels = arrays(split, batch, length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
         means += len(labels) * loss / max(count, 1)
@@ -181,8 +181,8 @@ def _of_sentences(model, split, batch_size, progress):
     equal = model.padding_matters
     side = split.source if equal else split.target
     done = 0
-    for chosen in by_length([len(row) for row in side], batch_size, equal):
-        (source, inputs), labels = arrays(split, chosen)
+    for batch in by_length([len(row) for row in side], batch_size, equal):
+        (source, inputs), labels = arrays(split, batch)
         if costly and not equal:
             source = with_room(source, model.longest_source)
         prefixes, capacity = start(source), room
@@ -193,9 +193,9 @@ def _of_sentences(model, split, batch_size, progress):
                 capacity += more
             here = ops.convert_to_tensor(position, "int32")
             loss, prefixes = step(ids, following, here, prefixes)
-            losses[chosen] += ops.convert_to_numpy(loss)
-            counts[chosen] += following != 0
-        done += len(chosen)
+            losses[batch] += ops.convert_to_numpy(loss)
+            counts[batch] += following != 0
+        done += len(batch)
         progress(f"prefix loss of {done}/{len(split)} sentences")
     return losses, counts
 

@@ -318,18 +318,18 @@ class BeamSearch(Fixed):
             ends & first, best / self._penalty(length), -math.inf
         )
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
-        ended_scores, chosen = _top_k(scores, k)
+        ended_scores, order = _top_k(scores, k)
         ended_tokens = ops.concatenate([beams.ended_tokens, tokens], axis=1)
-        ended_tokens = _rows(ended_tokens, chosen)
+        ended_tokens = _rows(ended_tokens, order)
 
         # The best of the others go on.
-        log_probabilities, chosen = _top_k(ops.where(ends, -math.inf, best), k)
-        parent = _columns(parent, chosen)
+        log_probabilities, order = _top_k(ops.where(ends, -math.inf, best), k)
+        parent = _columns(parent, order)
         incomplete = ops.any(ops.isinf(ended_scores), axis=1)
         new = _Beams(
-            last=_columns(token, chosen),
+            last=_columns(token, order),
             log_probabilities=log_probabilities,
-            tokens=_rows(tokens, chosen),
+            tokens=_rows(tokens, order),
             ended_scores=ended_scores,
             ended_tokens=ended_tokens,
             limits=beams.limits,
@@ -361,18 +361,18 @@ class BeamSearch(Fixed):
         )
         return beams, self.model.extended(prefixes, more)
 
-    def _of_sentences(self, beams, prefixes, chosen):
-        """Leaves out all sentences but the chosen."""
-        first = chosen[:, None] * self.beam_size
+    def _of_sentences(self, beams, prefixes, sentences):
+        """Leaves out all sentences but those of these indices."""
+        first = sentences[:, None] * self.beam_size
         hypotheses = (first + np.arange(self.beam_size)).reshape(-1)
         hypotheses = ops.convert_to_tensor(hypotheses, "int32")
-        chosen = ops.convert_to_tensor(chosen, "int32")
+        sentences = ops.convert_to_tensor(sentences, "int32")
 
         def take(part):
-            return ops.take(part, chosen, axis=0)
+            return ops.take(part, sentences, axis=0)
 
         beams = map_structure(take, beams)
-        return beams, prefixes.of_sentences(chosen, hypotheses)
+        return beams, prefixes.of_sentences(sentences, hypotheses)
 
     def _hypotheses(self, sentence: _Beams, position: int) -> list[Hypothesis]:
         """The hypotheses of one sentence, the best first."""
@@ -441,26 +441,26 @@ def _top_k(x, count):
     room = blocks * BLOCK - columns
     x = ops.pad(x, ((0, 0), (0, room)), constant_values=-math.inf)
     x = ops.reshape(x, (-1, blocks, BLOCK))
-    _, chosen = ops.top_k(ops.max(x, axis=2), count)
+    _, best_blocks = ops.top_k(ops.max(x, axis=2), count)
     # In their order, so that the first of equals is chosen, as above.
-    chosen = ops.sort(ops.cast(chosen, "int32"), axis=1)
-    x = _rows(x, chosen)
+    best_blocks = ops.sort(ops.cast(best_blocks, "int32"), axis=1)
+    x = _rows(x, best_blocks)
     x = ops.reshape(x, (-1, count * BLOCK))
     best, places = _top_k(x, count)
-    block = _columns(chosen, places // BLOCK)
+    block = _columns(best_blocks, places // BLOCK)
     return best, block * BLOCK + places % BLOCK
 
 
-def _rows(x, chosen):
-    """The chosen of each sentence's rows in `(sentences, rows, length)`."""
+def _rows(x, numbers):
+    """The rows of these numbers, of each sentence, in `(sentences, rows, length)`."""
     sentences, rows, length = ops.shape(x)
     first = indices(sentences)[:, None] * rows
     x = ops.reshape(x, (-1, length))
-    return ops.take(x, first + chosen, axis=0)
+    return ops.take(x, first + numbers, axis=0)
 
 
-def _columns(x, chosen):
-    return ops.take_along_axis(x, chosen, axis=1)
+def _columns(x, columns):
+    return ops.take_along_axis(x, columns, axis=1)
 
 
 def _where(live, new, old):

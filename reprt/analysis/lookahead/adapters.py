@@ -133,9 +133,9 @@ def _keras(keras, model, call) -> Subject:
         tensors = [keras.ops.convert_to_tensor(each) for each in ids]
         if by_user:
             return by_user(model, *tensors, training=training)
-        taken = tensors[0] if len(tensors) == 1 else tuple(tensors)
+        arguments = tensors[0] if len(tensors) == 1 else tuple(tensors)
         if isinstance(structure, Mapping):
-            taken = {
+            arguments = {
                 name: _hub_input(keras, name, tensors) for name in structure
             }
         with warnings.catch_warnings():
@@ -143,7 +143,7 @@ def _keras(keras, model, call) -> Subject:
             warnings.filterwarnings(
                 "ignore", "(?s).*You are using a softmax over axis"
             )
-            return model(taken, training=training)
+            return model(arguments, training=training)
 
     @contextlib.contextmanager
     def mode(training):
@@ -223,7 +223,7 @@ def _hub_input(keras, name, tensors):
 
 def _torch(torch, model, call) -> Subject:
     weight = next(model.parameters(), torch.zeros(()))
-    known = inspect.signature(model.forward).parameters
+    parameters = inspect.signature(model.forward).parameters
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
@@ -231,8 +231,8 @@ def _torch(torch, model, call) -> Subject:
     by_user = call and _in_mode(call, needed=False)
     if call is not None:
         pair = _required(call, 1) > 1
-    elif "input_ids" in known:
-        pair = "decoder_input_ids" in known
+    elif "input_ids" in parameters:
+        pair = "decoder_input_ids" in parameters
     else:
         pair = _required(model.forward) > 1
 
@@ -244,8 +244,8 @@ def _torch(torch, model, call) -> Subject:
         with torch.no_grad():
             if by_user:
                 return by_user(model, *tensors, training=training)
-            if "input_ids" in known:
-                return model(**_hugging_face(torch, known, tensors))
+            if "input_ids" in parameters:
+                return model(**_hugging_face(torch, parameters, tensors))
             return model(*tensors)
 
     @contextlib.contextmanager
@@ -293,14 +293,14 @@ def _torch(torch, model, call) -> Subject:
     )
 
 
-def _hugging_face(torch, known, tensors):
+def _hugging_face(torch, parameters, tensors):
     """The arguments of a model of Hugging Face: no padding, and no cache."""
     inputs = {"input_ids": tensors[0]}
     if len(tensors) > 1:
         inputs["decoder_input_ids"] = tensors[1]
-    if "attention_mask" in known:
+    if "attention_mask" in parameters:
         inputs["attention_mask"] = torch.ones_like(tensors[0])
-    if "use_cache" in known:
+    if "use_cache" in parameters:
         inputs["use_cache"] = False
     return inputs
 
@@ -367,8 +367,8 @@ def logits_in(output, shape: tuple[int, int]):
     else:
         parts = [output]
     for part in parts:
-        found = tuple(getattr(part, "shape", ()))
-        if len(found) == 3 and found[:2] == shape:
+        dimensions = tuple(getattr(part, "shape", ()))
+        if len(dimensions) == 3 and dimensions[:2] == shape:
             return part
     shapes = [tuple(getattr(part, "shape", ())) for part in parts]
     received = ", ".join(f"shape={each}" for each in shapes if each)

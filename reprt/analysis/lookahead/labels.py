@@ -88,13 +88,13 @@ def check_labels(inputs, labels, ignored=(0, -100)) -> LabelCheck:
     shares = {}
     for offset in (1, 0, -1):
         # Labels at the ends have no such input: none may come round.
-        given = np.full_like(inputs, ignored[0])
+        shifted = np.full_like(inputs, ignored[0])
         if offset > 0:
-            given[:, :-offset] = inputs[:, offset:]
+            shifted[:, :-offset] = inputs[:, offset:]
         else:
-            given[:, -offset:] = inputs[:, : inputs.shape[1] + offset]
-        compared = counted & ~np.isin(given, ignored)
-        equal = (given == labels)[compared]
+            shifted[:, -offset:] = inputs[:, : inputs.shape[1] + offset]
+        compared = counted & ~np.isin(shifted, ignored)
+        equal = (shifted == labels)[compared]
         shares[offset] = float(equal.mean()) if equal.size else 0.0
     best = max(shares, key=lambda offset: shares[offset])
     rivals = sorted(shares.values())[-2]
