@@ -32,9 +32,9 @@ from reprt_lab.pages.frame import (
     by_settings,
     cells,
     gap,
+    group_of_paper,
     grouped,
     nearest,
-    published,
     runs_table,
     spread,
 )
@@ -324,7 +324,7 @@ def nearest_az() -> dict[str, Group]:
         if runs[0].pair == "az_to_en":
             ours = nearest(run for run in runs if run.finished)
     for model, group in ours.items():
-        reference = published("az_to_en", model)
+        reference = group_of_paper("az_to_en", model)
         ours[model] = group._replace(reference=reference)
     return ours
 
@@ -352,7 +352,7 @@ def readings() -> dict[tuple[str, ...], float]:
         if runs[0].text == "TED-HRLR az_to_en":
             for group in by_settings(run for run in runs if run.finished):
                 preset = group.run.settings.preset
-                reference = published("az_to_en", preset)
+                reference = group_of_paper("az_to_en", preset)
                 reading = preset, *sorted(group.run.departures)
                 distances[reading] = distance(
                     group._replace(reference=reference)

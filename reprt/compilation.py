@@ -11,14 +11,14 @@ from reprt.files import cache
 # The signature of ids.
 IDS = ((None, None), "int32")
 # The names of the functions that were compiled here.
-_names: set[str] = set()
+_compiled_names: set[str] = set()
 
 
 def compiled(
     function: Callable,
     model,
     signature=None,
-    often=True,
+    eager_first_call=False,
     jit_compile=False,
 ) -> Callable:
     """Returns a function of tensors as the backend runs it fastest.
@@ -30,16 +30,17 @@ def compiled(
     Args:
         signature: shape and dtype of each argument, such as `[IDS]`, if no more is
             known of all calls. It saves TensorFlow extra graphs and warnings.
-        often: False for what a short command calls once. TensorFlow then makes the
-            graph at the second call, because making it takes longer than a call.
+        eager_first_call: whether TensorFlow runs the first call without a graph, and
+            makes the graph at the second: for functions that a short command calls
+            once.
         jit_compile: TensorFlow compiles by XLA too, anew for each shape.
     """
     match keras.backend.backend():
         case "tensorflow":
             import tensorflow as tf
 
-            logging.getLogger("tensorflow").addFilter(_is_news)
-            _names.add(function.__qualname__)
+            logging.getLogger("tensorflow").addFilter(_is_no_retracing_warning)
+            _compiled_names.add(function.__qualname__)
             if jit_compile:
                 return tf.function(function, autograph=False, jit_compile=True)
             if signature is not None:
@@ -50,14 +51,14 @@ def compiled(
                 autograph=False,
                 reduce_retracing=True,
             )
-            if often:
+            if not eager_first_call:
                 return graph
             calls = itertools.chain([function], itertools.repeat(graph))
             return lambda *arguments: next(calls)(*arguments)
         case "jax":
             import jax
 
-            keep_compiled()
+            enable_compilation_cache()
 
             # JAX would take weights for constants, those of the first call.
             @jax.jit
@@ -76,14 +77,17 @@ def compiled(
     return function
 
 
-def _is_news(record) -> bool:
-    """False for TensorFlow's warning at a graph's fifth shape, which serves all."""
+def _is_no_retracing_warning(record) -> bool:
+    """Returns False for the warning that a function compiled here was retraced.
+
+    TensorFlow gives it at the fifth shape, after which one graph serves all.
+    """
     text = record.getMessage()
-    compiled_here = any(name in text for name in _names)
+    compiled_here = any(name in text for name in _compiled_names)
     return not ("tf.function retracing" in text and compiled_here)
 
 
-def keep_compiled():
+def enable_compilation_cache():
     """Makes JAX keep compiled programs on disk for later processes."""
     import jax
 

@@ -27,7 +27,7 @@ NAMES = (
 OPTIMIZERS = {name.lower(): getattr(keras.optimizers, name) for name in NAMES}
 
 
-def _rate(schedule, steps):
+def _learning_rate(schedule, steps):
     """Returns the learning rate of the settings of `[schedule]`."""
     constants = dict(schedule)
     if constants.pop("name") == "cosine":
@@ -35,13 +35,13 @@ def _rate(schedule, steps):
     return WarmupSchedule(constants.pop("dim"), **constants)
 
 
-class SquaredApart(keras.optimizers.Adam):
+class OccurrenceSquaringAdam(keras.optimizers.Adam):
     """Keras' own Adam, with the sparse gradients of embeddings as TensorFlow has them.
 
     An id that a batch has several times has several gradients g_1, g_2, … The first
     moment takes their sum; the second takes g_1² + g_2² + …, not the sum's square.
 
-    >>> SquaredApart(beta_2=0.98).beta_2
+    >>> OccurrenceSquaringAdam(beta_2=0.98).beta_2
     0.98
     """
 
@@ -62,16 +62,20 @@ def make_optimizer(optimizer, schedule, steps: int | None = None):
     # One name in every process, by which a checkpoint finds its variables.
     arguments = dict(optimizer, name="optimizer")
     loss_scaling = arguments.pop("loss_scaling")
-    kind = OPTIMIZERS[optimizer.name]
+    optimizer_class = OPTIMIZERS[optimizer.name]
     if arguments.pop("sparse_gradients", "summed") == "squared_apart":
         _check_sparse()
         # With a weight decay it is AdamW.
-        kind = SquaredApart
-    made = kind(_rate(schedule, steps), **arguments)
-    made.exclude_from_weight_decay(var_names=[NOT_DECAYED])
+        optimizer_class = OccurrenceSquaringAdam
+    keras_optimizer = optimizer_class(
+        _learning_rate(schedule, steps), **arguments
+    )
+    keras_optimizer.exclude_from_weight_decay(var_names=[NOT_DECAYED])
     if loss_scaling == "dynamic":
-        return keras.optimizers.LossScaleOptimizer(made, name="loss_scaling")
-    return made
+        return keras.optimizers.LossScaleOptimizer(
+            keras_optimizer, name="loss_scaling"
+        )
+    return keras_optimizer
 
 
 def _check_sparse():
@@ -82,22 +86,24 @@ def _check_sparse():
         )
 
 
-def added_up(optimizer, gradients):
-    """Returns gradients of which those of an id in a batch are one, on TensorFlow.
+def dense_gradients(optimizer, gradients):
+    """Returns gradients as dense tensors, on TensorFlow.
+
+    Those of an id that a batch has several times are summed.
 
     Keras squares the gradient of each occurrence of an id in a batch. Adam's second
     moment is then a sum of squares, not the square of the sum. Every row of the table
-    moves in both cases. Those for a `SquaredApart` stay as they are.
+    moves in both cases. Those for a `OccurrenceSquaringAdam` stay as they are.
 
     >>> import tensorflow as tf
     >>> twice = tf.IndexedSlices(tf.ones((2, 1)), tf.constant([1, 1]), [3, 1])
-    >>> [gradient] = added_up(keras.optimizers.Adam(), [twice])
+    >>> [gradient] = dense_gradients(keras.optimizers.Adam(), [twice])
     >>> gradient.numpy().ravel().tolist()
     [0.0, 2.0, 0.0]
     """
     import tensorflow as tf
 
-    if isinstance(optimizer, SquaredApart):
+    if isinstance(optimizer, OccurrenceSquaringAdam):
         return gradients
     dense = []
     for gradient in gradients:
@@ -124,11 +130,11 @@ def update(optimizer, gradients, weights):
     """
     import tensorflow as tf
 
-    scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-    gradients = added_up(optimizer, gradients)
-    if several_replicas() and scales:
+    scales_loss = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    gradients = dense_gradients(optimizer, gradients)
+    if several_replicas() and scales_loss:
         gradients = _finite_for_all(optimizer, gradients)
-    if tf.distribute.has_strategy() or scales:
+    if tf.distribute.has_strategy() or scales_loss:
         optimizer.apply(gradients, weights)
         return
 

@@ -22,7 +22,7 @@ def audit_named(model: str, modules: Sequence[Path], **options) -> Audit:
         _run(module)
     place, colon, function = model.rpartition(":")
     if colon and not Path(model).exists():
-        return audit(_made(place, function), **options)
+        return audit(_call_factory(place, function), **options)
     # Keras, which the model of a function may do without.
     from reprt.models.registry import load_model
 
@@ -40,17 +40,17 @@ def _run(module: Path) -> dict:
         ) from error
 
 
-def _made(place: str, name: str):
-    """What the function returns; a function of ids may also be named itself."""
-    if place.endswith(".py"):
-        function = _run(Path(place)).get(name)
+def _call_factory(module: str, name: str):
+    """Returns the model that a function makes, `name` in a file or module."""
+    if module.endswith(".py"):
+        function = _run(Path(module)).get(name)
     else:
         # As `python -m` does.
         sys.path.insert(0, "")
-        function = getattr(pkgutil.resolve_name(place), name, None)
+        function = getattr(pkgutil.resolve_name(module), name, None)
     if not callable(function):
         raise ValueError(
-            f"Expected {place} to have a function {name} that returns a model. "
+            f"Expected {module} to have a function {name} that returns a model. "
             f"Received: {function!r}."
         )
     return function()

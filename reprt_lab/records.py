@@ -64,8 +64,9 @@ class Table(Record):
 class WrittenSettings(RunTables, Record):
     """What was asked of a run, as its files have it.
 
-    Today's settings may have changed since. A setting that has come has its default.
-    Keys, presets, names and choices that are gone stay, and tell runs apart.
+    Today's settings may have changed since. A setting that is newer than the run has
+    its default. Keys, presets, names and choices that are gone stay, and tell runs
+    apart.
     """
 
     @pydantic.model_validator(mode="before")
@@ -84,15 +85,17 @@ class WrittenSettings(RunTables, Record):
     def _read_table(cls, values, field):
         table = Table.model_validate(values)
         if field.field_name == "model":
-            usual = PRESETS.get(field.data.get("preset"))
+            defaults = PRESETS.get(field.data.get("preset"))
         else:
-            usual = _usual(field.field_name, getattr(table, "name", None))
-        if usual is None:
+            defaults = _default_table(
+                field.field_name, getattr(table, "name", None)
+            )
+        if defaults is None:
             return table
-        values = {**dict(usual), **dict(table)}
-        known = {name: values[name] for name in type(usual).model_fields}
+        values = {**dict(defaults), **dict(table)}
+        known = {name: values[name] for name in type(defaults).model_fields}
         try:
-            type(usual).model_validate(known)
+            type(defaults).model_validate(known)
         except pydantic.ValidationError as error:
             if any(fault["type"] not in OUTDATED for fault in error.errors()):
                 raise
@@ -104,19 +107,19 @@ class WrittenSettings(RunTables, Record):
 
         Of a preset that is gone, all settings of the model are.
         """
-        usual = {
+        defaults = {
             table: RunSettings.model_fields[table].default for table in TABLES
         }
-        usual["model"] = PRESETS.get(self.preset)
+        defaults["model"] = PRESETS.get(self.preset)
         # The paper's m is the width of the model's own embedding.
-        usual["schedule"] = usual["schedule"].changed(
+        defaults["schedule"] = defaults["schedule"].changed(
             dim=self.model.embedding_dim
         )
         departures = []
         for table, values in self.identity:
             for name, value in values if isinstance(values, Settings) else ():
                 key = f"{table}.{name}"
-                same = value in (None, getattr(usual.get(table), name, None))
+                same = value in (None, getattr(defaults.get(table), name, None))
                 if same or key in NO_DEPARTURES:
                     continue
                 if isinstance(value, tuple):
@@ -125,13 +128,13 @@ class WrittenSettings(RunTables, Record):
         return departures
 
 
-def _usual(table: str, name: str | None) -> Settings | None:
+def _default_table(table: str, name: str | None) -> Settings | None:
     """Returns a table of today by its name and defaults; None if the name is gone."""
     annotation: Any = RunSettings.model_fields[table].annotation
     for kind in get_args(annotation) or [annotation]:
-        usual = kind()
-        if name in (None, getattr(usual, "name", None)):
-            return usual
+        defaults = kind()
+        if name in (None, getattr(defaults, "name", None)):
+            return defaults
     return None
 
 
@@ -175,7 +178,7 @@ class Manifest(Record):
         )
 
 
-class OfLength(Record):
+class LengthResult(Record):
     """What came out on the pairs of some lengths of the test split."""
 
     longest: int | None = None
@@ -205,7 +208,7 @@ class Metrics(Record):
     val_prefix_loss_per_token: float | None = None
     val_prefix_seconds: float | None = None
     test_prefix_loss_per_token: float | None = None
-    test_by_length: list[OfLength] = []
+    test_by_length: list[LengthResult] = []
     test_bleu: float | None = None
     test_bleu_signature: str | None = None
     test_scores: list[Score] = []
@@ -261,11 +264,12 @@ class Run(Record):
     @property
     def departures(self) -> list[str]:
         """The settings that are not the paper's; hours, if they made a difference."""
-        hours, usual = self.settings.training.hours, TrainingSettings().hours
+        hours = self.settings.training.hours
+        default_hours = TrainingSettings().hours
         departures = self.settings.departures
         ended = self.metrics is not None and self.metrics.out_of_time
         seconds = sum(row["train_seconds"] for row in self.log)
-        if hours != usual and (ended or seconds > usual * 3600):
+        if hours != default_hours and (ended or seconds > default_hours * 3600):
             return [*departures, f"training.hours = {hours}"]
         return departures
 

@@ -227,7 +227,7 @@ def _measured(trainer, folder: RunFolder, progress: Progress) -> dict[str, Any]:
         corpus.test.target if translated else None,
         language=corpus.target_language,
         words=text.test_words,
-        metrics=scores.SHOWN,
+        metrics=scores.PAGE_METRICS,
     )
     loss = dev.prefix.per_token
     results = {

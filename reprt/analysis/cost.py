@@ -8,9 +8,11 @@ import math
 
 # The operations of a multiply-add.
 FLOPS = 2
-# One goes forward, one backward to the inputs and one backward to the weights.
+# A training step multiplies three times: forward, backward to the inputs and backward
+# to the weights.
 PASSES = 3
-# The size of a vocabulary. Learnt ones are larger.
+# The vocabulary of the second model in `parameters_without_tables`. Learnt ones are
+# larger.
 OTHER_SIZE = 4
 
 
@@ -40,7 +42,7 @@ class Cost:
         return FLOPS * PASSES * self.parameters_without_tables * tokens
 
 
-COUNTED = [each.name for each in dataclasses.fields(Cost)]
+COST_FIELDS = [each.name for each in dataclasses.fields(Cost)]
 
 
 def training_cost(model, split, epochs: float) -> Cost:

@@ -11,10 +11,10 @@ from keras import ops
 
 from reprt.analysis.scores import METRICS, Metric, Score, scores
 from reprt.bucketing import (
-    length_with_room,
-    more_room,
+    bucket_length,
+    capacity_increment,
+    pad_to_bucket,
     shapes_are_costly,
-    with_room,
 )
 from reprt.compilation import IDS, compiled
 from reprt.data.batching import BatchPlan, arrays, by_length
@@ -79,18 +79,18 @@ def teacher_forced_loss(
     def sums(source, target, labels):
         return crossentropy.sum_and_count(labels, model((source, target)))
 
-    total, tokens, means, length = 0.0, 0, 0.0, None
+    total, tokens, weighted_means, length = 0.0, 0, 0.0, None
     if shapes_are_costly() and not model.padding_matters:
-        most = min(model.longest_source, model.longest_target)
-        length = functools.partial(length_with_room, most=most)
+        max_length = min(model.longest_source, model.longest_target)
+        length = functools.partial(bucket_length, max_length=max_length)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
     for batch in batches:
         (source, target), labels = arrays(split, batch, length)
         loss, count = (float(each) for each in sums(source, target, labels))
         total, tokens = total + loss, tokens + int(count)
-        means += len(labels) * loss / max(count, 1)
-    return Loss(total, tokens, means / len(split))
+        weighted_means += len(labels) * loss / max(count, 1)
+    return Loss(total, tokens, weighted_means / len(split))
 
 
 def prefix_loss(
@@ -113,13 +113,13 @@ def prefix_loss(
         batch_size: the most sentences of a batch.
         progress: called with how far the work is.
     """
-    losses, counts = _of_sentences(model, split, batch_size, progress)
+    losses, counts = _sentence_losses(model, split, batch_size, progress)
     if batches is None:
         batches = BatchPlan(split.lengths, batch_size).batches()
-    return _loss_of(losses, counts, batches)
+    return _split_loss(losses, counts, batches)
 
 
-def _loss_of(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
+def _split_loss(losses: np.ndarray, counts: np.ndarray, batches: Rows) -> Loss:
     """Returns the loss of a split by the losses and tokens of its sentences."""
     means = [losses[rows].sum() / counts[rows].sum() for rows in batches]
     mean = float(np.average(means, weights=batches.lengths))
@@ -149,7 +149,7 @@ def log_probabilities(
     >>> log_probabilities(translator, pairs)  # doctest: +SKIP
     array([-0.31])
     """
-    return -_of_sentences(translator.model, split, batch_size, progress)[0]
+    return -_sentence_losses(translator.model, split, batch_size, progress)[0]
 
 
 # The splits of a run are measured one after the other, and graphs take long to make.
@@ -171,10 +171,10 @@ def _prefix_steps(model, room: int):
     return start, step
 
 
-def _of_sentences(model, split, batch_size, progress):
-    """Returns the sum of each sentence's losses, and how many they are."""
-    most, costly = model.longest_target, shapes_are_costly()
-    room = more_room(0, most, costly)
+def _sentence_losses(model, split, batch_size, progress):
+    """Returns the losses of each sentence's tokens, summed, and how many they are."""
+    max_length, costly = model.longest_target, shapes_are_costly()
+    room = capacity_increment(0, max_length, costly)
     start, step = _prefix_steps(model, room)
     losses, counts = np.zeros(len(split)), np.zeros(len(split), int)
     # As in a translation, a source is never padded where padding would count.
@@ -184,11 +184,11 @@ def _of_sentences(model, split, batch_size, progress):
     for batch in by_length([len(row) for row in side], batch_size, equal):
         (source, inputs), labels = arrays(split, batch)
         if costly and not equal:
-            source = with_room(source, model.longest_source)
+            source = pad_to_bucket(source, model.longest_source)
         prefixes, capacity = start(source), room
         for position, (ids, following) in enumerate(zip(inputs.T, labels.T)):
             if position == capacity:
-                more = more_room(position, most, costly)
+                more = capacity_increment(position, max_length, costly)
                 prefixes = model.extended(prefixes, more)
                 capacity += more
             here = ops.convert_to_tensor(position, "int32")
@@ -284,7 +284,7 @@ def evaluate(
         with _timed("teacher_forced", seconds):
             forced = teacher_forced_loss(model, split, batches=batches)
     with _timed("prefix", seconds):
-        losses, counts = _of_sentences(model, split, BATCH_SIZE, progress)
+        losses, counts = _sentence_losses(model, split, BATCH_SIZE, progress)
     translations: Sequence[str] = ()
     results: Sequence[Score] = ()
     if references is not None:
@@ -298,12 +298,12 @@ def evaluate(
                 words,
                 metrics,
             )
-    prefix = _loss_of(losses, counts, batches)
+    prefix = _split_loss(losses, counts, batches)
     return Evaluation(prefix, losses, forced, translations, results, seconds)
 
 
 @contextlib.contextmanager
 def _timed(part: str, seconds: dict[str, float]) -> Iterator[None]:
-    begun = time.monotonic()
+    start_time = time.monotonic()
     yield
-    seconds[part] = round(time.monotonic() - begun, 3)
+    seconds[part] = round(time.monotonic() - start_time, 3)

@@ -10,7 +10,7 @@ from reprt.settings import Settings
 
 # How sacrebleu splits text that has no spaces between words, and Korean, by the first
 # part of a language's tag.
-OF_LANGUAGES = {
+LANGUAGE_TOKENIZERS = {
     **dict.fromkeys("zh zho chi cmn yue wuu hak gan lzh".split(), "zh"),
     **dict.fromkeys("ja jpn".split(), "ja-mecab"),
     **dict.fromkeys("ko kor".split(), "ko-mecab"),
@@ -44,36 +44,36 @@ class Metric(NamedTuple):
 METRICS = (
     Metric(
         "BLEU",
-        lambda kinds, split, lower: kinds.BLEU(
-            tokenize=split,
-            lowercase=lower,
+        lambda module, tokenizer, lowercase: module.BLEU(
+            tokenize=tokenizer,
+            lowercase=lowercase,
             force=True,
         ),
         {"report": 1, "comparison": 2, "table1": 2, "families": 1},
     ),
     Metric(
         "chrF",
-        lambda kinds, split, lower: kinds.CHRF(lowercase=lower),
+        lambda module, tokenizer, lowercase: module.CHRF(lowercase=lowercase),
         {"table1": 2, "families": 1},
     ),
     Metric(
         "TER",
-        lambda kinds, split, lower: kinds.TER(
-            normalized=split != "none",
+        lambda module, tokenizer, lowercase: module.TER(
+            normalized=tokenizer != "none",
             asian_support=True,
-            case_sensitive=not lower,
+            case_sensitive=not lowercase,
         ),
         {},
     ),
 )
 BLEU = METRICS[:1]
-SHOWN = tuple(metric for metric in METRICS if metric.pages)
+PAGE_METRICS = tuple(metric for metric in METRICS if metric.pages)
 
 
-def shown_on(page: str) -> list[Metric]:
+def metrics_of_page(page: str) -> list[Metric]:
     """Returns the metrics that a page shows.
 
-    >>> [metric.name for metric in shown_on("table1")]
+    >>> [metric.name for metric in metrics_of_page("table1")]
     ['BLEU', 'chrF']
     """
     return [metric for metric in METRICS if page in metric.pages]
@@ -109,7 +109,7 @@ def tokenizer_of(language: str) -> str:
     """
     from sacrebleu.metrics import BLEU
 
-    name = OF_LANGUAGES.get(re.split("[-_]", language.lower())[0], "13a")
+    name = LANGUAGE_TOKENIZERS.get(re.split("[-_]", language.lower())[0], "13a")
     try:
         BLEU(tokenize=name)
     except RuntimeError:
@@ -145,30 +145,38 @@ def scores(
 
     >>> from reprt.data.tokenizers.wordpiece import WordPiece
     >>> pieces = ["[PAD]", "[UNK]", "[START]", "[END]", "a", "house", "."]
-    >>> found = scores(WordPiece(pieces), ["a house ."], ["A house."])
-    >>> [f"{each.metric} of {each.form}" for each in found[:2]]
+    >>> results = scores(WordPiece(pieces), ["a house ."], ["A house."])
+    >>> [f"{each.metric} of {each.form}" for each in results[:2]]
     ['BLEU of corpus tokens', 'chrF of corpus tokens']
     """
-    from sacrebleu import metrics as kinds
+    from sacrebleu import metrics as sacrebleu_metrics
 
-    split = tokenizer_of(language)
-    spaces = split == "13a" or language.lower().startswith("ko")
-    of_words = "none" if spaces else split
+    sacrebleu_tokenizer = tokenizer_of(language)
+    spaces = sacrebleu_tokenizer == "13a" or language.lower().startswith("ko")
+    word_tokenizer = "none" if spaces else sacrebleu_tokenizer
     words = tokenizer.words(references) if words is None else words
     # An unknown word is never right.
     words = [sentence.replace(UNKNOWN, "\ufffd") for sentence in words]
     plain = [tokenizer.as_written(text) for text in translations]
     results = []
-    for form, ours, theirs, tokens, lower in (
-        (CORPUS_TOKENS, translations, words, of_words, False),
-        (DETOKENISED, plain, references, split, not tokenizer.keeps_case),
+    for form, hypotheses, reference_texts, tokens, lowercase in (
+        (CORPUS_TOKENS, translations, words, word_tokenizer, False),
+        (
+            DETOKENISED,
+            plain,
+            references,
+            sacrebleu_tokenizer,
+            not tokenizer.keeps_case,
+        ),
     ):
         for metric in metrics:
-            scorer = metric.make(kinds, tokens, lower)
+            scorer = metric.make(sacrebleu_metrics, tokens, lowercase)
             score = Score(
                 metric=metric.name,
                 form=form,
-                value=scorer.corpus_score(list(ours), [list(theirs)]).score,
+                value=scorer.corpus_score(
+                    list(hypotheses), [list(reference_texts)]
+                ).score,
                 signature=str(scorer.get_signature()),
             )
             results.append(score)

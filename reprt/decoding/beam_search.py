@@ -14,7 +14,7 @@ import numpy as np
 from keras import ops
 from keras.tree import map_structure
 
-from reprt.bucketing import more_room, shapes_are_costly, with_room
+from reprt.bucketing import capacity_increment, pad_to_bucket, shapes_are_costly
 from reprt.compilation import IDS, compiled
 from reprt.constants import PAD_ID
 from reprt.data.batching import by_length, padded
@@ -139,10 +139,12 @@ class BeamSearch(Fixed):
         self.length_penalty = length_penalty
         self.max_tokens = max_tokens
         self.jit_compile = jit_compile
-        self._never = np.zeros(model.target_vocab_size, "float32")
-        self._never[[PAD_ID, start_id]] = -math.inf
+        self._forbidden_logits = np.zeros(model.target_vocab_size, "float32")
+        self._forbidden_logits[[PAD_ID, start_id]] = -math.inf
         self._costly = jit_compile or shapes_are_costly()
-        self._capacity = more_room(0, model.longest_target, self._costly)
+        self._capacity = capacity_increment(
+            0, model.longest_target, self._costly
+        )
 
     @functools.cached_property
     def _compiled_begin(self):
@@ -155,7 +157,7 @@ class BeamSearch(Fixed):
             begin,
             self.model,
             signature=[IDS],
-            often=False,
+            eager_first_call=True,
             jit_compile=self.jit_compile,
         )
 
@@ -179,7 +181,7 @@ class BeamSearch(Fixed):
         check_vocabulary("source_ids", source_ids, self.model.source_vocab_size)
         source_ids = ops.cast(source_ids, "int32")
         if self._costly and not self.model.padding_matters:
-            source_ids = with_room(source_ids, self.model.longest_source)
+            source_ids = pad_to_bucket(source_ids, self.model.longest_source)
         # Fewer rows are another shape.
         most_live = 0.0 if self._costly else MOST_LIVE
         capacity = self._capacity
@@ -189,18 +191,18 @@ class BeamSearch(Fixed):
         rows = np.arange(len(translations))
         while len(rows):
             if int(position) == capacity:
-                more = more_room(
+                more = capacity_increment(
                     capacity, self.model.longest_target, self._costly
                 )
-                beams, prefixes = self._extended(beams, prefixes, more)
+                beams, prefixes = self._extend(beams, prefixes, more)
                 capacity += more
             fewest = int(most_live * len(rows))
-            ends = ops.convert_to_tensor([capacity, fewest])
+            bounds = ops.convert_to_tensor([capacity, fewest])
             beams, prefixes, position = self._compiled_run(
                 beams,
                 prefixes,
                 position,
-                ends,
+                bounds,
             )
             live = ops.convert_to_numpy(beams.live)
             if np.count_nonzero(live) > fewest:
@@ -213,7 +215,7 @@ class BeamSearch(Fixed):
                     translations[rows[row]] = hypotheses
             rows = rows[live]
             if len(rows):
-                beams, prefixes = self._of_sentences(
+                beams, prefixes = self._take_sentences(
                     beams, prefixes, np.flatnonzero(live)
                 )
         return translations
@@ -250,14 +252,14 @@ class BeamSearch(Fixed):
         lengths = ops.sum(ops.cast(source_ids > PAD_ID, "int32"), axis=1)
         sentences = ops.shape(source_ids)[0]
         shape = (sentences, self.beam_size)
-        none = ops.full(shape, -math.inf, "float32")
+        minus_infinity = ops.full(shape, -math.inf, "float32")
         # One hypothesis to begin with, or all beams would be the same.
-        first = indices(self.beam_size) == 0
+        is_first_beam = indices(self.beam_size) == 0
         beams = _Beams(
             last=ops.full(shape, self.start_id, "int32"),
-            log_probabilities=ops.where(first, 0.0, none),
+            log_probabilities=ops.where(is_first_beam, 0.0, minus_infinity),
             tokens=ops.zeros((*shape, capacity), "int32"),
-            ended_scores=none,
+            ended_scores=minus_infinity,
             ended_tokens=ops.zeros((*shape, capacity), "int32"),
             limits=self.most_tokens(lengths),
             live=ops.ones((sentences,), "bool"),
@@ -265,19 +267,22 @@ class BeamSearch(Fixed):
         prefixes = self.model.start(memory, self.beam_size, capacity)
         return beams, prefixes
 
-    def run(self, beams: _Beams, prefixes, position, ends):
-        """Steps to either of two `ends`: a position, a number of live sentences."""
-        first = beams, prefixes, position
+    def run(self, beams: _Beams, prefixes, position, bounds):
+        """Takes steps until the position is `bounds[0]`.
 
-        def goes_on(beams, prefixes, position):
+        It ends earlier where at most `bounds[1]` sentences are live.
+        """
+        loop_variables = beams, prefixes, position
+
+        def is_running(beams, prefixes, position):
             live = ops.sum(ops.cast(beams.live, "int32"))
-            return ops.logical_and(position < ends[0], live > ends[1])
+            return ops.logical_and(position < bounds[0], live > bounds[1])
 
         def step(beams, prefixes, position):
             new = (*self.step(beams, prefixes, position), position + 1)
-            return map_structure(_in_shape_of, new, first)
+            return map_structure(_in_shape_of, new, loop_variables)
 
-        return ops.while_loop(goes_on, step, first)
+        return ops.while_loop(is_running, step, loop_variables)
 
     def step(self, beams: _Beams, prefixes, position):
         """Extends every hypothesis by a token; returns beams and prefixes.
@@ -290,32 +295,36 @@ class BeamSearch(Fixed):
         k = self.beam_size
         # Twice as many as beams, because that many may end here. With one beam an end
         # ends the search.
-        most = 1 if k == 1 else 2 * k
+        num_candidates = 1 if k == 1 else 2 * k
 
         # The likeliest tokens of each hypothesis, then the best extensions of each
         # sentence. Few passes are made over the logits, for a vocabulary is wide.
-        most_of_one = min(most, logits.shape[1])
+        candidates_per_beam = min(num_candidates, logits.shape[1])
         logits = ops.cast(logits, "float32")
         _, normalizer = softmax_and_normalizer(logits)
-        never = ops.convert_to_tensor(self._never)
-        best, token = _top_k(logits + never, most_of_one)
-        best = ops.reshape(best - normalizer, (-1, k, most_of_one))
-        best = ops.expand_dims(beams.log_probabilities, 2) + best
-        best = ops.reshape(best, (-1, k * most_of_one))
-        token = ops.reshape(token, (-1, k * most_of_one))
-        best, index = _top_k(best, most)
+        forbidden_logits = ops.convert_to_tensor(self._forbidden_logits)
+        candidates, token = _top_k(
+            logits + forbidden_logits, candidates_per_beam
+        )
+        candidates = ops.reshape(
+            candidates - normalizer, (-1, k, candidates_per_beam)
+        )
+        candidates = ops.expand_dims(beams.log_probabilities, 2) + candidates
+        candidates = ops.reshape(candidates, (-1, k * candidates_per_beam))
+        token = ops.reshape(token, (-1, k * candidates_per_beam))
+        candidates, index = _top_k(candidates, num_candidates)
         token = _columns(token, index)
-        parent = index // most_of_one
-        ends = token == self.end_id
-        here = indices(ops.shape(beams.tokens)[2]) == position
+        parent = index // candidates_per_beam
+        is_end = token == self.end_id
+        is_position = indices(ops.shape(beams.tokens)[2]) == position
         tokens = _rows(beams.tokens, parent)
-        tokens = ops.where(here, token[:, :, None], tokens)
+        tokens = ops.where(is_position, token[:, :, None], tokens)
 
         # What ends is put aside, if it stands among the first.
         length = ops.cast(position + 1, "float32")
-        first = indices(best.shape[1]) < k
+        is_top = indices(candidates.shape[1]) < k
         scores = ops.where(
-            ends & first, best / self._penalty(length), -math.inf
+            is_end & is_top, candidates / self._penalty(length), -math.inf
         )
         scores = ops.concatenate([beams.ended_scores, scores], axis=1)
         ended_scores, order = _top_k(scores, k)
@@ -323,7 +332,9 @@ class BeamSearch(Fixed):
         ended_tokens = _rows(ended_tokens, order)
 
         # The best of the others go on.
-        log_probabilities, order = _top_k(ops.where(ends, -math.inf, best), k)
+        log_probabilities, order = _top_k(
+            ops.where(is_end, -math.inf, candidates), k
+        )
         parent = _columns(parent, order)
         incomplete = ops.any(ops.isinf(ended_scores), axis=1)
         new = _Beams(
@@ -344,7 +355,7 @@ class BeamSearch(Fixed):
         if k > 1:
             sentences = indices(ops.shape(parent)[0])[:, None]
             hypotheses = ops.reshape(sentences * k + parent, (-1,))
-            prefixes = prefixes.of_hypotheses(hypotheses)
+            prefixes = prefixes.take_hypotheses(hypotheses)
         return new, prefixes
 
     def best(self, beams: _Beams):
@@ -352,7 +363,7 @@ class BeamSearch(Fixed):
         ended = ops.isfinite(beams.ended_scores[:, :1])
         return ops.where(ended, beams.ended_tokens[:, 0], beams.tokens[:, 0])
 
-    def _extended(self, beams, prefixes, more):
+    def _extend(self, beams, prefixes, more):
         """Makes room for more tokens."""
         room = ((0, 0), (0, 0), (0, more))
         beams = beams._replace(
@@ -361,7 +372,7 @@ class BeamSearch(Fixed):
         )
         return beams, self.model.extended(prefixes, more)
 
-    def _of_sentences(self, beams, prefixes, sentences):
+    def _take_sentences(self, beams, prefixes, sentences):
         """Leaves out all sentences but those of these indices."""
         first = sentences[:, None] * self.beam_size
         hypotheses = (first + np.arange(self.beam_size)).reshape(-1)
@@ -372,7 +383,7 @@ class BeamSearch(Fixed):
             return ops.take(part, sentences, axis=0)
 
         beams = map_structure(take, beams)
-        return beams, prefixes.of_sentences(sentences, hypotheses)
+        return beams, prefixes.take_sentences(sentences, hypotheses)
 
     def _hypotheses(self, sentence: _Beams, position: int) -> list[Hypothesis]:
         """The hypotheses of one sentence, the best first."""

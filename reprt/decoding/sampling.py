@@ -1,4 +1,4 @@
-"""Sentences drawn from a language model."""
+"""Sentences sampled_ids from a language model."""
 
 from collections.abc import Sequence
 
@@ -20,17 +20,17 @@ def sample(
     seed: int = 0,
     max_tokens: int = 64,
 ) -> list[str]:
-    """Completes sentences from their beginnings.
+    """Completes sentences from their prompt_ids.
 
-    The next token is drawn from softmax(logits / temperature), among the `top_k`
+    The next token is sampled_ids from softmax(logits / temperature), among the `top_k`
     likeliest ones. Each call takes a second or more to begin: give it many prompts.
 
     Args:
         model: a language model, a `DecoderOnly` trained on one side of a text.
         tokenizer: its vocabulary.
-        prompts: the beginnings, one for each sentence that is wanted; `""` for none.
+        prompts: the prompt_ids, one for each sentence that is wanted; `""` for none.
         temperature: below 1 for likelier sentences, above 1 for rarer ones.
-        top_k: how many tokens are drawn from; None for all, 1 for the likeliest.
+        top_k: how many tokens are sampled_ids from; None for all, 1 for the likeliest.
         seed: of the random numbers; the same seed draws the same sentences.
         max_tokens: the most tokens of a sentence, `[START]` and the prompt's included.
 
@@ -60,8 +60,8 @@ def sample(
     prompts = [prompts] if isinstance(prompts, str) else list(prompts)
     if not prompts:
         return []
-    beginnings = [ids[:-1] for ids in tokenizer.encode(prompts)]
-    lengths = np.array([len(ids) for ids in beginnings])
+    prompt_ids = [ids[:-1] for ids in tokenizer.encode(prompts)]
+    lengths = np.array([len(ids) for ids in prompt_ids])
     longest = lengths.max()
     if longest > model.longest_target:
         raise ValueError(
@@ -71,8 +71,8 @@ def sample(
     random = np.random.default_rng(seed)
     step = compiled(model.step, model)
     capacity = max(min(max_tokens, model.longest_target), longest)
-    ids = padded(beginnings, capacity)
-    never = [PAD_ID, UNKNOWN_ID, START_ID, tokenizer.start_id]
+    ids = padded(prompt_ids, capacity)
+    forbidden_ids = [PAD_ID, UNKNOWN_ID, START_ID, tokenizer.start_id]
     no_source = np.zeros((len(ids), 0), "int32")
     memory = model.encode(no_source, training=False)
     prefixes = model.start(memory, 1, capacity)
@@ -80,16 +80,16 @@ def sample(
         place = ops.convert_to_tensor(position, "int32")
         logits, prefixes = step(ids[:, position], place, prefixes)
         scores = ops.convert_to_numpy(logits).astype("float64") / temperature
-        scores[:, never] = -np.inf
+        scores[:, forbidden_ids] = -np.inf
         if top_k is not None and top_k < scores.shape[1]:
             least = np.partition(scores, -top_k, axis=1)[:, -top_k, None]
             scores[scores < least] = -np.inf
         # The largest of scores with Gumbel noise is a draw from their softmax.
         noise = random.gumbel(size=scores.shape)
-        drawn = np.argmax(scores + noise, axis=1)
+        sampled_ids = np.argmax(scores + noise, axis=1)
         # A prompt is not drawn.
-        free = position + 1 >= lengths
-        ids[free, position + 1] = drawn[free]
+        is_after_prompt = position + 1 >= lengths
+        ids[is_after_prompt, position + 1] = sampled_ids[is_after_prompt]
     # A prompt may be longer than `max_tokens`, and other sentences are not.
     ends = np.maximum(lengths, max_tokens)
     sentences = [row[:end] for row, end in zip(ids, ends)]

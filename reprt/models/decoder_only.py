@@ -123,8 +123,8 @@ class DecoderOnly(BlockModel):
             the last token, before padding and on padding.
         """
         source_ids, target_ids, *packed = self._parts(inputs)
-        following = ops.pad(source_ids[:, 1:], ((0, 0), (0, 1)))
-        labels = ops.where(padding_mask(source_ids), following, 0)
+        next_ids = ops.pad(source_ids[:, 1:], ((0, 0), (0, 1)))
+        labels = ops.where(padding_mask(source_ids), next_ids, 0)
         if not packed:
             return labels
         packing, sides = packed

@@ -17,11 +17,11 @@ class Prefixes(NamedTuple):
     state: Any
     memory: Any = ()
 
-    def of_hypotheses(self, numbers):
+    def take_hypotheses(self, numbers):
         """Returns these hypotheses only, of the same sentences."""
         return self._replace(state=_rows(self.state, numbers))
 
-    def of_sentences(self, sentences, hypotheses):
+    def take_sentences(self, sentences, hypotheses):
         """Returns these sentences only, and their hypotheses."""
         state = _rows(self.state, hypotheses)
         return Prefixes(state, _rows(self.memory, sentences))

@@ -28,8 +28,8 @@ def preset(name: str, /, **overrides):
     4
     """
     check_choice(PRESETS, preset=name)
-    usual = PRESETS[name]
-    return usual.read({**dict(usual), **overrides}, f"model {name!r}")
+    defaults = PRESETS[name]
+    return defaults.read({**dict(defaults), **overrides}, f"model {name!r}")
 
 
 for _name, _table in read_toml(Path(__file__).with_suffix(".toml")).items():

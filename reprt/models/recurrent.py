@@ -94,7 +94,7 @@ class Recurrent(TranslationModel):
         )
         numbers = range(1, config.num_layers + 1)
         self.encoder = [
-            self._two_way_gru(f"encoder_{number}") for number in numbers
+            self._bidirectional_gru(f"encoder_{number}") for number in numbers
         ]
         self.decoder = [self._gru(f"decoder_{number}") for number in numbers]
         self.encoder_dropout = [
@@ -131,7 +131,7 @@ class Recurrent(TranslationModel):
             name=f"{side}_embedding",
         )
 
-    def _two_way_gru(self, name):
+    def _bidirectional_gru(self, name):
         return keras.layers.Bidirectional(
             self._gru("gru"),
             dtype=self.dtype_policy,
@@ -203,21 +203,25 @@ class Recurrent(TranslationModel):
     def states(self, inputs, training=None):
         source_ids, target_ids, *packings = self._parts(inputs)
         memory = self.encode(source_ids, training=training)
-        read = self._read(target_ids, memory, training)
+        target_states = self._target_states(target_ids, memory, training)
         sources, targets = Padded(memory.mask), Padded()
         if packings:
             source_packing, target_packing = packings
             sources = source_packing.layout(num_heads=1)
             targets = target_packing.layout(num_heads=1)
-        read = targets.take(read)
-        states, _ = self._combined(read, memory, sources, targets, training)
+        target_states = targets.take(target_states)
+        states, _ = self._attentional_states(
+            target_states, memory, sources, targets, training
+        )
         return states
 
     def attention_weights(self, source_ids, target_ids):
         memory = self.encode(source_ids, training=False)
-        read = self._read(target_ids, memory, training=False)
+        target_states = self._target_states(target_ids, memory, training=False)
         sources = Padded(memory.mask)
-        _, weights = self._combined(read, memory, sources, Padded(), False)
+        _, weights = self._attentional_states(
+            target_states, memory, sources, Padded(), False
+        )
         return {"cross": weights[0][None, :, None]}
 
     def start(self, memory: RecurrentMemory, beams: int, capacity: int):
@@ -235,14 +239,18 @@ class Recurrent(TranslationModel):
         # All hypotheses of a sentence attend to its memory at once.
         memory = prefixes.memory
         sentences = ops.shape(memory.mask)[0]
-        read = ops.reshape(state, (sentences, -1, self.config.hidden_dim))
-        context, _ = self._attend(read, memory.keys, memory.states, memory.mask)
-        combined = self._output(context, read, training=False)
+        target_states = ops.reshape(
+            state, (sentences, -1, self.config.hidden_dim)
+        )
+        context, _ = self._attend(
+            target_states, memory.keys, memory.states, memory.mask
+        )
+        combined = self._output(context, target_states, training=False)
         combined = ops.reshape(combined, (-1, self.config.embedding_dim))
         prefixes = prefixes._replace(state=ops.stack(states, axis=1))
         return self.logits(combined), prefixes
 
-    def _read(self, target_ids, memory, training):
+    def _target_states(self, target_ids, memory, training):
         """s of the last layer, `(batch, targets, n)`."""
         _, states = self.target_embedding(target_ids)
         mask = padding_mask(target_ids)
@@ -252,7 +260,7 @@ class Recurrent(TranslationModel):
             states = layer(states, mask=mask, initial_state=initial)
         return states
 
-    def _combined(self, states, memory, sources, targets, training):
+    def _attentional_states(self, states, memory, sources, targets, training):
         """o of the target's tokens, and the weights of each group of sentences."""
         keys = sources.take(memory.keys)
         values = sources.take(memory.states)
@@ -266,14 +274,14 @@ class Recurrent(TranslationModel):
         )
         contexts, weights = [], []
         for queries, keys, values, mask in groups:
-            context, scores = self._attend(
+            context, group_weights = self._attend(
                 queries[:, 0],
                 keys[:, 0],
                 values[:, 0],
                 mask,
             )
             contexts.append(ops.expand_dims(context, 1))
-            weights.append(scores)
+            weights.append(group_weights)
         context = ops.squeeze(targets.join(contexts), 2)
         return self._output(context, states, training), weights
 
@@ -292,6 +300,6 @@ class Recurrent(TranslationModel):
         return ops.matmul(weights, values), weights
 
     def _output(self, context, states, training):
-        both = ops.concatenate([context, states], axis=-1)
-        combined = ops.tanh(self.combined_dense(both))
+        context_and_states = ops.concatenate([context, states], axis=-1)
+        combined = ops.tanh(self.combined_dense(context_and_states))
         return self.output_dropout(combined, training=training)

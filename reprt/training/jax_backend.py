@@ -9,7 +9,7 @@ from jax import lax
 from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from reprt.compilation import keep_compiled
+from reprt.compilation import enable_compilation_cache
 from reprt.data.batching import BatchPlan, arrays
 from reprt.data.packing import (
     fitting,
@@ -66,7 +66,7 @@ class OnJax(Backend):
         ]
         # The lengths of a text and the shapes of its batches, the same in all epochs.
         self._shapes: dict[tuple[BatchPlan, bool], tuple] = {}
-        keep_compiled()
+        enable_compilation_cache()
         self._train = jax.jit(self._on_devices(self._step), donate_argnums=0)
         self._evaluate = jax.jit(self._on_devices(self._validate))
 

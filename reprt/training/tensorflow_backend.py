@@ -8,7 +8,7 @@ import tensorflow as tf
 from reprt.data.batching import batches, planned_batches
 from reprt.data.packing import GROUPS, pack
 from reprt.data.replicas import per_replica
-from reprt.optimizers import added_up, several_replicas
+from reprt.optimizers import dense_gradients, several_replicas
 from reprt.training.backend import Backend, seeds
 from reprt.training.workers import several_workers
 
@@ -134,7 +134,7 @@ class OnTensorFlow(Backend):
             if gradient is not None:
                 pairs.append((gradient, weight))
         gradients, weights = zip(*pairs)
-        gradients = added_up(self._optimizer, gradients)
+        gradients = dense_gradients(self._optimizer, gradients)
         return _over_replicas(list(gradients)), weights
 
     def _evaluate(self, batch):

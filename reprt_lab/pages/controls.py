@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from reprt_lab.pages.families import choose, measured
+from reprt_lab.pages.families import choose, has_results
 from reprt_lab.pages.frame import (
     BLEU,
     LOSS,
@@ -28,7 +28,9 @@ def page_values(texts, settings, out):
     groups = []
     for runs in texts:
         # Runs that were trained on short sentences only are about lengths.
-        whole = [run for run in runs if measured(run) and longest(run) is None]
+        whole = [
+            run for run in runs if has_results(run) and longest(run) is None
+        ]
         groups += choose(runs_table(whole))
     models = {(group.run.model, group.run.text): group for group in groups}
     rows = []
@@ -95,11 +97,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _with_interval(differences: pd.Series, digits: int) -> str:
     """A difference's mean and, of several seeds, its interval."""
-    mean = spread([differences.mean()], digits, "+")
+    text = spread([differences.mean()], digits, "+")
     _, low, high = student(differences)
     if math.isnan(low):
-        return mean
-    return f"{mean} [{low:+.{digits}f}, {high:+.{digits}f}]"
+        return text
+    return f"{text} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 COLUMNS = {

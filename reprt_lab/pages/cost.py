@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from reprt.analysis.cost import COUNTED, Cost, scientific
+from reprt.analysis.cost import COST_FIELDS, Cost, scientific
 from reprt_lab.pages.frame import Group, label, rate, spread
 from reprt_lab.pages.tables import fill, markdown
 
@@ -11,7 +11,7 @@ def cost_section(groups: Iterable[Group]) -> str:
     """Returns a section on the groups' mean costs."""
     rows = []
     for group in groups:
-        means = group.table[[*COUNTED, "train_seconds"]].mean(skipna=False)
+        means = group.table[[*COST_FIELDS, "train_seconds"]].mean(skipna=False)
         if means.isna().any():
             continue
         speed = means["train_flops"] / means["train_seconds"]
@@ -20,7 +20,7 @@ def cost_section(groups: Iterable[Group]) -> str:
         row = {
             "model": label(group),
             "rate": rate(group),
-            **counts(Cost(**means[COUNTED])),
+            **counts(Cost(**means[COST_FIELDS])),
             "device hours": f"{hours.mean():.3f}",
             "FLOP/s": scientific(speed),
             "peak memory, GiB": spread([memory], 2),

@@ -51,7 +51,7 @@ RATES = {
 
 
 def page_values(texts, settings, out):
-    values, chosen = compared(texts, settings.reference)
+    values, chosen = compare_models(texts, settings.reference)
     if chosen:
         _draw(chosen, out / "families.png")
     return {
@@ -60,7 +60,7 @@ def page_values(texts, settings, out):
     }
 
 
-def compared(
+def compare_models(
     texts: Iterable[Sequence[Run]],
     reference: str | None,
 ) -> tuple[dict[str, str], list[list[Group]]]:
@@ -71,8 +71,8 @@ def compared(
     chosen, sections = [], []
     unmeasured: list[Run] = []
     for runs in texts:
-        unmeasured += [run for run in runs if not measured(run)]
-        table = runs_table(filter(measured, runs))
+        unmeasured += [run for run in runs if not has_results(run)]
+        table = runs_table(filter(has_results, runs))
         groups = choose(table)
         sections.append(_section(runs[0], table, groups, reference))
         if groups:
@@ -84,7 +84,7 @@ def compared(
     }, chosen
 
 
-def measured(run: Run) -> bool:
+def has_results(run: Run) -> bool:
     return NEEDED <= run.numbers.keys()
 
 
@@ -103,10 +103,10 @@ def choose(table: pd.DataFrame) -> list[Group]:
         )
         shared = losses.dropna().mean()
         if shared.isna().any():
-            seeds = rows.groupby("rate")["seed"].agg(list).to_dict()
+            seeds_by_rate = rows.groupby("rate")["seed"].agg(list).to_dict()
             raise ValueError(
                 f"Expected the rates of {model} to have a seed in common, by which one "
-                f"is chosen. Received: {seeds}. Run another, or remove one."
+                f"is chosen. Received: {seeds_by_rate}. Run another, or remove one."
             )
         chosen += grouped(rows[rows["settings"] == shared.idxmin()])
     return sorted(chosen, key=lambda group: group.mean(LOSS))
@@ -118,15 +118,15 @@ def _section(
     chosen: Sequence[Group],
     reference: str | None,
 ) -> str:
-    usual = group_of(reference, chosen)
+    reference_group = group_of(reference, chosen)
     rates = grouped(table)
     several = len(rates) > len(chosen)
     return fill(
         "families_text",
         text=plain(run.text),
         **run.manifest.sentence_pairs,
-        reference=plain(usual.label) if usual else "",
-        results=groups_table(chosen, COLUMNS, usual),
+        reference=plain(reference_group.label) if reference_group else "",
+        results=groups_table(chosen, COLUMNS, reference_group),
         rates=groups_table(rates, RATES) if several else "",
         cost=cost_section(chosen),
     )

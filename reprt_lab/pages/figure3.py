@@ -27,10 +27,12 @@ def page_values(runs, settings, out):
     """Where a model has several settings, those nearest to the paper's count."""
     manifest, text = runs[0].manifest, plain(runs[0].text)
     like_the_papers = manifest.official_text and runs[0].pair == "pt_to_en"
-    ours = nearest(run for run in runs if run.log)
+    our_groups = nearest(run for run in runs if run.log)
     groups = {}
     for model, name in paper.LABELS.items():
-        table = ours[model].table if model in ours else runs_table([])
+        table = (
+            our_groups[model].table if model in our_groups else runs_table([])
+        )
         groups[model] = Group(name, table)
     _draw(groups, manifest.text, out / "figure3.png")
     return {
@@ -66,17 +68,17 @@ def _losses(groups: Mapping[str, Group], text: str) -> str:
     rows = []
     for model, group in groups.items():
         for loss, (kind, *_) in CURVES.items():
-            ours = {"loss": f"{group.label}, {kind}, ours, {text}"}
+            our_row = {"loss": f"{group.label}, {kind}, ours, {text}"}
             for point in _curve(group, loss).itertuples():
                 cell = f"{point.mean:.2f}"
                 # A single trial tells nothing of the spread.
                 if point.high > point.low:
                     cell += f" ({point.low:.2f}–{point.high:.2f})"
-                ours[f"{point.epoch:.0f}"] = cell
-            theirs = {"loss": f"{group.label}, {kind}, paper, {PAPERS_TEXT}"}
+                our_row[f"{point.epoch:.0f}"] = cell
+            paper_row = {"loss": f"{group.label}, {kind}, paper, {PAPERS_TEXT}"}
             for epoch, mean in enumerate(paper.FIGURE_3A[model][loss], 1):
-                theirs[str(epoch)] = f"{mean:.2f}"
-            rows += [ours, theirs]
+                paper_row[str(epoch)] = f"{mean:.2f}"
+            rows += [our_row, paper_row]
     return markdown(rows)
 
 
@@ -98,7 +100,7 @@ def _seconds(groups: Mapping[str, Group]) -> str:
 
 
 def _draw(groups, title, path):
-    figure, (curves, ours, theirs) = pictures.new_figure(
+    figure, (curves, our_axis, paper_axis) = pictures.new_figure(
         title,
         1,
         3,
@@ -110,13 +112,13 @@ def _draw(groups, title, path):
             _draw_loss(curves, model, group, loss)
         look = {"color": COLOURS[model], "capsize": 4}
         medians = group.table["seconds_an_epoch"].astype(float)
-        ours.bar(group.label, medians.mean(), yerr=medians.std(), **look)
+        our_axis.bar(group.label, medians.mean(), yerr=medians.std(), **look)
         seconds, deviation = paper.FIGURE_3B[model]
-        theirs.bar(group.label, seconds, yerr=deviation, **look)
+        paper_axis.bar(group.label, seconds, yerr=deviation, **look)
     title = "a  teacher-forced losses, nats per token"
     pictures.finish_axis(curves, title, "epoch")
-    pictures.finish_axis(ours, "b  seconds an epoch, ours", "mean and sd")
-    pictures.finish_axis(theirs, "b  the paper's", "two A100 GPUs")
+    pictures.finish_axis(our_axis, "b  seconds an epoch, ours", "mean and sd")
+    pictures.finish_axis(paper_axis, "b  the paper's", "two A100 GPUs")
     place = "outside lower center"
     figure.legend(
         loc=place,
@@ -151,10 +153,10 @@ def _draw_loss(axis, model, group, loss):
         label=name,
         **look,
     )
-    theirs = pd.Series([np.nan, *paper.FIGURE_3A[model][loss]])
+    paper_losses = pd.Series([np.nan, *paper.FIGURE_3A[model][loss]])
     name = f"{group.label}, {kind}, paper ({PAPERS_TEXT})"
     axis.plot(
-        theirs,
+        paper_losses,
         mark,
         fillstyle="none",
         label=name,

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from reprt.analysis.cost import COUNTED
-from reprt.analysis.scores import METRICS, shown_on
+from reprt.analysis.cost import COST_FIELDS
+from reprt.analysis.scores import METRICS, metrics_of_page
 from reprt_lab import paper
 from reprt_lab.pages.tables import NONE, markdown, plain
 from reprt_lab.records import Run
@@ -29,7 +29,7 @@ NUMBERS = [
     LOSS,
     *(metric.key for metric in METRICS),
     "peak_memory_bytes",
-    *COUNTED,
+    *COST_FIELDS,
     "train_seconds",
     "devices",
     "seconds_an_epoch",
@@ -102,9 +102,9 @@ def departures(group: Group) -> str:
 def epochs(group: Group) -> str:
     """The epochs of the runs, and whether they go on."""
     fewest, most = group.table["epochs"].min(), group.table["epochs"].max()
-    several = str(most) if fewest == most else f"{fewest}–{most}"
-    ours = "run" in group.table
-    return f"{several} so far" if ours and not group.run.metrics else several
+    text = str(most) if fewest == most else f"{fewest}–{most}"
+    has_runs = "run" in group.table
+    return f"{text} so far" if has_runs and not group.run.metrics else text
 
 
 def parameters(group: Group) -> str:
@@ -155,7 +155,7 @@ def gap(name: str, digits: int) -> Column:
 def scores_of(page: str) -> dict[str, Column]:
     """Returns a column for each metric that a page shows, by its name."""
     columns = {}
-    for metric in shown_on(page):
+    for metric in metrics_of_page(page):
         columns[metric.name] = mean(metric.key, metric.pages[page])
     return columns
 
@@ -254,7 +254,7 @@ def group_of(model: str | None, groups: Iterable[Group]) -> Group | None:
     return None
 
 
-def published(pair: str, model: str) -> Group | None:
+def group_of_paper(pair: str, model: str) -> Group | None:
     """Returns what the paper's Table 1 has of a model, or None."""
     numbers = paper.TABLE_1.get(pair, {}).get(model)
     if numbers is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from reprt_lab.pages import pictures
-from reprt_lab.pages.families import choose, compared, measured
+from reprt_lab.pages.families import choose, compare_models, has_results
 from reprt_lab.pages.frame import (
     LOSS,
     Column,
@@ -31,8 +31,8 @@ def page_values(texts, settings, out):
         longer = [run for run in runs if longest(run) is None]
         if longer:
             whole.append(longer)
-        short += [run for run in runs if longest(run) and measured(run)]
-    values, chosen = compared(whole, settings.reference)
+        short += [run for run in runs if longest(run) and has_results(run)]
+    values, chosen = compare_models(whole, settings.reference)
     values |= {
         "picture": "",
         "trained": "",

@@ -16,9 +16,9 @@ from reprt_lab.pages.frame import (
     departures,
     difference,
     gap,
+    group_of_paper,
     label,
     mean,
-    published,
     seeds,
 )
 from reprt_lab.pages.tables import markdown, plain
@@ -27,8 +27,8 @@ from reprt_lab.pages.tables import markdown, plain
 def distance(group) -> float:
     """Returns how far both losses, taken as a point, are from the reference's."""
     losses = ["train_loss", "val_loss"]
-    theirs = group.reference.table[losses].mean()
-    return math.dist(group.table[losses].mean(), theirs)
+    paper_group = group.reference.table[losses].mean()
+    return math.dist(group.table[losses].mean(), paper_group)
 
 
 def _distance(group: Group) -> str:
@@ -69,12 +69,12 @@ def page_values(texts, settings, out):
         groups += by_settings(run for run in runs if run.finished)
     sections, changes = [], []
     for model, name in paper.LABELS.items():
-        theirs = published(pair, model)
+        paper_group = group_of_paper(pair, model)
         readings = []
         for group in groups:
             if group.run.settings.preset == model:
-                readings.append(group._replace(reference=theirs))
-        sections.append(f"## {name}\n\n{_section(readings, theirs)}")
+                readings.append(group._replace(reference=paper_group))
+        sections.append(f"## {name}\n\n{_section(readings, paper_group)}")
         changes += _changes(readings, texts[0][0].text)
     return {
         "pair": pair,
@@ -83,12 +83,12 @@ def page_values(texts, settings, out):
     }
 
 
-def _section(readings: Sequence[Group], theirs) -> str:
+def _section(readings: Sequence[Group], paper_group) -> str:
     """One model's readings, the nearest to the paper's two losses first."""
     rows = []
     for group in sorted(readings, key=distance):
-        rows.append(cells(group, COLUMNS, theirs))
-    return markdown([*rows, cells(theirs, PAPERS)], 3)
+        rows.append(cells(group, COLUMNS, paper_group))
+    return markdown([*rows, cells(paper_group, PAPERS)], 3)
 
 
 def _changes(

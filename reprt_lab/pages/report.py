@@ -15,11 +15,11 @@ from reprt_lab.pages.frame import (
     corpus,
     epochs,
     gap,
+    group_of_paper,
     groups_table,
     label,
     mean,
     parameters,
-    published,
     runs_table,
     scores_of,
 )
@@ -105,11 +105,11 @@ def _results(groups: Sequence[Group]) -> str:
         comparable = run.manifest.official_text and group.run.finished
         theirs = None
         if comparable and not group.run.departures:
-            theirs = published(run.pair, group.run.settings.preset)
+            theirs = group_of_paper(run.pair, group.run.settings.preset)
         rows.append(row | cells(group, OURS, theirs))
     for group in groups:
         model = group.run.name
-        theirs = published(run.pair, model)
+        theirs = group_of_paper(run.pair, model)
         if theirs is not None:
             row = {
                 "model": label(group),

@@ -12,11 +12,11 @@ from reprt_lab.pages.frame import (
     departures,
     epochs,
     gap,
+    group_of_paper,
     groups_table,
     label,
     mean,
     parameters,
-    published,
     scores_of,
     seeds,
 )
@@ -56,10 +56,10 @@ def page_values(texts, settings, out):
                 "pair": pair,
                 "model": name,
             }
-            theirs = published(pair, model)
-            if theirs is not None:
+            paper_group = group_of_paper(pair, model)
+            if paper_group is not None:
                 sizes = _sizes(PAIRS[pair].train, PAIRS[pair].dev)
-                numbers = cells(theirs, COLUMNS)
+                numbers = cells(paper_group, COLUMNS)
                 rows.append(
                     {
                         **head,
@@ -70,20 +70,20 @@ def page_values(texts, settings, out):
                 )
             for group in groups:
                 if (group.run.pair, group.run.model) == (pair, model):
-                    rows.append(_ours(head, group, theirs))
+                    rows.append(_ours(head, group, paper_group))
     return {
         "table": markdown(rows, 3),
         "beyond": groups_table(groups, BEYOND),
     }
 
 
-def _ours(head, ours: Group, theirs: Group | None) -> dict[str, str]:
+def _ours(head, ours: Group, paper_group: Group | None) -> dict[str, str]:
     """The row of ours, compared with the paper's where the text is its own."""
     manifest = ours.run.manifest
     whose = ", ".join(["ours", *ours.run.departures])
     row = head | {"whose": whose}
     if manifest.official_text:
-        return row | cells(ours, COLUMNS, theirs)
+        return row | cells(ours, COLUMNS, paper_group)
     row["whose"] += f", on {corpus(ours)}: not comparable"
     pairs = manifest.sentence_pairs
     return row | _sizes(pairs["train"], pairs["dev"]) | cells(ours, COLUMNS)

@@ -110,14 +110,14 @@ class Walk:
             0, self.beams, (len(self.sentences), self.beams)
         )
         chosen += self.beams * np.arange(len(self.sentences))[:, None]
-        self.kept = self.kept.of_hypotheses(chosen.ravel())
+        self.kept = self.kept.take_hypotheses(chosen.ravel())
         self.words = self.words[chosen.ravel()]
 
     def select(self, sentences):
         """Keeps these sentences, in this order."""
         chosen = np.array(sentences)
         hypotheses = self.beams * chosen[:, None] + np.arange(self.beams)
-        self.kept = self.kept.of_sentences(chosen, hypotheses.ravel())
+        self.kept = self.kept.take_sentences(chosen, hypotheses.ravel())
         self.words = self.words[hypotheses.ravel()]
         self.sentences = self.sentences[chosen]
 

@@ -1,4 +1,9 @@
-"""The training loop that PyTorch's users write, for the model of `pytorch_model`."""
+"""The training loop that PyTorch's users write, for the model of `pytorch_model`.
+
+The variant `compiled` compiles the model for all lengths of a batch, which also draws
+dropout's random numbers in all threads. Nested tensors, PyTorch's form without padding,
+cannot be used: on a CPU their attention takes no mask and cannot be causal (2.13).
+"""
 
 import torch
 from peers.pytorch_model import Transformer
@@ -18,6 +23,8 @@ class Peer:
         torch.manual_seed(SEED)
         sizes = settings.sizes
         self.model = Transformer(settings.vocab_sizes, sizes, settings.dropout)
+        if settings.variant == "compiled":
+            self.model.compile(dynamic=True)
         parameters = list(self.model.parameters())
         self.parameters = sum(parameter.numel() for parameter in parameters)
         self.adam = torch.optim.Adam(

@@ -78,6 +78,8 @@ class Transformer(nn.Module):
             tgt_mask=_added(
                 torch.ones(length, length, dtype=torch.bool).triu(1)
             ),
+            # Otherwise it looks for itself, in each layer's mask.
+            tgt_is_causal=True,
             src_key_padding_mask=source_mask,
             tgt_key_padding_mask=target_mask,
             memory_key_padding_mask=source_mask,

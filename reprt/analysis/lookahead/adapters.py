@@ -82,15 +82,19 @@ def _required(function, leading=0) -> int:
     return len(positional) - leading
 
 
-def _in_mode(function, needed=True) -> Callable:
-    """Gives `training` to a function that has it, and may need it in training."""
+def _with_training_argument(function, needed=True) -> Callable:
+    """Returns a function that takes `training` and passes it on where it can.
+
+    With `needed`, a call in training is a `TypeError` if the function has no such
+    argument.
+    """
     try:
-        knows = "training" in inspect.signature(function).parameters
+        has_training = "training" in inspect.signature(function).parameters
     except (TypeError, ValueError):
-        knows = False
+        has_training = False
 
     def run(*arguments, training):
-        if knows:
+        if has_training:
             return function(*arguments, training=training)
         if training and needed:
             raise TypeError(
@@ -127,7 +131,7 @@ def _keras(keras, model, call) -> Subject:
     inputs = getattr(model, "inputs", None) or []
     structure = model.input if inputs else None
     layers = _with_sublayers(keras, model)
-    by_user = call and _in_mode(call)
+    by_user = call and _with_training_argument(call)
 
     def run(*ids, training):
         tensors = [keras.ops.convert_to_tensor(each) for each in ids]
@@ -227,8 +231,8 @@ def _torch(torch, model, call) -> Subject:
     config: Any = getattr(model, "config", None)
     if hasattr(config, "get_text_config"):
         config = config.get_text_config()
-    # The module itself knows its mode.
-    by_user = call and _in_mode(call, needed=False)
+    # The module itself has_training its mode.
+    by_user = call and _with_training_argument(call, needed=False)
     if call is not None:
         pair = _required(call, 1) > 1
     elif "input_ids" in parameters:
@@ -318,13 +322,13 @@ CONVERSIONS = {
 def _callable(model, call) -> Subject:
     function = model if call is None else call
     leading = () if call is None else (model,)
-    in_mode = _in_mode(function)
-    working: list[str] = []
+    in_mode = _with_training_argument(function)
+    framework_names: list[str] = []
 
     def run(*ids, training):
         """Gives ids as arrays, or else as tensors of a framework that is loaded."""
         loaded = [name for name in CONVERSIONS if name in sys.modules]
-        names = working or loaded
+        names = framework_names or loaded
         for name in names:
             convert = CONVERSIONS[name]
             tensors = [convert(sys.modules[name], each) for each in ids]
@@ -335,7 +339,7 @@ def _callable(model, call) -> Subject:
                 if name == names[-1]:
                     raise
                 continue
-            working[:] = [name]
+            framework_names[:] = [name]
             return output
 
     name = getattr(function, "__name__", type(model).__name__)

@@ -12,15 +12,15 @@ from reprt.analysis.lookahead.labels import check_labels
 from reprt.analysis.lookahead.methods import (
     ROUNDING,
     Sentences,
+    error_summary,
     examine,
-    in_short,
 )
 from reprt.analysis.lookahead.report import Audit
 from reprt.constants import RESERVED
 
-# Other vocabularies have as many.
+# Other packages' vocabularies reserve as many ids.
 RESERVED_IDS = len(RESERVED)
-# Of the target.
+# The default number of target tokens.
 TOKENS = 12
 
 
@@ -222,6 +222,6 @@ def _output(subject: Subject, ids, training):
     except Exception as error:
         raise ValueError(
             f"Expected a model called on ({', '.join(names)}). Received "
-            f"{subject.name!r}, which for shapes {shapes} raises {in_short(error)}"
+            f"{subject.name!r}, which for shapes {shapes} raises {error_summary(error)}"
         ) from error
     return logits_in(output, ids[-1].shape)

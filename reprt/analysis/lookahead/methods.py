@@ -17,7 +17,8 @@ CHANGE = 1e-5
 # change of theirs up to this is rounding, by the coarsest precision that the model
 # computes in.
 ROUNDING = {"tensorfloat32": 2e-3, "float16": 5e-3, "bfloat16": 3e-2}
-# A later token may change as many expert's numbers as other sentences do.
+# Replacing a token may reorder as many experts' sums as replacing other sentences
+# does. So perturbation allows for this many times their largest change.
 ROUNDING_MARGIN = 3
 # Cut targets have other shapes.
 CUT = {"tensorfloat32": 1e-2, "float16": 1e-2, "bfloat16": 8e-2}
@@ -25,7 +26,8 @@ CUT_FLOAT32 = 1e-4
 # This many times the median of all |logits| is a mask's constant.
 MASK = 1e3
 ROUNDS = 3
-# Of what is random in a model, which may be one choice among few.
+# The number of other seeds that are tried to find out whether a model is random. One
+# is not enough, for a random choice among few options may repeat.
 SEEDS = 8
 
 # From the ids of sources (or None) and targets, and a seed of whatever is random in the
@@ -164,8 +166,8 @@ class Scale:
         return np.nan_to_num(change, nan=np.inf).max(-1)
 
 
-def _coarsest(tolerances, precisions, usual):
-    return max(tolerances.get(each, usual) for each in precisions | {""})
+def _coarsest(tolerances, precisions, default):
+    return max(tolerances.get(each, default) for each in precisions | {""})
 
 
 def _neighbours(logits, sentences, scale, source, targets, before):
@@ -236,7 +238,7 @@ def _truncation(logits, scale, source, target, prompt):
             # a batch does.
             if t < length - 2:
                 break
-            reason = in_short(error.__cause__ or error)
+            reason = error_summary(error.__cause__ or error)
             raise Unavailable(
                 f"the model takes no shorter target ({reason})"
             ) from error
@@ -244,7 +246,7 @@ def _truncation(logits, scale, source, target, prompt):
     return changes
 
 
-def in_short(error):
+def error_summary(error):
     """An error's type and first line: those of models can go on for pages."""
     first, _, _ = str(error).strip().partition("\n")
     return f"{type(error).__name__}: {first}"

@@ -7,7 +7,7 @@ import numpy as np
 from reprt.analysis.lookahead.labels import LabelCheck
 from reprt.analysis.lookahead.methods import METHODS, Findings
 
-SHOWN = 3
+MAX_PAIRS = 3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Audit(Findings):
         those outside training; `training.first_offending` has the others.
         """
         return {
-            method: self._offending(method)[:SHOWN]
+            method: self._offending(method)[:MAX_PAIRS]
             for method in METHODS
             if method in self.tolerance
         }
@@ -158,7 +158,7 @@ class Audit(Findings):
         later = " or later" if method == "truncation" else ""
         shown = ", ".join(
             f"position {t + 1} depends on token {u + 1}{later} (by {sizes[t, u]:.2g})"
-            for t, u in offending[:SHOWN]
+            for t, u in offending[:MAX_PAIRS]
         )
-        more = len(offending) - SHOWN
+        more = len(offending) - MAX_PAIRS
         return f"{shown} and {more} more" if more > 0 else shown

@@ -4,7 +4,7 @@ import pytest
 from fake_runs import row
 
 from reprt.analysis import scores
-from reprt.analysis.cost import COUNTED
+from reprt.analysis.cost import COST_FIELDS
 from reprt_lab.pages.cost import cost_section
 from reprt_lab.pages.families import choose
 from reprt_lab.pages.frame import (
@@ -123,7 +123,7 @@ def test_an_epoch_that_was_cut_does_not_change_the_speed(add):
 
 
 def test_a_seed_counts_once_whatever_its_hours_and_each_runs_devices(add):
-    rows, cost = [row(1, 4.0, 3.0)], dict.fromkeys(COUNTED, 10**9)
+    rows, cost = [row(1, 4.0, 3.0)], dict.fromkeys(COST_FIELDS, 10**9)
     add("repe", rows, cost)
     add("repe.0", rows, cost)  # the same run with a seed in its name
     add("repe.1", rows, cost, training={"seed": 1, "hours": 24.0})
@@ -155,7 +155,7 @@ def test_pages_show_the_metrics_that_name_them(add, monkeypatch):
     (group,) = by_settings(read_texts(folder)[0])
     shown = {"BLEU": "–", "chrF": "–", "TER": "61.5"}
     assert cells(group, scores_of("families")) == shown
-    assert [metric.name for metric in scores.shown_on("report")] == [
+    assert [metric.name for metric in scores.metrics_of_page("report")] == [
         "BLEU",
         "TER",
     ]
