@@ -1,12 +1,14 @@
 """One line that says how far the work is and when it will be done."""
 
 import contextlib
+import re
 import sys
 import threading
-import unicodedata
 
 # How often a line is written to a file, which keeps every line.
 SECONDS_BETWEEN_LINES = 30
+# Control characters but for the tab and the line break.
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
@@ -14,13 +16,7 @@ def printable(text: str) -> str:
 
     A terminal would take them for commands.
     """
-    characters = []
-    for character in text:
-        control = unicodedata.category(character) == "Cc"
-        if control and character not in "\n\t":
-            character = "\ufffd"
-        characters.append(character)
-    return "".join(characters)
+    return CONTROLS.sub("\ufffd", text)
 
 
 class Progress:

@@ -83,21 +83,13 @@ class Settings(pydantic.BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class UnknownKey(ValueError):
-    """A key that no settings have; it names the nearest that they have."""
-
-    def __init__(self, key: str, known):
-        super().__init__(
+def check_known(key: str, known):
+    """Raises a `ValueError` that names the nearest key unless a key is known."""
+    if key not in known:
+        raise ValueError(
             f"Unknown key {key!r}; the nearest known one is {nearest(key, known)!r}. "
             f"Known keys: {', '.join(known)}."
         )
-        self.key = key
-
-
-def check_known(key: str, known):
-    """Raises an `UnknownKey` unless a key is known."""
-    if key not in known:
-        raise UnknownKey(key, known)
 
 
 def in_one_line(error: pydantic.ValidationError, where: str) -> str:

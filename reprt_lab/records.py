@@ -253,10 +253,6 @@ class Run(Record):
     def label(self) -> str:
         return self.look.label or self.model
 
-    def cell(self, name: str, digits: int) -> str:
-        number = self.numbers.get(name)
-        return "not run" if number is None else f"{number:,.{digits}f}"
-
     @property
     def finished(self) -> bool:
         return bool(self.metrics and self.log)

@@ -2,10 +2,28 @@
 
 from keras import ops
 
+from reprt.layers import TokenAndPositionEmbedding
 from reprt.layers.dtypes import indices
 from reprt.layers.feed_forward import GATED
 from reprt.models import parts
 from reprt.models.base import TranslationModel
+
+# The settings that are arguments of `Encoder` and `Decoder`.
+OF_STACKS = {
+    "num_blocks",
+    "num_heads",
+    "key_dim",
+    "feed_forward_dim",
+    "value_dim",
+    "dropout",
+    "dropout_places",
+    "norm_place",
+    "layer_norm_epsilon",
+    "layer_norm_gains",
+    "attention_bias",
+    "query_key_norm",
+    "activation",
+}
 
 
 class BlockModel(TranslationModel):
@@ -21,21 +39,26 @@ class BlockModel(TranslationModel):
 
     def _embedding(self, side, vocab_size, name, table=None):
         """What embeds one side of a Transformer, "encoder" or "decoder"."""
-        policy = self.dtype_policy
-        return parts.embedding(
-            self.config,
-            side,
+        config, dtype = self.config, self.dtype_policy
+        norm = config.norm_of(side)
+        return TokenAndPositionEmbedding(
             vocab_size,
-            table,
-            dtype=policy,
+            config.embedding_dim,
+            parts.position(config, side, dtype=dtype, name="positional"),
+            parts.embedding_norm(config, side, dtype=dtype, name=norm),
+            scale=config.scale,
+            dropout=config.rate("embeddings"),
+            token_dropout=config.rate("values"),
+            embedding=table,
+            dtype=dtype,
             name=name,
         )
 
     def _stack(self, kind, embedding, final_norm):
-        return parts.stack(
-            kind,
-            self.config,
-            embedding.positional,
+        positional = embedding.positional
+        return kind(
+            **self.config.model_dump(include=OF_STACKS),
+            position=None if positional.on_entry else positional,
             final_norm=final_norm,
             dtype=self.dtype_policy,
             name=kind.__name__.lower(),
