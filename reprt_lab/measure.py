@@ -15,10 +15,12 @@ from reprt.analysis.evaluation import (
     log_probabilities,
 )
 from reprt.data.batching import BatchPlan
-from reprt.data.corpora.corpus import Corpus, check_aligned
+from reprt.data.corpora import own
+from reprt.data.corpora.corpus import Corpus, Split, check_aligned
 from reprt.data.corpora.lines import read_lines
 from reprt.decoding.translator import Translator
 from reprt.progress import Progress
+from reprt.training.settings import TextSettings
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages.tables import markdown, plain
 from reprt_lab.provenance import provenance
@@ -27,15 +29,33 @@ from reprt_lab.work import find_text
 
 def evaluate_run(
     path: Path,
+    files: Sequence[Path],
     split: str,
     place: str | None,
     search: Mapping[str, Any],
 ) -> str:
-    """Measures a run's model, and returns the table that its folder gets, too."""
+    """Measures a run's model, and returns the table that its folder gets, too.
+
+    Args:
+        path: the run's folder.
+        files: two files, or a table, of other sentences; none for a split of its text.
+        split: `"dev"` or `"test"`, where there are no files.
+        place: where the text is now, if it has moved.
+        search: settings of the search.
+    """
     folder = RunFolder(path)
-    run, translator = folder.settings(), Translator.load(path, **search)
-    corpus = text_of_run(folder, place)
-    sentences = getattr(corpus, split)
+    run = folder.settings()
+    if files:
+        sentences = _read(run.text, files)
+        language = run.text.pair.rpartition("_to_")[2]
+        split = files[0].name
+        text = " and ".join(file.name for file in files)
+    else:
+        corpus = text_of_run(folder, place)
+        sentences = getattr(corpus, split)
+        language = corpus.target_language
+        text = corpus.name
+    translator = Translator.load(path, **search)
     ids = translator.encode(sentences.source, sentences.target)
     references: Sequence[str] | None = sentences.target
     if run.text.side == "target":
@@ -52,14 +72,14 @@ def evaluate_run(
         references,
         BatchPlan(ids.lengths, **dict(run.batching)).batches(),
         Progress().show,
-        corpus.target_language,
+        language,
     )
     forced = measured.teacher_forced
     assert forced is not None
     how = {**search, "dtype": translator.model.dtype_policy.name}
     result = {
         "run": run.name,
-        "text": corpus.name,
+        "text": text,
         "split": split,
         "search": how,
         "sentences": len(ids),
@@ -69,10 +89,11 @@ def evaluate_run(
         "seconds": measured.seconds,
         "provenance": provenance().as_table(),
     }
-    title = (
-        f"{run.name} on the {split} split of the {plain(corpus.name)}: {len(ids):,} "
-        f"sentences, {measured.prefix.tokens:,} tokens."
-    )
+    on = plain(text)
+    if not files:
+        on = f"the {split} split of the {on}"
+    tokens = measured.prefix.tokens
+    title = f"{run.name} on {on}: {len(ids):,} sentences, {tokens:,} tokens."
     table = f"{title}\n\n{_table(measured, forced, how)}"
     try:
         folder.write_evaluation(split, result, table)
@@ -118,13 +139,33 @@ def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
     return "\n".join([markdown(rows), "", *signatures])
 
 
-def score_files(path: Path, source: Path, target: Path) -> str:
+def _read(text: TextSettings, files: Sequence[Path]) -> Split:
+    """Reads sentences and their translations, or those of a language model."""
+    return own.read_split(
+        [str(file) for file in files],
+        text.columns or text.pair.split("_to_"),
+        text.quoting,
+        one_side=text.side == "target",
+    )
+
+
+def score_files(path: Path, files: Sequence[Path]) -> str:
     """Returns log P of each line of a file of translations, a line each."""
-    sources, targets = read_lines(source), read_lines(target)
-    check_aligned(sources, targets, f"{source} and {target}")
+    alone = RunFolder(path).settings().text.side == "target"
+    if alone:
+        # A language model reads no source.
+        files = [files[-1], files[-1]]
+    where = " and ".join(map(str, files))
+    if len(files) != 2:
+        raise ValueError(
+            "Expected two files, SOURCE TARGET, or one for a language model. Received: "
+            f"{where}."
+        )
+    sources, targets = map(read_lines, files)
+    check_aligned(sources, targets, where)
     translator = Translator.load(path)
     ids = translator.encode(sources, targets)
-    if RunFolder(path).settings().text.side == "target":
+    if alone:
         ids = ids.of_target()
     end = translator.target_tokenizer.end_id
     for number, rows in enumerate(zip(ids.source, ids.target), 1):

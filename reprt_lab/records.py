@@ -161,6 +161,12 @@ class Manifest(Record):
     sentence_pairs: dict[str, int]
     unknown: dict[str, dict[str, float]] | None = None
     """The share of unknown pieces by split and side."""
+    tokens: dict[str, dict[str, float]] | None = None
+    """The mean number of tokens of a sentence by split and side."""
+    cut: dict[str, float] | None = None
+    """The share of pairs longer than `max_tokens`, by split."""
+    pieces: dict[str, int] | None = None
+    """The size of each side's vocabulary."""
     looks_ahead: bool = False
     """What the model says of its decoder once it is built."""
     starts: list[Start] = []
@@ -225,6 +231,8 @@ class Run(Record):
     """None while it is unfinished."""
     look: Look = Field(default=Look(), exclude=True)
     """How the page shows it."""
+    under_way: bool = Field(default=False, exclude=True)
+    """Whether a process works on it now."""
 
     model_config = pydantic.ConfigDict(
         allow_inf_nan=True,
@@ -257,6 +265,19 @@ class Run(Record):
     @property
     def finished(self) -> bool:
         return bool(self.metrics and self.log)
+
+    @property
+    def state(self) -> str:
+        """How far an unfinished run is, and whether it goes on."""
+        epochs, step = len(self.log), 0
+        for row in (*self.log, *self.steps):
+            step = max(step, int(row.get("step", 0)))
+        training = self.settings.training
+        whole = f"{epochs} of {training.epochs} epochs"
+        if training.steps:
+            whole = f"{step:,} of {training.steps:,} steps"
+        under_way = "in training" if self.under_way else "interrupted"
+        return f"{self.name} is {under_way}, after {whole}"
 
     @property
     def departures(self) -> list[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.find import NothingFound, TextUnavailable, find
-from reprt.data.corpora.tables import is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.files import cache
 from reprt.progress import Progress
@@ -47,19 +46,23 @@ class CorpusRuns:
 
 def find_text(settings: TextSettings) -> Corpus:
     """Finds the text that settings name."""
-    train = settings.train
-    if not train and is_table(settings.source):
-        train = (settings.source,)
-    if train:
-        return own.load(
-            settings.pair,
-            train,
-            settings.dev,
-            settings.test,
-            settings.columns,
-            settings.held_out or 0.05,
-            settings.quoting,
-        )
+    if settings.own_files:
+        try:
+            return own.load(
+                settings.pair,
+                settings.own_files,
+                settings.dev,
+                settings.test,
+                settings.columns,
+                settings.held_out or 0.05,
+                settings.quoting,
+                one_side=settings.side == "target",
+            )
+        except FileNotFoundError as error:
+            raise ValueError(
+                f"{error}. A text of your own is given by --train SOURCE TARGET, or "
+                "by --text TABLE."
+            ) from error
     if settings.dev or settings.test:
         raise ValueError(
             "Expected --train, or a table by --text, with --dev and --test. Received: "
@@ -139,7 +142,8 @@ def _work_on_pairs(
                 f"{len(repeated):,} are in the training text as well"
             )
         folder = _folder(recipe, corpus, out)
-        work.append(CorpusRuns(recipe, corpus, recipe.runs(only, pair), folder))
+        runs = recipe.runs(only, pair, len(corpus.train))
+        work.append(CorpusRuns(recipe, corpus, runs, folder))
     if not work:
         raise missing[0]
     return work

@@ -136,10 +136,22 @@ def told(capsys):
             "Missing argument 'RECIPE'. `reprt train --help` explains",
         ),
         (
-            "train TINY --train a.tsv",
-            "Expected --train with two files, SOURCE TARGET.",
+            "train TINY --train --out b",
+            "Expected --train with two files, SOURCE TARGET, or with a table.",
         ),
-        ("train TINY --dev a.de --out b", "Expected --dev with two files"),
+        ("train TINY --out b --dev", "Expected --dev with two files"),
+        (
+            f"train TINY --train {__file__}",
+            "Expected two files, one sentence per line, or a table",
+        ),
+        (
+            f"train translate --train {__file__} {__file__}",
+            "names that end with languages, corpus.de and corpus.en, or --pair",
+        ),
+        (
+            "train translate",
+            "'corpus.de'. A text of your own is given by --train",
+        ),
         (
             "train TINY --set training.epoch=1",
             "baseline of tiny with --set training.epoch=1: Unknown key 'epoch'",
@@ -191,6 +203,10 @@ def told(capsys):
         ),
         ("translate RUN --file /no/such", "/no/such"),
         ("translate RUN -hallo", "No such option"),
+        (
+            f"evaluate RUN {__file__} --split dev",
+            "Expected files, or --split and --text. Received both.",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(
