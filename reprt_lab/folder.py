@@ -207,6 +207,11 @@ class RunFolder:
     def _lock(self) -> Path:
         return self.path.with_name(f".{self.path.name}.lock")
 
+    @property
+    def _checkpoint_step(self) -> int:
+        paths = sorted(self.checkpoints.glob("step-*.npz"))
+        return int(paths[-1].stem.removeprefix("step-")) if paths else 0
+
     def record(self) -> Run:
         config = self.path / "config.toml"
         metrics = self.metrics()
@@ -222,6 +227,7 @@ class RunFolder:
             steps=self.log("steps.csv"),
             metrics=metrics,
             under_way=under_way,
+            checkpoint_step=self._checkpoint_step,
         )
 
     def save_model(self, model):

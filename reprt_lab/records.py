@@ -233,6 +233,8 @@ class Run(Record):
     """How the page shows it."""
     under_way: bool = Field(default=False, exclude=True)
     """Whether a process works on it now."""
+    checkpoint_step: int = Field(default=0, exclude=True)
+    """The step of its newest checkpoint."""
 
     model_config = pydantic.ConfigDict(
         allow_inf_nan=True,
@@ -269,15 +271,17 @@ class Run(Record):
     @property
     def state(self) -> str:
         """How far an unfinished run is, and whether it goes on."""
-        epochs, step = len(self.log), 0
+        step = self.checkpoint_step
         for row in (*self.log, *self.steps):
             step = max(step, int(row.get("step", 0)))
-        training = self.settings.training
-        whole = f"{epochs} of {training.epochs} epochs"
+        epochs, training = str(len(self.log)), self.settings.training
+        steps = f"{step:,}"
         if training.steps:
-            whole = f"{step:,} of {training.steps:,} steps"
-        under_way = "in training" if self.under_way else "interrupted"
-        return f"{self.name} is {under_way}, after {whole}"
+            steps += f" of {training.steps:,}"
+        else:
+            epochs += f" of {training.epochs}"
+        goes_on = "is in training" if self.under_way else "was interrupted"
+        return f"{self.name} {goes_on}, after {epochs} epochs, at step {steps}"
 
     @property
     def departures(self) -> list[str]:

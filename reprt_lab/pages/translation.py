@@ -127,7 +127,7 @@ def _scores(runs: Sequence[Run]) -> str:
                 "model": plain(run.label),
                 "score": f"{score.metric}, {score.form}",
                 "value": f"{score.value:.1f}",
-                "signature": f"`{score.signature}`",
+                "signature": f"`{plain(score.signature)}`",
             }
             rows.append(row)
     return markdown(rows, 2)
