@@ -36,10 +36,15 @@ def perplexity(group: Group) -> str:
     return spread(np.exp(group.table[LOSS]), 1)
 
 
+def minutes(group: Group) -> str:
+    return spread(group.table["train_seconds"] / 60, 1)
+
+
 RESULTS = {
     "model": label,
     "parameters": parameters,
     "epochs": epochs,
+    "minutes of training": minutes,
     "training loss": mean("train_loss_per_token", 3),
     "validation loss": mean(FORCED, 3),
     "prefix loss, validation": mean(PREFIX, 3),
@@ -67,6 +72,7 @@ def page_values(runs, settings, out):
         "results": groups_table(groups, RESULTS, words=1),
         "steps": "steps.png" if stepped else "",
         "scores": _scores(runs),
+        "best": _best(runs),
         "leaking": ", ".join(leaking),
         "translations": examples(runs),
         "cost": cost_section(groups),
@@ -116,6 +122,19 @@ def _settings(runs: Sequence[Run]) -> str:
             row = rows.setdefault(name, {"setting": name})
             row[plain(run.label)] = str(value)
     return markdown([*rows.values()])
+
+
+def _best(runs: Sequence[Run]) -> str:
+    """Names the step of each model that was chosen by validation."""
+    steps = []
+    for run in runs:
+        results = run.metrics.as_table() if run.metrics else {}
+        if "best_step" in results:
+            early = ", which stopped early" * results["stopped_early"]
+            steps.append(
+                f"{plain(run.label)} at step {results['best_step']:,}{early}"
+            )
+    return "; ".join(steps)
 
 
 def _scores(runs: Sequence[Run]) -> str:

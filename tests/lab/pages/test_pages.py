@@ -126,6 +126,8 @@ def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
         "test_bleu": 33.0,
         "test_scores": [Score(**score, signature="nrefs:1|case:mixed")],
         "examples": [example],
+        "best_step": 1200,
+        "stopped_early": True,
     }
     mine = {"text": "de_to_en from corpus.de", "pair": "de_to_en"}
     folder = add("repe-causal", [row(1, 3.0, 2.5)], measured, **mine)
@@ -133,8 +135,9 @@ def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
     assert text.startswith("# A translator: de_to_en from corpus.de\n")
     assert not re.search("paper|TED|RePE|baseline|Not finished", text)
     assert lines(text, "train", "33") and lines(text, "dropout", "0.1")
-    results = "1,234,567|1|3.001|2.501|2.000|7.4|33.0"
+    results = "1,234,567|1|1.0|3.001|2.501|2.000|7.4|33.0"
     assert lines(text, "repe-causal")[0] == results.split("|")
+    assert "repe-causal at step 1,200, which stopped early. The table" in text
     assert "| 31.2 | `nrefs:1\\|case:mixed` |" in re.sub(" +", " ", text)
     assert "- o 'b'\n  - reference: a \\| b\n" in text
     command = """reprt translate repe-causal 'o '"'"'b'"'"''"""
