@@ -60,7 +60,7 @@ def evaluate_run(
     references: Sequence[str] | None = sentences.target
     if run.text.side == "target":
         ids, references = ids.of_target(), None
-    if split == "dev" and run.text.train_tokens:
+    if split == "dev" and not files and run.text.train_tokens:
         # Training has left longer pairs of this split out as well.
         chosen = ids.between(0, run.text.train_tokens)
         ids = ids.only(chosen)

@@ -384,10 +384,20 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     assert len(scores) == 5 and sum(scores) == pytest.approx(
         -prefix["total"], rel=1e-4
     )
+    # The same sentences as other ones.
+    assert main(["evaluate", str(run), *sides]) == 0
+    assert capsys.readouterr().out.startswith("repe on pt.dev and en.dev: 5 ")
+    other = json.loads((run / "evaluation-pt.dev.json").read_text("utf-8"))
+    for name in ("prefix", "scores", "sentences", "teacher_forced"):
+        assert other[name] == result[name]
     long = tmp_path / "long"
     long.write_text("o homem " * 99)
     assert main(["score", str(run), str(long), str(long)]) == 0
     assert "line 1: the first 128 tokens were scored" in capsys.readouterr().err
+    for command in ("evaluate", "score"):
+        assert main([command, str(run), sides[0], str(long)]) == 2
+        message = f"Received: 5 and 1 in {sides[0]} and {long}."
+        assert message in capsys.readouterr().err
 
 
 def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):
