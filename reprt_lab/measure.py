@@ -15,12 +15,10 @@ from reprt.analysis.evaluation import (
     log_probabilities,
 )
 from reprt.data.batching import BatchPlan
-from reprt.data.corpora import own
-from reprt.data.corpora.corpus import Corpus, Split, check_aligned
+from reprt.data.corpora.corpus import Corpus, check_aligned
 from reprt.data.corpora.lines import read_lines
 from reprt.decoding.translator import Translator
 from reprt.progress import Progress
-from reprt.training.settings import TextSettings
 from reprt_lab.folder import RunFolder
 from reprt_lab.pages.tables import markdown, plain
 from reprt_lab.provenance import provenance
@@ -46,15 +44,14 @@ def evaluate_run(
     folder = RunFolder(path)
     run = folder.settings()
     if files:
-        sentences = _read(run.text, files)
-        language = run.text.pair.rpartition("_to_")[2]
-        split = files[0].name
-        text = " and ".join(file.name for file in files)
+        names = [str(file) for file in files]
+        # All splits are these sentences.
+        text = run.text.changed(train=names, dev=names, test=names)
+        corpus = find_text(text)
+        sentences, split = corpus.test, files[0].name
     else:
         corpus = text_of_run(folder, place)
         sentences = getattr(corpus, split)
-        language = corpus.target_language
-        text = corpus.name
     translator = Translator.load(path, **search)
     ids = translator.encode(sentences.source, sentences.target)
     references: Sequence[str] | None = sentences.target
@@ -72,14 +69,14 @@ def evaluate_run(
         references,
         BatchPlan(ids.lengths, **dict(run.batching)).batches(),
         Progress().show,
-        language,
+        corpus.target_language,
     )
     forced = measured.teacher_forced
     assert forced is not None
     how = {**search, "dtype": translator.model.dtype_policy.name}
     result = {
         "run": run.name,
-        "text": text,
+        "text": corpus.name,
         "split": split,
         "search": how,
         "sentences": len(ids),
@@ -89,7 +86,7 @@ def evaluate_run(
         "seconds": measured.seconds,
         "provenance": provenance().as_table(),
     }
-    on = plain(text)
+    on = plain(corpus.name)
     if not files:
         on = f"the {split} split of the {on}"
     tokens = measured.prefix.tokens
@@ -137,16 +134,6 @@ def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
         signatures.append(f"- {name}: `{score.signature}`")
     rows = [{"measure": name, "value": value} for name, value in values.items()]
     return "\n".join([markdown(rows), "", *signatures])
-
-
-def _read(text: TextSettings, files: Sequence[Path]) -> Split:
-    """Reads sentences and their translations, or those of a language model."""
-    return own.read_split(
-        [str(file) for file in files],
-        text.columns or text.pair.split("_to_"),
-        text.quoting,
-        one_side=text.side == "target",
-    )
 
 
 def score_files(path: Path, files: Sequence[Path]) -> str:

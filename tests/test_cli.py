@@ -386,7 +386,9 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     )
     # The same sentences as other ones.
     assert main(["evaluate", str(run), *sides]) == 0
-    assert capsys.readouterr().out.startswith("repe on pt.dev and en.dev: 5 ")
+    assert capsys.readouterr().out.startswith(
+        "repe on pt_to_en from pt.dev: 5 "
+    )
     other = json.loads((run / "evaluation-pt.dev.json").read_text("utf-8"))
     for name in ("prefix", "scores", "sentences", "teacher_forced"):
         assert other[name] == result[name]

@@ -105,14 +105,6 @@ def test_columns_tell_the_languages(tmp_path, ending):
         pair_of(paths, ["German", "English"])
 
 
-def test_one_file_is_both_sides_only_where_that_is_asked_for(tmp_path):
-    path = write(tmp_path, "")[1]
-    corpus = own.load("en_to_en", [path], one_side=True)
-    assert corpus.name == "en" and corpus.train.source == corpus.train.target
-    with pytest.raises(ValueError, match="Expected two files"):
-        own.load("en_to_en", [path])
-
-
 def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):
     few = dict([*PAIRS.items()][::2])
     twins = {f" {source.upper()}": target for source, target in PAIRS.items()}

@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprt.data.corpora.tables import column_names, is_table
+from reprt.data.corpora.lines import decoded
+from reprt.data.corpora.tables import DELIMITERS, is_table
+from reprt.imports import load_extra
 
 _TAG = "[a-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*"
 # Endings that may stand behind that of the language.
@@ -48,6 +50,24 @@ def pair_of(paths: Sequence[str], columns: Sequence[str] = ()) -> str:
             f"Expected {expected}, or --pair de_to_en. Received: {received}."
         )
     return "_to_".join(tags)
+
+
+def column_names(path: Path) -> list[str]:
+    """Returns the names of a table's columns, as its beginning has them."""
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        need = "Tables in .parquet need pyarrow: pip install '.[train]'."
+        return load_extra("pyarrow.parquet", need).read_schema(path).names
+    with open(path, "rb") as file:
+        head = next(decoded(file, path), "")
+    if ending == ".jsonl":
+        # What is no JSON is refused when all lines are read.
+        return re.findall(r'"(\w+)"\s*:', head)
+    for delimiter in DELIMITERS[ending]:
+        names = [name.strip(' "') for name in head.split(delimiter)]
+        if len(names) > 1:
+            return names
+    return [head]
 
 
 def _is_tag(name: str) -> bool:

@@ -17,9 +17,8 @@ def load(
     columns: Sequence[str] = (),
     held_out: float = 0.05,
     quoting: Quoting | None = None,
-    one_side: bool = False,
 ) -> Corpus:
-    """Reads a parallel text, or one side of it.
+    """Reads a parallel text.
 
     Args:
         pair: its languages, such as `"de_to_en"`.
@@ -29,13 +28,17 @@ def load(
         columns: of tables, the source's and the target's; by default the languages.
         held_out: that share, as `Split.dealt` chooses it.
         quoting: of `.tsv` and `.csv`, as `read_table` has it.
-        one_side: whether a split may be one file, which is then both sides.
     """
     find_pair(pair)
     columns = columns or pair.split("_to_")
+    if len(columns) != 2 or columns[0] == columns[1]:
+        raise ValueError(
+            "Expected two 'columns', the source's and the target's. Received: "
+            f"{', '.join(columns)}."
+        )
     given = {"train": train, "dev": dev, "test": test}
     splits = {
-        name: read_split(paths, columns, quoting, one_side)
+        name: _read(paths, columns, quoting)
         for name, paths in given.items()
         if paths
     }
@@ -50,24 +53,13 @@ def load(
                 f"none of which falls to {empty[0]}. Add files by --dev and --test."
             )
     origin = " and ".join(str(Path(path).absolute()) for path in train)
-    name = Path(train[0]).name
-    if len(train) == 2 or is_table(train[0]):
-        name = f"{pair} from {name}"
+    name = f"{pair} from {Path(train[0]).name}"
     return Corpus(name, pair, False, origin, **splits)
 
 
-def read_split(
-    paths: Sequence[str],
-    columns: Sequence[str],
-    quoting: Quoting | None = None,
-    one_side: bool = False,
-) -> Split:
-    """Reads one split, as `load` does."""
+def _read(paths: Sequence[str], columns: Sequence[str], quoting) -> Split:
     where = " and ".join(map(str, paths))
     tables = [*map(is_table, paths)]
-    if tables == [False] and one_side:
-        lines = read_lines(Path(paths[0]))
-        return Split.of(lines, lines, where)
     if tables == [False, False]:
         first, second = map(read_lines, map(Path, paths))
         return Split.of(first, second, where)
@@ -75,11 +67,6 @@ def read_split(
         raise ValueError(
             f"Expected two files, one sentence per line, or a table whose name ends "
             f"with {', '.join(TABLES)}. Received: {where}."
-        )
-    if len(columns) != 2 or columns[0] == columns[1]:
-        raise ValueError(
-            "Expected two 'columns', the source's and the target's. Received: "
-            f"{', '.join(columns)}."
         )
     rows = read_table(Path(paths[0]), columns, quoting)
     source = [row.source for row in rows]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from reprt.data.corpora.lines import decoded, read_lines
+from reprt.data.corpora.lines import read_lines
 from reprt.imports import load_extra
 
 TABLES = ".tsv", ".csv", ".jsonl", ".parquet"
@@ -61,22 +61,6 @@ class Row(NamedTuple):
 def is_table(path: str) -> bool:
     """Whether it is the name of a table that `read_table` reads."""
     return Path(path).suffix.lower() in TABLES
-
-
-def column_names(path: Path) -> list[str]:
-    """Returns the names of a table's columns, as its beginning has them."""
-    if path.suffix.lower() == ".parquet":
-        return _load("pyarrow.parquet").read_schema(path).names
-    with open(path, "rb") as file:
-        head = next(decoded(file, path), "")
-    if path.suffix.lower() == ".jsonl":
-        # What is no JSON is refused when all lines are read.
-        return re.findall(r'"(\w+)"\s*:', head)
-    for delimiter in DELIMITERS[path.suffix.lower()]:
-        names = [name.strip(' "') for name in head.split(delimiter)]
-        if len(names) > 1:
-            return names
-    return [head]
 
 
 def read_table(
@@ -280,7 +264,9 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path, columns) -> list[Row]:
-    pyarrow, parquet = _load("pyarrow"), _load("pyarrow.parquet")
+    need = "Tables in .parquet need pyarrow: pip install '.[train]'."
+    pyarrow = load_extra("pyarrow", need)
+    parquet = load_extra("pyarrow.parquet", need)
     try:
         dataset = parquet.ParquetDataset(path)
         _check_names(path, dataset.schema.names, columns, "its schema")
@@ -297,11 +283,6 @@ def _read_parquet(path: Path, columns) -> list[Row]:
         cells = (_sentence(cell, path, f"row {number}") for cell in pair)
         rows.append(Row(number, *cells))
     return rows
-
-
-def _load(module: str):
-    need = "Tables in .parquet need pyarrow: pip install '.[train]'."
-    return load_extra(module, need)
 
 
 def _sentence(cell: Any, path: Path, where: str) -> str:
