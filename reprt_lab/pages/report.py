@@ -141,25 +141,27 @@ def examples(runs: Sequence[Run]) -> str:
 
 
 def draw_steps(runs, colours, path):
-    """Draws the losses and BLEU that were measured between epochs."""
-    figure, (losses, bleu) = pictures.new_figure(runs[0].text, 1, 2, (9, 4))
-    curves = [
-        (losses, "train_loss_per_token", ".--"),
-        (losses, "val_loss_per_token", ".-"),
-        (bleu, "train_bleu", ".--"),
-        (bleu, "val_bleu", ".-"),
-    ]
+    """Draws the losses, and any BLEU, that were measured between epochs."""
+    panels = {
+        "loss_per_token": "Loss, nats per token: validation, and training dashed"
+    }
+    if any("val_bleu" in row for run in runs for row in run.steps):
+        panels["bleu"] = "BLEU, greedy, of their first sentences"
+    size = (1 + 4 * len(panels), 4)
+    figure, axes = pictures.new_figure(
+        runs[0].text, 1, len(panels), size, squeeze=False
+    )
     labels = {}
-    for run in runs:
-        labels[run.label] = colours[run.label]
-        table = pd.DataFrame(run.steps).set_index("step")
-        for axis, name, style in curves:
-            if name in table:
-                points = table[name].dropna()
-                axis.plot(points, style, color=colours[run.label])
-    title = "Loss, nats per token: validation, and training dashed"
-    pictures.finish_axis(losses, title, "step")
-    pictures.finish_axis(bleu, "BLEU, greedy, of their first sentences", "step")
+    for axis, (name, title) in zip(axes[0], panels.items()):
+        for run in runs:
+            labels[run.label] = colours[run.label]
+            table = pd.DataFrame(run.steps).set_index("step")
+            for split, style in (("train", ".--"), ("val", ".-")):
+                column = f"{split}_{name}"
+                if column in table:
+                    points = table[column].dropna()
+                    axis.plot(points, style, color=colours[run.label])
+        pictures.finish_axis(axis, title, "step")
     pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)
 
