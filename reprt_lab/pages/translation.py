@@ -166,5 +166,6 @@ def _use(runs: Sequence[Run]) -> str:
                 f"reprt export {run.name}",
                 "```",
             ]
-            return fill("translation_use", commands="\n".join(commands))
+            text = "\n".join(commands)
+            return fill("translation_use", commands=text, run=run.name)
     return ""
