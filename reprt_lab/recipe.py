@@ -210,15 +210,21 @@ class Recipe(RecipeFile):
             usual = "comparison"
         return self.page.name or usual
 
+    def is_small(self, train_pairs: int) -> bool:
+        """Returns whether `small_text` is for a text of so many training pairs."""
+        return (
+            self.small_text is not None and train_pairs < self.small_text.pairs
+        )
+
     def runs(
         self,
         only: Sequence[str] = (),
         pair: str | None = None,
-        train_pairs: int | None = None,
+        small: bool = False,
     ) -> list[RunSettings]:
         """Returns the settings of the recipe's runs on one pair, or on the first.
 
-        A text of fewer `train_pairs` than `small_text` says has other settings.
+        With `small` they are those on a small text.
 
         There is one for each model, or, with `[trials]`, one for each model, schedule
         and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
@@ -226,9 +232,6 @@ class Recipe(RecipeFile):
         names, up to a dot.
         """
         text = self.text.changed(pair=pair or self.pairs[0])
-        small = self.small_text
-        if small and (train_pairs is None or train_pairs >= small.pairs):
-            small = None
         different: dict[tuple[str, RunSettings], RunSettings] = {}
         seeds: Sequence[int | None] = self.trials.seeds or [None]
         schedules: Iterable[str | None] = self.trials.schedules or [None]
@@ -246,7 +249,7 @@ class Recipe(RecipeFile):
         schedule: str | None,
         seed: int | None,
         text: TextSettings,
-        small: SmallText | None,
+        small: bool,
     ) -> RunSettings:
         name = model
         trial: dict[str, Table] = {}
@@ -259,7 +262,7 @@ class Recipe(RecipeFile):
         by_hand = self.by_hand.get("models", {}).get(model, {})
         layers = [
             dict(self),
-            dict(small or ()),
+            dict(self.small_text or {}) if small else {},
             _tables_of_model(dict(self.models[model])),
             trial,
             self.by_hand,
@@ -381,6 +384,7 @@ def load_recipe(
     )
     # A mistake anywhere in the file is reported before any work is done.
     recipe.runs()
+    recipe.runs(small=True)
     return recipe
 
 

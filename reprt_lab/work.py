@@ -163,7 +163,10 @@ def _work_on_pairs(
                 f"{len(repeated):,} are in the training text as well"
             )
         folder = _folder(recipe, corpus, out)
-        runs = recipe.runs(only, pair, len(corpus.train))
+        small = recipe.is_small(len(corpus.train))
+        if small:
+            progress.say("Settings: those of [small_text] of the recipe")
+        runs = recipe.runs(only, pair, small)
         work.append(CorpusRuns(recipe, corpus, runs, folder))
     if not work:
         raise missing[0]

@@ -177,16 +177,19 @@ schedule.dim = 16
 
 def test_a_small_text_has_other_settings(write):
     recipe = load_recipe(write(RECIPE + SMALL), ["model.dropout=0.4"])
-    for pairs in (None, 100):
-        baseline, variant = recipe.runs(train_pairs=pairs)
-        assert (baseline.training.steps, baseline.schedule.dim) == (None, None)
-    baseline, variant = recipe.runs(train_pairs=99)
+    assert recipe.is_small(99) and not recipe.is_small(100)
+    baseline, variant = recipe.runs()
+    assert (baseline.training.steps, baseline.schedule.dim) == (None, None)
+    baseline, variant = recipe.runs(small=True)
     # The model's own settings and those by hand have the last word.
     assert (baseline.training.steps, baseline.schedule.dim) == (7, 16)
     assert (variant.schedule.dim, variant.model.dropout) == (128, 0.4)
     by_epochs = load_recipe(write(RECIPE + SMALL), ["training.epochs=2"])
-    [run, _] = by_epochs.runs(train_pairs=99)
+    [run, _] = by_epochs.runs(small=True)
     assert (run.training.steps, run.training.epochs) == (None, 2)
+    wrong = write(RECIPE + SMALL.replace("dim", "peek"))
+    with pytest.raises(ValueError, match="Unknown key 'peek'"):
+        load_recipe(wrong)
 
 
 def test_the_languages_are_those_of_the_files_unless_they_are_named(
