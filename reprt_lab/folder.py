@@ -58,7 +58,7 @@ class RunFolder:
         """Keeps the run to this process; False while another works on it."""
         if not self.writable:
             return contextlib.nullcontext(True)
-        return files.file_lock(self._lock, wait=False)
+        return files.file_lock(self._lock_path, wait=False)
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run and nothing else."""
@@ -204,7 +204,7 @@ class RunFolder:
         self._write_json("metrics.json", metrics.as_table())
 
     @property
-    def _lock(self) -> Path:
+    def _lock_path(self) -> Path:
         return self.path.with_name(f".{self.path.name}.lock")
 
     @property
@@ -217,7 +217,7 @@ class RunFolder:
         metrics = self.metrics()
         under_way = False
         # Only a training leaves a lock.
-        if metrics is None and self._lock.exists():
+        if metrics is None and self._lock_path.exists():
             with self.claimed() as claimed:
                 under_way = not claimed
         return Run(
