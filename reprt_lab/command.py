@@ -26,6 +26,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 PATH = click.Path(path_type=Path)
 COUNT = click.IntRange(min=1)
+SPLITS = "--train", "--dev", "--test"
 
 
 def _do(work: str, *arguments: Any, **options: Any):
@@ -41,17 +42,41 @@ def _split(context, parameter, values):
     return parts
 
 
-def _two_files(context, parameter, value):
+class FilesCommand(click.Command):
+    """A command whose options of files take two, or one."""
+
+    def make_parser(self, ctx):
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_args(args):
+            args = list(args)
+            for option in SPLITS:
+                if option not in args:
+                    continue
+                second = args.index(option) + 2
+                if second >= len(args) or args[second].startswith("-"):
+                    # Click wants as many values as there may be.
+                    args.insert(second, "")
+            return parse(args)
+
+        parser.parse_args = parse_args  # type: ignore[method-assign]
+        return parser
+
+
+def _files(context, parameter, value):
     """The files of a split, none of which is the next option."""
-    if value and any(path.startswith("-") for path in value):
-        raise click.UsageError(_two_files_expected(parameter.opts[0]))
-    return value
+    if value is None:
+        return None
+    if value[0].startswith("-"):
+        raise click.UsageError(_files_expected(parameter.opts[0]))
+    return tuple(filter(None, value))
 
 
-def _two_files_expected(option: str) -> str:
+def _files_expected(option: str) -> str:
     return (
-        f"Expected {option} with two files, SOURCE TARGET. Received one. A table, "
-        "which holds both sides, is given by --text or [text] of the recipe."
+        f"Expected {option} with two files, SOURCE TARGET, or with a table. Received "
+        "none."
     )
 
 
@@ -95,37 +120,44 @@ def search_options(function):
     return beams(penalty(longest(function)))
 
 
-SPLITS = "--train", "--dev", "--test"
-
-
 def files_option(option: str, text: str):
     return click.option(
         option,
         nargs=2,
         metavar="SOURCE TARGET",
         help=text,
-        callback=_two_files,
+        callback=_files,
     )
 
 
 RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
 
 
-@command.command(epilog=f"Recipes: {', '.join(path.stem for path in RECIPES)}.")
+@command.command(
+    cls=FilesCommand,
+    epilog=f"Recipes: {', '.join(path.stem for path in RECIPES)}.",
+)
 @click.argument("recipe", type=PATH)
 @click.option(
     "--pair",
     multiple=True,
     callback=_split,
     metavar="PAIR",
-    help="Train on this pair, or on several in turn: az_to_en,gl_to_en.",
+    help=(
+        "Train on this pair, or on several in turn: az_to_en,gl_to_en. By default the "
+        "recipe's, or what your own files are named."
+    ),
 )
 @click.option(
     "--text",
     metavar="SOURCE",
     help="auto, ted, embedded, wmt14, or the path of a folder, archive or table.",
 )
-@files_option("--train", "Your own text, two files with a sentence a line.")
+@files_option(
+    "--train",
+    "Your own text: two files with a sentence a line, or a table; one file for a "
+    "language model.",
+)
 @files_option(
     "--dev", "Its validation text; by default a share of the training pairs."
 )
@@ -170,7 +202,8 @@ RECIPES = sorted((Path(__file__).parent / "recipes").glob("*.toml"))
 def train(recipe, pair, text, settings, only, out, plan, ray, cpus, **files):
     """Train a recipe's models, or resume their training, and write the recipe's page.
 
-    RECIPE is a TOML file or the name of a recipe of the package, such as pt_to_en.
+    RECIPE is a TOML file or the name of a recipe of the package, such as translate,
+    which trains one model on a text of your own.
     """
     if ray is not None and (not ray or ray.startswith("-")):
         raise click.UsageError(
@@ -269,14 +302,23 @@ def translate(run, sentences, file, n_best, json, **search):
     _do(work, run, sentences, file, n_best, json, search)
 
 
+def files_argument(required: bool):
+    return click.argument(
+        "files",
+        type=FILE,
+        nargs=-1,
+        required=required,
+        metavar="SOURCE TARGET" if required else "[SOURCE TARGET]",
+    )
+
+
 @command.command()
 @run_argument
+@files_argument(required=False)
 @click.option(
     "--split",
     type=click.Choice(["dev", "test"]),
-    default="test",
-    show_default=True,
-    help="Which split of the text; dev is the validation split.",
+    help="Split of the run's text: dev, which validates, or test, the default.",
 )
 @click.option(
     "--text",
@@ -284,25 +326,34 @@ def translate(run, sentences, file, n_best, json, **search):
     help="Where the text is now, if not where it was found.",
 )
 @search_options
-def evaluate(run, split, text, **search):
+def evaluate(run, files, split, text, **search):
     """Measure losses, BLEU, chrF and TER of a trained model on a split of its text.
 
+    Or on other sentences: two files, SOURCE and its translations TARGET, or a table;
+    one file for a language model. Pairs without a word on a side are left out.
+
     The prefix loss gives the decoder only the tokens before each position, as search
-    does. evaluation-SPLIT.json and .md go into the run's folder.
+    does. evaluation-SPLIT.json and .md, or evaluation-SOURCE.json and .md, go into the
+    run's folder.
     """
-    click.echo(_do("reprt_lab.measure:evaluate_run", run, split, text, search))
+    if files and (split or text):
+        raise click.UsageError(
+            "Expected files, or --split and --text. Received both."
+        )
+    work = "reprt_lab.measure:evaluate_run"
+    click.echo(_do(work, run, files, split or "test", text, search))
 
 
 @command.command()
 @run_argument
-@click.argument("source", type=FILE)
-@click.argument("target", type=FILE)
-def score(run, source, target):
+@files_argument(required=True)
+def score(run, files):
     """Print the log-probability of each line of TARGET as a translation of SOURCE's.
 
-    Logarithms are natural. Each token is predicted from those before it.
+    Logarithms are natural. Each token is predicted from those before it. A language
+    model needs TARGET only.
     """
-    click.echo(_do("reprt_lab.measure:score_files", run, source, target))
+    click.echo(_do("reprt_lab.measure:score_files", run, files))
 
 
 @command.command()
@@ -452,7 +503,7 @@ def _run(arguments) -> int:
 def _usage_message(error: click.UsageError) -> str:
     message = error.format_message()
     if isinstance(error, click.BadOptionUsage) and error.option_name in SPLITS:
-        return _two_files_expected(error.option_name)
+        return _files_expected(error.option_name)
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return f"{message} `{error.ctx.command_path} --help` explains it."
     return message

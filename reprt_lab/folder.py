@@ -58,8 +58,7 @@ class RunFolder:
         """Keeps the run to this process; False while another works on it."""
         if not self.writable:
             return contextlib.nullcontext(True)
-        lock = self.path.with_name(f".{self.path.name}.lock")
-        return files.file_lock(lock, wait=False)
+        return files.file_lock(self._lock_path, wait=False)
 
     def open(self, settings: RunSettings, text: EncodedCorpus):
         """Makes the folder, or checks that it holds this very run and nothing else."""
@@ -73,6 +72,7 @@ class RunFolder:
             origin=text.corpus.origin,
             official_text=text.corpus.official,
             unknown=text.unknown,
+            **_sizes(text),
             sentence_pairs={
                 split: len(getattr(text, split)) for split in SPLITS
             },
@@ -203,14 +203,31 @@ class RunFolder:
         """Writes the results; from then on the run counts as finished."""
         self._write_json("metrics.json", metrics.as_table())
 
+    @property
+    def _lock_path(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.lock")
+
+    @property
+    def _checkpoint_step(self) -> int:
+        paths = sorted(self.checkpoints.glob("step-*.npz"))
+        return int(paths[-1].stem.removeprefix("step-")) if paths else 0
+
     def record(self) -> Run:
         config = self.path / "config.toml"
+        metrics = self.metrics()
+        under_way = False
+        # Only a training leaves a lock.
+        if metrics is None and self._lock_path.exists():
+            with self.claimed() as claimed:
+                under_way = not claimed
         return Run(
             settings=WrittenSettings.read(files.read_toml(config), str(config)),
             manifest=self.manifest(),
             log=self.log(),
             steps=self.log("steps.csv"),
-            metrics=self.metrics(),
+            metrics=metrics,
+            under_way=under_way,
+            checkpoint_step=self._checkpoint_step,
         )
 
     def save_model(self, model):
@@ -240,6 +257,24 @@ class RunFolder:
     def _write(self, name, text):
         if self.writable:
             files.write_text(self.path / name, text)
+
+
+def _sizes(text: EncodedCorpus) -> dict[str, Any]:
+    """How long sentences are, how many are cut, and how many pieces there are."""
+    tokens, cut = {}, {}
+    for name in SPLITS:
+        split = getattr(text, name)
+        source, target = split.tokens
+        tokens[name] = {
+            "source": float(source.mean()),
+            "target": float(target.mean()),
+        }
+        cut[name] = split.cut
+    pieces = {
+        "source": len(text.source_tokenizer),
+        "target": len(text.target_tokenizer),
+    }
+    return {"tokens": tokens, "cut": cut, "pieces": pieces}
 
 
 def _values(run: RunSettings) -> dict[str, Any]:

@@ -27,20 +27,37 @@ from reprt_lab.work import find_text
 
 def evaluate_run(
     path: Path,
+    files: Sequence[Path],
     split: str,
     place: str | None,
     search: Mapping[str, Any],
 ) -> str:
-    """Measures a run's model, and returns the table that its folder gets, too."""
+    """Measures a run's model, and returns the table that its folder gets, too.
+
+    Args:
+        path: the run's folder.
+        files: two files, or a table, of other sentences; none for a split of its text.
+        split: `"dev"` or `"test"`, where there are no files.
+        place: where the text is now, if it has moved.
+        search: settings of the search.
+    """
     folder = RunFolder(path)
-    run, translator = folder.settings(), Translator.load(path, **search)
-    corpus = text_of_run(folder, place)
-    sentences = getattr(corpus, split)
+    run = folder.settings()
+    if files:
+        names = [str(file) for file in files]
+        # All splits are these sentences.
+        text = run.text.changed(train=names, dev=names, test=names)
+        corpus = find_text(text)
+        sentences, split = corpus.test, files[0].name
+    else:
+        corpus = text_of_run(folder, place)
+        sentences = getattr(corpus, split)
+    translator = Translator.load(path, **search)
     ids = translator.encode(sentences.source, sentences.target)
     references: Sequence[str] | None = sentences.target
     if run.text.side == "target":
         ids, references = ids.of_target(), None
-    if split == "dev" and run.text.train_tokens:
+    if split == "dev" and not files and run.text.train_tokens:
         # Training has left longer pairs of this split out as well.
         chosen = ids.between(0, run.text.train_tokens)
         ids = ids.only(chosen)
@@ -69,10 +86,11 @@ def evaluate_run(
         "seconds": measured.seconds,
         "provenance": provenance().as_table(),
     }
-    title = (
-        f"{run.name} on the {split} split of the {plain(corpus.name)}: {len(ids):,} "
-        f"sentences, {measured.prefix.tokens:,} tokens."
-    )
+    on = plain(corpus.name)
+    if not files:
+        on = f"the {split} split of the {on}"
+    tokens = measured.prefix.tokens
+    title = f"{run.name} on {on}: {len(ids):,} sentences, {tokens:,} tokens."
     table = f"{title}\n\n{_table(measured, forced, how)}"
     try:
         folder.write_evaluation(split, result, table)
@@ -118,13 +136,23 @@ def _table(measured: Evaluation, forced: Loss, how: Mapping[str, Any]) -> str:
     return "\n".join([markdown(rows), "", *signatures])
 
 
-def score_files(path: Path, source: Path, target: Path) -> str:
+def score_files(path: Path, files: Sequence[Path]) -> str:
     """Returns log P of each line of a file of translations, a line each."""
-    sources, targets = read_lines(source), read_lines(target)
-    check_aligned(sources, targets, f"{source} and {target}")
+    alone = RunFolder(path).settings().text.side == "target"
+    if alone:
+        # A language model reads no source.
+        files = [files[-1], files[-1]]
+    where = " and ".join(map(str, files))
+    if len(files) != 2:
+        raise ValueError(
+            "Expected two files, SOURCE TARGET, or one for a language model. Received: "
+            f"{where}."
+        )
+    sources, targets = map(read_lines, files)
+    check_aligned(sources, targets, where)
     translator = Translator.load(path)
     ids = translator.encode(sources, targets)
-    if RunFolder(path).settings().text.side == "target":
+    if alone:
         ids = ids.of_target()
     end = translator.target_tokenizer.end_id
     for number, rows in enumerate(zip(ids.source, ids.target), 1):

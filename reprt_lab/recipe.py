@@ -11,11 +11,12 @@ import pydantic
 from pydantic import Field
 
 from reprt.constants import TEXTS
+from reprt.data.corpora.languages import pair_of
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.files import expanded, read_toml
 from reprt.models.presets import PRESETS
-from reprt.settings import Settings, check_known
+from reprt.settings import Settings, Size, check_known
 from reprt.training.settings import (
     FILES,
     BatchingTable,
@@ -44,6 +45,7 @@ Page = Literal[
     "positions",
     "readings",
     "table1",
+    "translation",
 ]
 # The folder of such a page holds the folders of several texts.
 ON_SEVERAL_TEXTS = ("controls", "families", "positions", "readings", "table1")
@@ -85,6 +87,15 @@ class ModelTable(OwnTables):
     def _known(cls, values):
         # What names no table is a setting of the model, which the run checks.
         return values
+
+
+class SmallText(OwnTables):
+    """What holds for a text with few training pairs instead of the recipe's tables."""
+
+    pairs: Size
+    """The text is small below this many training pairs."""
+    model: Table = {}
+    """Settings of every model."""
 
 
 class Trials(Settings):
@@ -140,6 +151,8 @@ class RecipeFile(OwnTables):
     model: Table = {}
     """Settings of every model."""
     models: Annotated[dict[ModelName, ModelTable], Field(min_length=1)]
+    small_text: SmallText | None = None
+    """What is different for a small text."""
     trials: Trials = Trials()
     page: PageSettings = PageSettings()
     fallback: str | None = None
@@ -191,15 +204,27 @@ class Recipe(RecipeFile):
 
     @property
     def page_name(self) -> str:
-        usual = "comparison" if self.trials.seeds else "report"
+        own = self.text.own_files and self.text.side == "both"
+        usual = "translation" if own else "report"
+        if self.trials.seeds:
+            usual = "comparison"
         return self.page.name or usual
+
+    def is_small(self, train_pairs: int) -> bool:
+        """Returns whether `small_text` is for a text of so many training pairs."""
+        return (
+            self.small_text is not None and train_pairs < self.small_text.pairs
+        )
 
     def runs(
         self,
         only: Sequence[str] = (),
         pair: str | None = None,
+        small: bool = False,
     ) -> list[RunSettings]:
         """Returns the settings of the recipe's runs on one pair, or on the first.
+
+        With `small` they are those on a small text.
 
         There is one for each model, or, with `[trials]`, one for each model, schedule
         and seed, named MODEL.SCHEDULE.SEED. Where two schedules come to the same for a
@@ -213,7 +238,7 @@ class Recipe(RecipeFile):
         for seed in seeds:
             for schedule in schedules:
                 for model in self.models:
-                    run = self._run(model, schedule, seed, text)
+                    run = self._run(model, schedule, seed, text, small)
                     different.setdefault((model, run.identity), run)
         runs = list(different.values())
         return named(runs, only, f"The recipe {self.name!r}") if only else runs
@@ -224,6 +249,7 @@ class Recipe(RecipeFile):
         schedule: str | None,
         seed: int | None,
         text: TextSettings,
+        small: bool,
     ) -> RunSettings:
         name = model
         trial: dict[str, Table] = {}
@@ -236,6 +262,7 @@ class Recipe(RecipeFile):
         by_hand = self.by_hand.get("models", {}).get(model, {})
         layers = [
             dict(self),
+            dict(self.small_text or {}) if small else {},
             _tables_of_model(dict(self.models[model])),
             trial,
             self.by_hand,
@@ -336,6 +363,15 @@ def load_recipe(
     text: Table = {"source": _from_here(file.text.source)}
     for split in FILES:
         text[split] = [_from_here(name) for name in getattr(file.text, split)]
+    by_command = source is not None or any(files.values())
+    named = (
+        tables.get("text", {}) if not by_command else by_hand.get("text", {})
+    )
+    own_files = file.text.own_files
+    # Files that are missing are named when they are read.
+    there = own_files and all(expanded(name).exists() for name in own_files)
+    if there and not pairs and "pair" not in named:
+        text["pair"] = pair_of(own_files, file.text.columns)
     recipe = Recipe.read(
         {
             **dict(file),
@@ -348,6 +384,7 @@ def load_recipe(
     )
     # A mistake anywhere in the file is reported before any work is done.
     recipe.runs()
+    recipe.runs(small=True)
     return recipe
 
 

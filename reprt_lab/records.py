@@ -164,6 +164,12 @@ class Manifest(Record):
     sentence_pairs: dict[str, int]
     unknown: dict[str, dict[str, float]] | None = None
     """The share of unknown pieces by split and side."""
+    tokens: dict[str, dict[str, float]] | None = None
+    """The mean number of tokens of a sentence by split and side."""
+    cut: dict[str, float] | None = None
+    """The share of pairs longer than `max_tokens`, by split."""
+    pieces: dict[str, int] | None = None
+    """The size of each side's vocabulary."""
     looks_ahead: bool = False
     """What the model says of its decoder once it is built."""
     starts: list[Start] = []
@@ -228,6 +234,10 @@ class Run(Record):
     """None while it is unfinished."""
     look: Look = Field(default=Look(), exclude=True)
     """How the page shows it."""
+    under_way: bool = Field(default=False, exclude=True)
+    """Whether a process works on it now."""
+    checkpoint_step: int = Field(default=0, exclude=True)
+    """The step of its newest checkpoint."""
 
     model_config = pydantic.ConfigDict(
         allow_inf_nan=True,
@@ -256,6 +266,21 @@ class Run(Record):
     @property
     def finished(self) -> bool:
         return bool(self.metrics and self.log)
+
+    @property
+    def state(self) -> str:
+        """How far an unfinished run is, and whether it goes on."""
+        step = self.checkpoint_step
+        for row in (*self.log, *self.steps):
+            step = max(step, int(row.get("step", 0)))
+        epochs, training = str(len(self.log)), self.settings.training
+        steps = f"{step:,}"
+        if training.steps:
+            steps += f" of {training.steps:,}"
+        else:
+            epochs += f" of {training.epochs}"
+        goes_on = "is in training" if self.under_way else "was interrupted"
+        return f"{self.name} {goes_on}, after {epochs} epochs, at step {steps}"
 
     @property
     def departures(self) -> list[str]:

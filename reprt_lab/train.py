@@ -136,7 +136,7 @@ def _train(runs, text, progress, after_epoch):
         out = next(iter(runs)).path.parent
         progress.say(
             f"Training {' and '.join(unfinished)} will take about {duration(seconds)}"
-            f"{', then they are scored' * scored}; the results go to {out}"
+            f"{', then scoring' * scored}; the results go to {out}"
         )
     errors = train_side_by_side(list(trainers), after_epoch)
     memory = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from reprt.data.corpora import own
 from reprt.data.corpora.corpus import Corpus
 from reprt.data.corpora.find import NothingFound, TextUnavailable, find
-from reprt.data.corpora.tables import is_table
+from reprt.data.corpora.tables import TABLES, is_table
 from reprt.data.encoding import EncodedCorpus, encode
 from reprt.files import cache
 from reprt.progress import Progress
@@ -47,19 +47,8 @@ class CorpusRuns:
 
 def find_text(settings: TextSettings) -> Corpus:
     """Finds the text that settings name."""
-    train = settings.train
-    if not train and is_table(settings.source):
-        train = (settings.source,)
-    if train:
-        return own.load(
-            settings.pair,
-            train,
-            settings.dev,
-            settings.test,
-            settings.columns,
-            settings.held_out or 0.05,
-            settings.quoting,
-        )
+    if settings.own_files:
+        return _own_text(settings)
     if settings.dev or settings.test:
         raise ValueError(
             "Expected --train, or a table by --text, with --dev and --test. Received: "
@@ -67,6 +56,41 @@ def find_text(settings: TextSettings) -> Corpus:
         )
     corpus = find(settings.source, settings.pair)
     return corpus.validated_on(settings.held_out)
+
+
+def _own_text(settings: TextSettings) -> Corpus:
+    """Reads a text of the user's own, of which a language model has one side."""
+    train, dev, test = settings.own_files, settings.dev, settings.test
+    columns: Sequence[str] = settings.columns
+    one_side = len(train) == 1 and not is_table(train[0])
+    if one_side and settings.side != "target":
+        raise ValueError(
+            "Expected two files, one sentence per line, or a table whose name ends "
+            f"with {', '.join(TABLES)}. Received: {train[0]}. Only a language model "
+            "takes one file."
+        )
+    if one_side:
+        # The same file stands for both sides, and no column is read.
+        train, dev, test = 2 * train, 2 * dev, 2 * test
+        columns = ("source", "target")
+    try:
+        corpus = own.load(
+            settings.pair,
+            train,
+            dev,
+            test,
+            columns,
+            settings.held_out or 0.05,
+            settings.quoting,
+        )
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"{error}. A text of your own is given by --train SOURCE TARGET, or by "
+            "--text TABLE."
+        ) from error
+    if one_side:
+        corpus = dataclasses.replace(corpus, name=Path(train[0]).name)
+    return corpus
 
 
 def find_work(
@@ -139,7 +163,11 @@ def _work_on_pairs(
                 f"{len(repeated):,} are in the training text as well"
             )
         folder = _folder(recipe, corpus, out)
-        work.append(CorpusRuns(recipe, corpus, recipe.runs(only, pair), folder))
+        small = recipe.is_small(len(corpus.train))
+        if small:
+            progress.say("Settings: those of [small_text] of the recipe")
+        runs = recipe.runs(only, pair, small)
+        work.append(CorpusRuns(recipe, corpus, runs, folder))
     if not work:
         raise missing[0]
     return work

@@ -136,10 +136,22 @@ def told(capsys):
             "Missing argument 'RECIPE'. `reprt train --help` explains",
         ),
         (
-            "train TINY --train a.tsv",
-            "Expected --train with two files, SOURCE TARGET.",
+            "train TINY --train --out b",
+            "Expected --train with two files, SOURCE TARGET, or with a table.",
         ),
-        ("train TINY --dev a.de --out b", "Expected --dev with two files"),
+        ("train TINY --out b --dev", "Expected --dev with two files"),
+        (
+            f"train TINY --train {__file__}",
+            "Expected two files, one sentence per line, or a table",
+        ),
+        (
+            f"train translate --train {__file__} {__file__}",
+            "names that end with languages, corpus.de and corpus.en, or --pair",
+        ),
+        (
+            "train translate",
+            "'corpus.de'. A text of your own is given by --train",
+        ),
         (
             "train TINY --set training.epoch=1",
             "baseline of tiny with --set training.epoch=1: Unknown key 'epoch'",
@@ -191,6 +203,10 @@ def told(capsys):
         ),
         ("translate RUN --file /no/such", "/no/such"),
         ("translate RUN -hallo", "No such option"),
+        (
+            f"evaluate RUN {__file__} --split dev",
+            "Expected files, or --split and --text. Received both.",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(
@@ -368,10 +384,22 @@ def test_an_evaluation_says_what_the_training_said(finished, tmp_path, capsys):
     assert len(scores) == 5 and sum(scores) == pytest.approx(
         -prefix["total"], rel=1e-4
     )
+    # The same sentences as other ones.
+    assert main(["evaluate", str(run), *sides]) == 0
+    assert capsys.readouterr().out.startswith(
+        "repe on pt_to_en from pt.dev: 5 "
+    )
+    other = json.loads((run / "evaluation-pt.dev.json").read_text("utf-8"))
+    for name in ("prefix", "scores", "sentences", "teacher_forced"):
+        assert other[name] == result[name]
     long = tmp_path / "long"
     long.write_text("o homem " * 99)
     assert main(["score", str(run), str(long), str(long)]) == 0
     assert "line 1: the first 128 tokens were scored" in capsys.readouterr().err
+    for command in ("evaluate", "score"):
+        assert main([command, str(run), sides[0], str(long)]) == 2
+        message = f"Received: 5 and 1 in {sides[0]} and {long}."
+        assert message in capsys.readouterr().err
 
 
 def test_an_evaluation_names_search_scores_and_text(runs, capsys, monkeypatch):

@@ -49,12 +49,18 @@ METRICS = (
             lowercase=lowercase,
             force=True,
         ),
-        {"report": 1, "comparison": 2, "table1": 2, "families": 1},
+        {
+            "report": 1,
+            "comparison": 2,
+            "table1": 2,
+            "families": 1,
+            "translation": 1,
+        },
     ),
     Metric(
         "chrF",
         lambda module, tokenizer, lowercase: module.CHRF(lowercase=lowercase),
-        {"table1": 2, "families": 1},
+        {"table1": 2, "families": 1, "translation": 1},
     ),
     Metric(
         "TER",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, Union
 import pydantic
 from pydantic import Field
 
-from reprt.data.corpora.tables import Quoting
+from reprt.data.corpora.tables import Quoting, is_table
 from reprt.data.tokenizers.registry import Vocabulary
 from reprt.data.tokenizers.wordpiece import WordPieceSettings
 from reprt.models.presets import PRESETS, preset
@@ -61,6 +61,13 @@ class TextSettings(Settings):
     source decides, so a pair stays where it is when others are added."""
     side: Literal["both", "target"] = "both"
     """`"target"` leaves the source out, for a language model."""
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """The training files of a text of the user's own, or none."""
+        if not self.train and is_table(self.source):
+            return (self.source,)
+        return self.train
 
 
 class SentencesSettings(Settings):

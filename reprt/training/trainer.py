@@ -425,6 +425,9 @@ class Trainer:
         state.rows_of_steps.append(row | self._more_measures(self.model))
         state.lately = Tally()
         self._write_steps()
+        if self.settings.training.tensorboard and self.folder.writable:
+            rate = state.tally.tokens / state.seconds_in_epoch
+            self._write_tensorboard({**row, "tokens_per_second": rate})
 
     def _write_steps(self):
         if self.state.rows_of_steps:
@@ -485,12 +488,17 @@ class Trainer:
         )
 
     def _write_tensorboard(self, row: dict[str, float]):
+        """Writes the numbers of a row of the log, or of `steps.csv`, at this step."""
         import tensorflow as tf
 
+        numbers = {**row, "learning_rate": float(self._optimizer.learning_rate)}
+        if "train_seconds" in row:
+            rate = row["train_tokens"] / max(row["train_seconds"], 1e-3)
+            numbers["tokens_per_second"] = rate
         path = str(self.folder.path / "tensorboard")
         writer = tf.summary.create_file_writer(path)
-        with writer.as_default(step=self.state.epoch):
-            for name, value in row.items():
+        with writer.as_default(step=self.state.step):
+            for name, value in numbers.items():
                 tf.summary.scalar(name, value)
 
     @property

@@ -55,14 +55,14 @@ MEANS_OF_TOKENS = {
 
 
 def page_values(runs, settings, out):
-    runs = _told_apart(runs)
+    runs = told_apart(runs)
     manifest = runs[0].manifest
     groups = [Group(run.label, runs_table([run])) for run in runs]
     colours = pictures.colours(groups)
-    _draw(runs, colours, out / "report.png")
+    draw_losses(runs, colours, out / "report.png")
     stepped = [run for run in runs if run.steps and run.label in colours]
     if stepped:
-        _draw_steps(stepped, colours, out / "steps.png")
+        draw_steps(stepped, colours, out / "steps.png")
     averaged, leaking = [], []
     for run in runs:
         if run.metrics and run.metrics.averaged_models:
@@ -78,11 +78,11 @@ def page_values(runs, settings, out):
         "averaged": ", ".join(averaged),
         "leaking": ", ".join(leaking),
         "cost": cost_section(groups),
-        "translations": _translations(runs),
+        "translations": examples(runs),
     }
 
 
-def _told_apart(runs: Sequence[Run]) -> Sequence[Run]:
+def told_apart(runs: Sequence[Run]) -> Sequence[Run]:
     """Gives runs of one label labels of their own, by names and settings."""
     if len({run.label for run in runs}) == len(runs):
         return runs
@@ -120,7 +120,8 @@ def _results(groups: Sequence[Group]) -> str:
     return markdown(rows, 2)
 
 
-def _translations(runs: Sequence[Run]) -> str:
+def examples(runs: Sequence[Run]) -> str:
+    """A section on how the first sentences of the test split were translated."""
     results = {}
     for run in runs:
         if run.metrics and run.metrics.examples:
@@ -139,31 +140,34 @@ def _translations(runs: Sequence[Run]) -> str:
     return "\n".join([*lines, "", f"Greedy search. {signature}"])
 
 
-def _draw_steps(runs, colours, path):
-    figure, (losses, bleu) = pictures.new_figure(runs[0].text, 1, 2, (9, 4))
-    curves = [
-        (losses, "train_loss_per_token", ".--"),
-        (losses, "val_loss_per_token", ".-"),
-        (bleu, "train_bleu", ".--"),
-        (bleu, "val_bleu", ".-"),
-    ]
+def draw_steps(runs, colours, path):
+    """Draws the losses, and any BLEU, that were measured between epochs."""
+    panels = {
+        "loss_per_token": "Loss, nats per token: validation, and training dashed"
+    }
+    if any("val_bleu" in row for run in runs for row in run.steps):
+        panels["bleu"] = "BLEU, greedy, of their first sentences"
+    size = (1 + 4 * len(panels), 4)
+    figure, axes = pictures.new_figure(
+        runs[0].text, 1, len(panels), size, squeeze=False
+    )
     labels = {}
-    for run in runs:
-        labels[run.label] = colours[run.label]
-        table = pd.DataFrame(run.steps).set_index("step")
-        for axis, name, style in curves:
-            if name in table:
-                points = table[name].dropna()
-                axis.plot(points, style, color=colours[run.label])
-    title = "Loss, nats per token: validation, and training dashed"
-    pictures.finish_axis(losses, title, "step")
-    pictures.finish_axis(bleu, "BLEU, greedy, of their first sentences", "step")
+    for axis, (name, title) in zip(axes[0], panels.items()):
+        for run in runs:
+            labels[run.label] = colours[run.label]
+            table = pd.DataFrame(run.steps).set_index("step")
+            for split, style in (("train", ".--"), ("val", ".-")):
+                column = f"{split}_{name}"
+                if column in table:
+                    points = table[column].dropna()
+                    axis.plot(points, style, color=colours[run.label])
+        pictures.finish_axis(axis, title, "step")
     pictures.add_legend(figure, labels)
     pictures.save_figure(figure, path)
 
 
-def _draw(runs, colours, path):
-    """The losses of each epoch, and the last prefix loss."""
+def draw_losses(runs, colours, path):
+    """Draws the losses of each epoch, and the last prefix loss."""
     figure, axis = pictures.new_figure(runs[0].text, 1, 1, (6, 4.5))
     labels = {}
     for run in runs:

@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 from reprt.data.corpora import own
 from reprt.data.corpora.find import find
+from reprt.data.corpora.languages import pair_of
 from reprt.data.corpora.tables import TABLES, read_table
 
 PAIRS = {f"satz {number} .": f"sentence {number} ." for number in range(200)}
@@ -66,6 +67,42 @@ def test_every_form_gives_the_same_splits(tmp_path, ending):
             find(paths[0], "de_to_en").train
             == own.load("de_to_en", paths).train
         )
+
+
+@pytest.mark.parametrize(
+    "names, pair",
+    [
+        ("corpus.de corpus.en", "de_to_en"),
+        ("a.de/train.de.gz b/train.en.gz", "de_to_en"),
+        ("de.txt en.txt", "de_to_en"),
+        ("de.train en.train", "de_to_en"),
+        ("my_pt-BR.txt my-en.txt", "pt-BR_to_en"),
+        ("x.de-en.zh-CN x.de-en.en", "zh-CN_to_en"),
+        ("corpus.pt_br corpus.en", "pt_br_to_en"),
+        ("corpus.en", "en_to_en"),
+        ("corpus.txt", "und_to_und"),
+    ],
+)
+def test_names_of_files_tell_the_languages(names, pair):
+    assert pair_of(names.split()) == pair
+
+
+@pytest.mark.parametrize("names", ["a.txt b.txt", "a.en b.en", "a.src a.tgt"])
+def test_languages_that_names_do_not_tell_are_asked_for(names):
+    with pytest.raises(
+        ValueError, match=f"--pair .*{' and '.join(names.split())}"
+    ):
+        pair_of(names.split())
+
+
+@pytest.mark.parametrize("ending", TABLES)
+def test_columns_tell_the_languages(tmp_path, ending):
+    paths = write(tmp_path, ending)
+    # In the order of the table.
+    assert pair_of(paths) == "en_to_de"
+    assert pair_of(paths, ["de", "en"]) == "de_to_en"
+    with pytest.raises(ValueError, match="text.. with German, English|--pair"):
+        pair_of(paths, ["German", "English"])
 
 
 def test_a_pair_stays_in_its_split_when_others_are_added(tmp_path):

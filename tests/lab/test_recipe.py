@@ -15,6 +15,7 @@ from reprt.training.settings import (
     WordPieceSettings,
 )
 from reprt_lab import paper
+from reprt_lab.command import main
 from reprt_lab.recipe import load_recipe, schema_text
 from reprt_lab.records import WrittenSettings
 
@@ -163,6 +164,74 @@ def test_a_text_that_is_named_stands_for_the_recipes_files(write):
     text = load_recipe(recipe, by_hand, source="b.tsv", files=files).text
     assert (text.source, text.train, text.dev) == ("b.tsv", (), ("c", "d"))
     assert text.test == ("e.tsv",)
+
+
+SMALL = """
+[small_text]
+pairs = 100
+training.steps = 7
+model.dropout = 0.3
+schedule.dim = 16
+"""
+
+
+def test_a_small_text_has_other_settings(write):
+    recipe = load_recipe(write(RECIPE + SMALL), ["model.dropout=0.4"])
+    assert recipe.is_small(99) and not recipe.is_small(100)
+    baseline, variant = recipe.runs()
+    assert (baseline.training.steps, baseline.schedule.dim) == (None, None)
+    baseline, variant = recipe.runs(small=True)
+    # The model's own settings and those by hand have the last word.
+    assert (baseline.training.steps, baseline.schedule.dim) == (7, 16)
+    assert (variant.schedule.dim, variant.model.dropout) == (128, 0.4)
+    by_epochs = load_recipe(write(RECIPE + SMALL), ["training.epochs=2"])
+    [run, _] = by_epochs.runs(small=True)
+    assert (run.training.steps, run.training.epochs) == (None, 2)
+    wrong = write(RECIPE + SMALL.replace("dim", "peek"))
+    with pytest.raises(ValueError, match="Unknown key 'peek'"):
+        load_recipe(wrong)
+
+
+def test_the_languages_are_those_of_the_files_unless_they_are_named(
+    write, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.de", "a.en"):
+        (tmp_path / name).touch()
+    files = {"train": ("a.de", "a.en")}
+    named = write(RECIPE + '[text]\npair = "fr_to_en"\n')
+    asked = {"pairs": ["pt_to_es"]}
+    assert load_recipe(named, files=files).pairs == ["de_to_en"]
+    assert load_recipe(named, files=files, **asked).pairs == ["pt_to_es"]
+    by_hand = ["text.pair=az_to_en"]
+    assert load_recipe(named, by_hand, files=files).pairs == ["az_to_en"]
+    recipe = write(
+        RECIPE + '[text]\npair = "fr_to_en"\ntrain = ["a.de", "a.en"]\n'
+    )
+    assert load_recipe(recipe).pairs == ["fr_to_en"]
+    recipe = load_recipe(write(RECIPE + '[text]\ntrain = ["a.de", "a.en"]\n'))
+    assert recipe.pairs == ["de_to_en"] and recipe.page_name == "translation"
+    assert load_recipe(write(RECIPE)).page_name == "report"
+
+
+@pytest.mark.parametrize(
+    "command, files",
+    [
+        ("R --train a b --plan", ("a", "b")),
+        ("--train a b R", ("a", "b")),
+        ("R --train a --plan", ("a",)),
+        ("R --train a", ("a",)),
+        ("R --train a --dev c d", ("a",)),
+    ],
+)
+def test_options_of_files_take_one_or_two(monkeypatch, command, files):
+    calls = []
+    monkeypatch.setattr(
+        "reprt_lab.recipe.load_recipe", lambda *given: calls.append(given)
+    )
+    monkeypatch.setattr("reprt_lab.job.run_job", lambda *given: "a page")
+    assert main(["train", *command.split()]) == 0
+    assert calls[0][-1]["train"] == files
 
 
 def test_files_have_names(write):

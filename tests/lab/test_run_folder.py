@@ -7,6 +7,7 @@ import tomllib
 import pytest
 from tiny import contents, settings
 
+from reprt.data.corpora.corpus import SPLITS
 from reprt.decoding.run_folder import read_vocabularies
 from reprt.decoding.translator import Translator
 from reprt_lab import provenance
@@ -37,9 +38,18 @@ def test_a_new_folder_holds_every_setting_and_names_its_text(files, text):
         "official_text": False,
         "sentence_pairs": {"train": 33, "dev": 10, "test": 4},
         "unknown": text.unknown,
+        "tokens": manifest["tokens"],
+        "cut": {name: getattr(text, name).cut for name in SPLITS},
+        "pieces": {
+            "source": len(text.source_tokenizer),
+            "target": len(text.target_tokenizer),
+        },
         "looks_ahead": False,
         "starts": [],
     }
+    lengths = [len(row) - 1 for row in text.dev.target]
+    mean = sum(lengths) / len(lengths)
+    assert manifest["tokens"]["dev"]["target"] == pytest.approx(mean)
     for side in ("source", "target"):
         lines = (files.path / f"{side}.vocab").read_text().splitlines()
         assert tuple(lines) == getattr(text, f"{side}_tokenizer").vocabulary

@@ -16,8 +16,11 @@ from reprt.data.encoding import EncodedSplit
 from reprt.data.tokenizers.wordpiece import WordPiece
 from reprt.decoding import sample
 from reprt.losses import MaskedCrossentropy
+from reprt.progress import Progress
 from reprt_lab.command import main
 from reprt_lab.folder import RunFolder
+from reprt_lab.recipe import load_recipe
+from reprt_lab.work import find_work
 
 LETTERS = WordPiece(["[PAD]", "[UNK]", "[START]", "[END]", *"abcdefg"])
 REPE = {"position": "concat", "embedding_norm": "token_norm", "value": "tokens"}
@@ -139,6 +142,26 @@ def test_a_recipe_trains_and_reports_one(
     expected = pytest.approx(metrics.val_prefix_loss_per_token, rel=1e-4)
     assert found["per_token"] == expected
     assert main(["page", str(out), "--name", "positions"]) == 0
+
+    # A text of one side is one file, and gives the same vocabulary and ids.
+    place = tmp_path / "text" / "datasets" / "pt_to_en"
+    alone = [str(place / f"en.{split}") for split in ("train", "dev", "test")]
+    files = {"train": alone[:1], "dev": alone[1:2], "test": alone[2:]}
+    found = load_recipe(recipe, files=files)
+    [work] = find_work(found, [], None, Progress())
+    text = work.encoded(Progress())
+    manifest = RunFolder(out / "plain").manifest()
+    assert text.target_tokenizer.digest() == manifest.target_vocabulary_sha256
+    assert text.unknown == manifest.unknown and work.corpus.name == "en.train"
+    capsys.readouterr()
+    assert main(["score", str(out / "plain"), alone[2]]) == 0
+    scores = capsys.readouterr().out.splitlines()
+    assert main(["evaluate", str(out / "plain"), alone[2]]) == 0
+    result = json.loads((out / "plain/evaluation-en.test.json").read_text())
+    assert result["sentences"] == len(scores) == 100
+    total = pytest.approx(-result["prefix"]["total"], rel=1e-4)
+    assert sum(map(float, scores)) == total
+    capsys.readouterr()
     for command in (["translate", "a"], ["attention", "a"], ["export"]):
         assert main([command[0], str(out / "plain"), *command[1:]]) == 2
         assert "plain, a language model" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import pathlib
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from tiny import Lines, assert_same, contents, to_the_end, variables
 
 from reprt.data.batching import batches, training_order
@@ -150,7 +151,7 @@ def test_rows_of_steps_change_no_weight_and_go_on_after_a_checkpoint(trainer):
 def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     # The sums are read at each step.
     monkeypatch.setattr(loop, "READ_SECONDS", 0.0)
-    ours = trainer("run", tensorboard=True)
+    ours = trainer("run", tensorboard=True, validate_every=2)
     ours.train_epoch()
     (row,) = ours.folder.log()
     assert all(math.isfinite(value) for value in row.values())
@@ -159,7 +160,8 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert row["train_tokens"] == words
     assert {path.name for path in ours.folder.path.iterdir()} == {
         *("config.toml", "manifest.json", "source.vocab", "target.vocab"),
-        *("log.csv", "model.keras", "checkpoints", "tensorboard"),
+        *("log.csv", "steps.csv", "model.keras", "checkpoints"),
+        "tensorboard",
     }
     progress = ours._progress
     assert len(progress.shown) == 3
@@ -174,8 +176,19 @@ def test_an_epoch_is_logged_shown_and_kept(trainer, text, monkeypatch):
     assert ours._seconds_per_step == 2.0
     assert progress.said[0].startswith("repe: epoch 1/2, training loss ")
 
-    (events,) = (ours.folder.path / "tensorboard").iterdir()
-    assert b"val_loss_per_token" in events.read_bytes()
+    # A file of the second step, and one of the epoch.
+    steps = set()
+    for file in (ours.folder.path / "tensorboard").iterdir():
+        events = file.read_bytes()
+        for name in (
+            "val_loss_per_token",
+            "learning_rate",
+            "tokens_per_second",
+        ):
+            assert name.encode() in events
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            steps.add(event.step)
+    assert steps == {0, 2, 3}
 
 
 @dataclasses.dataclass

@@ -3,8 +3,10 @@ import re
 import pytest
 from fake_runs import row
 
+from reprt.analysis.scores import Score
 from reprt.data.corpora.embedded import NAME as EMBEDDED
 from reprt_lab import paper
+from reprt_lab.folder import RunFolder
 from reprt_lab.pages import PAGES, write_page
 
 AZ = {"text": "TED-HRLR az_to_en", "pair": "az_to_en"}
@@ -41,8 +43,12 @@ def test_a_page_can_be_written_before_any_epoch_has_ended(add, drawn, name):
         "What I *saw*.\n\né bom\n", encoding="utf-8"
     )
     text = page(folder, name)
-    unfinished = name in ("report", "figure3", "table1")
-    assert unfinished or re.search("Not finished.*: repe.text.0.", text)
+    if name in ("report", "translation"):
+        assert (
+            "> **Not finished.** repe.text.0 was interrupted, after 0" in text
+        )
+    elif name not in ("figure3", "table1"):
+        assert re.search("Not finished.*: repe.text.0.", text)
     assert "\n\nWhat I *saw*.\n\né bom\n\n" in text and "\n\n\n" not in text
     assert (".png)" in text) == bool(drawn)
 
@@ -95,6 +101,48 @@ def test_runs_under_way_variants_and_means_are_shown_as_such(add):
     assert lines(text, "repe-wide", OURS, "1,234,567", "1", "3.000", "1.750")
     assert "The model of repe-wide is a mean of the last models" in text
     assert "− paper" not in text and "  - 4 × `reprt train mine" in text
+
+
+@pytest.mark.parametrize("name", ["report", "translation"])
+def test_the_page_of_a_running_training_says_how_far_it_is(add, name):
+    folder = add("repe", [row(1, 3.0, 2.0) | {"step": 90}])
+    run = RunFolder(folder / "repe")
+    run.write_log([{"step": 120, "val_loss_per_token": 1.5}], "steps.csv")
+    with run.claimed():
+        text = page(folder, name)
+    now = "repe is in training, after 1 of 10 epochs, at step 120."
+    assert f"> **Not finished.** {now}" in text and "](steps.png)" in text
+    run.checkpoints.mkdir()
+    (run.checkpoints / "step-00000130.npz").touch()
+    then = "repe was interrupted, after 1 of 10 epochs, at step 130."
+    assert f"> **Not finished.** {then}" in page(folder, name)
+
+
+def test_the_page_on_a_text_of_ones_own_is_about_this_text(add):
+    example = {"source": "o 'b'", "reference": "a | b", "translation": "<hi>"}
+    score = {"metric": "BLEU", "form": "detokenised", "value": 31.24}
+    measured = {
+        TEST: 2.0,
+        "test_bleu": 33.0,
+        "test_scores": [Score(**score, signature="nrefs:1|case:mixed")],
+        "examples": [example],
+        "best_step": 1200,
+        "stopped_early": True,
+    }
+    mine = {"text": "de_to_en from corpus.de", "pair": "de_to_en"}
+    folder = add("repe-causal", [row(1, 3.0, 2.5)], measured, **mine)
+    text = page(folder, "translation")
+    assert text.startswith("# A translator: de_to_en from corpus.de\n")
+    assert not re.search("paper|TED|RePE|baseline|Not finished", text)
+    assert lines(text, "train", "33") and lines(text, "dropout", "0.1")
+    results = "1,234,567|1|1.0|3.001|2.501|2.000|7.4|33.0"
+    assert lines(text, "repe-causal")[0] == results.split("|")
+    assert "repe-causal at step 1,200, which stopped early. The table" in text
+    assert "| 31.2 | `nrefs:1\\|case:mixed` |" in re.sub(" +", " ", text)
+    assert "- o 'b'\n  - reference: a \\| b\n" in text
+    command = """reprt translate repe-causal 'o '"'"'b'"'"''"""
+    assert f"```sh\n{command}\n" in text
+    assert "reprt evaluate repe-causal new.de new.en\n" in text
 
 
 def test_trials_in_a_report_have_names_and_colours_of_their_own(add, drawn):

@@ -1,0 +1,171 @@
+"""The page on translators that were trained on a text of the user's own."""
+
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from reprt.progress import printable
+from reprt_lab.pages import pictures
+from reprt_lab.pages.cost import cost_section
+from reprt_lab.pages.frame import (
+    FORCED,
+    LOSS,
+    PREFIX,
+    Group,
+    epochs,
+    groups_table,
+    label,
+    mean,
+    parameters,
+    runs_table,
+    scores_of,
+    spread,
+)
+from reprt_lab.pages.report import (
+    draw_losses,
+    draw_steps,
+    examples,
+    told_apart,
+)
+from reprt_lab.pages.tables import NONE, fill, markdown, plain
+from reprt_lab.records import Manifest, Run
+
+
+def perplexity(group: Group) -> str:
+    return spread(np.exp(group.table[LOSS]), 1)
+
+
+def minutes(group: Group) -> str:
+    return spread(group.table["train_seconds"] / 60, 1)
+
+
+RESULTS = {
+    "model": label,
+    "parameters": parameters,
+    "epochs": epochs,
+    "minutes of training": minutes,
+    "training loss": mean("train_loss_per_token", 3),
+    "validation loss": mean(FORCED, 3),
+    "prefix loss, validation": mean(PREFIX, 3),
+    "prefix loss, test": mean(LOSS, 3),
+    "perplexity, test": perplexity,
+    **scores_of("translation"),
+}
+
+
+def page_values(runs, settings, out):
+    runs = told_apart(runs)
+    manifest = runs[0].manifest
+    groups = [Group(run.label, runs_table([run])) for run in runs]
+    colours = pictures.colours(groups)
+    draw_losses(runs, colours, out / "losses.png")
+    stepped = [run for run in runs if run.steps]
+    if stepped:
+        draw_steps(stepped, colours, out / "steps.png")
+    leaking = [plain(run.label) for run in runs if run.looks_ahead]
+    return {
+        "sha256": manifest.text_sha256[:16],
+        "origin": plain(manifest.origin or ""),
+        "splits": _splits(manifest),
+        "settings": _settings(runs),
+        "results": groups_table(groups, RESULTS, words=1),
+        "steps": "steps.png" if stepped else "",
+        "scores": _scores(runs),
+        "best": _best(runs),
+        "leaking": ", ".join(leaking),
+        "translations": examples(runs),
+        "cost": cost_section(groups),
+        "use": _use(runs),
+    }
+
+
+def _splits(manifest: Manifest) -> str:
+    """The size of each split, and what of it the model cannot see."""
+    tokens, unknown = manifest.tokens or {}, manifest.unknown or {}
+    rows = []
+    for split, pairs in manifest.sentence_pairs.items():
+        row = {"split": split, "pairs": f"{pairs:,}"}
+        for side, number in tokens.get(split, {}).items():
+            row[f"mean tokens, {side}"] = f"{number:.1f}"
+        if manifest.cut:
+            row["pairs cut"] = f"{manifest.cut[split]:.2%}"
+        for side, share in unknown.get(split, {}).items():
+            row[f"unknown, {side}"] = f"{share:.2%}"
+        rows.append(row)
+    return markdown(rows)
+
+
+def _settings(runs: Sequence[Run]) -> str:
+    """The settings that matter most, a row each and a column for each model."""
+    rows: dict[str, dict[str, str]] = {}
+    for run in runs:
+        tables = run.settings
+        training, vocabulary = tables.training, tables.vocabulary
+        pieces = run.manifest.pieces or {}
+        sizes = " and ".join(f"{size:,}" for size in pieces.values())
+        length = f"{training.epochs} epochs"
+        if training.steps:
+            length = f"{training.steps:,} steps"
+        values = {
+            "preset": tables.preset,
+            "dropout": getattr(tables.model, "dropout", NONE),
+            "vocabulary": f"{vocabulary.name}, {sizes or vocabulary.size} pieces",
+            "longest input": f"{tables.text.max_tokens} tokens",
+            "batch": f"{tables.batching.size:,} {tables.batching.name}",
+            "learning rate": run.rate,
+            "warm-up": f"{tables.schedule.warmup_steps:,} steps",
+            "length of training": length,
+            "seed": run.seed,
+        }
+        for name, value in values.items():
+            row = rows.setdefault(name, {"setting": name})
+            row[plain(run.label)] = str(value)
+    return markdown([*rows.values()])
+
+
+def _best(runs: Sequence[Run]) -> str:
+    """Names the step of each model that was chosen by validation."""
+    steps = []
+    for run in runs:
+        results = run.metrics.as_table() if run.metrics else {}
+        if "best_step" in results:
+            early = ", which stopped early" * results["stopped_early"]
+            steps.append(
+                f"{plain(run.label)} at step {results['best_step']:,}{early}"
+            )
+    return "; ".join(steps)
+
+
+def _scores(runs: Sequence[Run]) -> str:
+    """Each score of the test split with its signature."""
+    rows = []
+    for run in runs:
+        for score in run.metrics.test_scores if run.metrics else ():
+            row = {
+                "model": plain(run.label),
+                "score": f"{score.metric}, {score.form}",
+                "value": f"{score.value:.1f}",
+                "signature": f"`{plain(score.signature)}`",
+            }
+            rows.append(row)
+    return markdown(rows, 2)
+
+
+def _use(runs: Sequence[Run]) -> str:
+    """A section on how to use the first model that has translated."""
+    for run in runs:
+        if run.metrics and run.metrics.examples:
+            source, _, target = run.pair.partition("_to_")
+            sentence = printable(run.metrics.examples[0]["source"])
+            commands = [
+                "```sh",
+                f"reprt translate {run.name} {shlex.quote(sentence)}",
+                f"reprt translate {run.name} --file new.{source} --beam 4",
+                f"reprt evaluate {run.name} new.{source} new.{target}",
+                f"reprt export {run.name}",
+                "```",
+            ]
+            text = "\n".join(commands)
+            return fill("translation_use", commands=text, run=run.name)
+    return ""
