@@ -34,8 +34,9 @@ class RunFolder:
     | `log.csv` | one row an epoch, written as it ends |
     | `steps.csv` | with `validate_every`, a row at each of these steps |
     | `checkpoints/` | the last two states of the training |
-    | `model.keras` | the model after the last finished epoch; once the run has |
-    | | finished, with `average`, the mean of its last models |
+    | `model.keras` | the model after the last finished epoch; with `best`, the best |
+    | | one; with `average`, at the end, the mean of its last models |
+    | `last.keras` | with `best`, the model after the last finished epoch |
     | `models/` | those of earlier steps, as many as `average` says |
     | `metrics.json` | the results, once the run has finished |
 
@@ -213,9 +214,9 @@ class RunFolder:
             metrics=self.metrics(),
         )
 
-    def save_model(self, model):
+    def save_model(self, model, name: str = "model.keras"):
         if self.writable:
-            with files.whole_file(self.model) as file:
+            with files.whole_file(self.path / name) as file:
                 model.save(file.name)
 
     def write_evaluation(

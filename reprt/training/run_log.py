@@ -39,5 +39,5 @@ class RunLog(Protocol):
     ) -> None:
         """Writes a table in the place of the one that is there."""
 
-    def save_model(self, model: Any) -> None:
-        """Saves the model of the last finished epoch."""
+    def save_model(self, model: Any, name: str = "model.keras") -> None:
+        """Saves a model in the place of the one that is there."""

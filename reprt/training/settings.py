@@ -265,6 +265,13 @@ class TrainingSettings(Settings):
     keep_every: Size | None = None
     """Steps between kept models, where there is an `average`; by default an
     epoch's."""
+    best: Literal["loss", "bleu"] | None = None
+    """By what the best model is chosen, which is then the trained one: the validation
+    loss per token, or the BLEU of `bleu_sentences`. Models compare at each epoch's end,
+    or at each row of `validate_every`. None for the last model."""
+    patience: Size | None = None
+    """How many of these comparisons in a row may bring no better model before training
+    ends early. The `best` is then chosen by the loss unless it says otherwise."""
     validate_every: Size | None = None
     """Steps between rows of `steps.csv`, which has losses and the BLEU of
     `bleu_sentences`. None for no such file."""
@@ -275,6 +282,27 @@ class TrainingSettings(Settings):
     """Whether to log for TensorBoard as well."""
     bleu: bool = True
     """Whether prefix loss, and BLEU on the test split, are computed after training."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _patience_is_for_the_best(cls, values):
+        if isinstance(values, dict) and values.get("patience"):
+            return {**values, "best": values.get("best") or "loss"}
+        return values
+
+    @pydantic.model_validator(mode="after")
+    def _choose_in_one_way(self):
+        if self.best and self.average:
+            raise ValueError(
+                "Expected 'average' or 'best', which choose the trained model in two "
+                f"ways. Received both: {self.average} and {self.best!r}."
+            )
+        if self.best == "bleu" and not self.bleu_sentences:
+            raise ValueError(
+                "Expected 'bleu_sentences' of 1 or more where 'best' is 'bleu'. "
+                "Received: 0."
+            )
+        return self
 
 
 class TranslationSettings(Settings):
@@ -354,7 +382,11 @@ class RunTables(Settings):
             schedule = schedule.changed(dim=self.schedule_dim)
         files = dict.fromkeys(FILES, ())
         text = self.text.changed(source="", quoting=None, **files)
-        constant = self.training.model_dump(exclude=MAY_CHANGE)
+        may_change = MAY_CHANGE
+        if self.training.best:
+            # The best model depends on when and how models compare.
+            may_change = MAY_CHANGE - {"validate_every", "bleu_sentences"}
+        constant = self.training.model_dump(exclude=may_change)
         training = type(self.training)(**constant)
         update = {"schedule": schedule, "text": text, "training": training}
         return self.model_copy(update={"name": "", **update})
@@ -411,6 +443,11 @@ class RunSettings(RunTables):
             raise ValueError(
                 "The objective 'language_model' and side = 'target' in [text] go "
                 f"together. Received: {objective.name!r} and {text.side!r}."
+            )
+        if self.training.best == "bleu" and not translates:
+            raise ValueError(
+                "Expected best = 'loss' in [training] for a language model, which has "
+                "no BLEU. Received: 'bleu'."
             )
         one_table = getattr(model, "shared_embedding", False)
         if one_table and translates and not self.vocabulary.joint:

@@ -191,7 +191,8 @@ class Trainer:
     @property
     def finished(self) -> bool:
         # The last steps may be done, and their epoch not yet ended.
-        going = self.steps_left or self.state.step_in_epoch
+        more = self.steps_left and not self.out_of_patience
+        going = more or self.state.step_in_epoch
         return self.state.out_of_time or not going
 
     @property
@@ -231,12 +232,47 @@ class Trainer:
         self.folder.write_log(self.state.rows)
         self._write_steps()
         if self.state.epoch and not self.state.step_in_epoch:
-            self.folder.save_model(self.model)
+            self.folder.save_model(self.model, self._name_of_last)
         self.folder.add_start(
             self._backend.devices,
             self._backend.accelerators,
             self.model.looks_ahead,
         )
+
+    @property
+    def _validations(self) -> list[dict[str, float]]:
+        """The rows among whose models the best one is."""
+        if self.settings.training.validate_every:
+            return self.state.rows_of_steps
+        return self.state.rows
+
+    @property
+    def best(self) -> dict[str, float]:
+        """Returns the row of the best model, the first of equals; {} before any."""
+        if self.settings.training.best == "bleu":
+            values = [-row["val_bleu"] for row in self._validations]
+        else:
+            values = [row["val_loss_per_token"] for row in self._validations]
+        if not values:
+            return {}
+        return self._validations[values.index(min(values))]
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Returns whether the last validations, `patience` of them, were no better."""
+        rows, patience = self._validations, self.settings.training.patience
+        if patience is None or not rows:
+            return False
+        return self.best not in rows[-patience:]
+
+    def _is_best(self, row: dict[str, float]) -> bool:
+        return self.settings.training.best is not None and row is self.best
+
+    @property
+    def _name_of_last(self) -> str:
+        # Before any validation the last model stands for the best.
+        chosen = self.settings.training.best and self._validations
+        return "last.keras" if chosen else "model.keras"
 
     def average(self) -> list[str]:
         """Gives the model the mean of the last models; returns their names."""
@@ -284,7 +320,7 @@ class Trainer:
             if self._model_is_to_be_kept:
                 self._keep_model()
             # An epoch that is done counts, whatever time is left.
-            if self._epoch_is_done:
+            if self._epoch_is_done or self.out_of_patience:
                 break
             # Where there are several workers, all of them have met here.
             if self._backend.agreed(termination.asked()):
@@ -419,12 +455,28 @@ class Trainer:
         state = self.state
         self._backend.store()
         row: dict[str, float] = {"step": state.step}
-        means = state.lately.means("train") | self.evaluate().means("val")
+        validation = self.evaluate()
+        self._check_finite(
+            "validation loss", validation.loss, state.step_in_epoch
+        )
+        means = state.lately.means("train") | validation.means("val")
         for name in ("train_loss_per_token", "val_loss_per_token"):
             row[name] = means[name]
-        state.rows_of_steps.append(row | self._more_measures(self.model))
+        row |= self._measures()
+        state.rows_of_steps.append(row)
         state.lately = Tally()
+        if self._is_best(row):
+            self.folder.save_model(self.model)
+            # A kill does not undo the step of the best model.
+            self.checkpoint()
         self._write_steps()
+
+    def _measures(self) -> dict[str, float]:
+        # All workers are to choose the same model.
+        return {
+            name: self._backend.agreed(value)
+            for name, value in self._more_measures(self.model).items()
+        }
 
     def _write_steps(self):
         if self.state.rows_of_steps:
@@ -468,21 +520,32 @@ class Trainer:
             "train_seconds": round(state.seconds_in_epoch, 3),
             "val_seconds": round(time.monotonic() - since, 3),
         }
+        training = self.settings.training
+        if training.best == "bleu" and not training.validate_every:
+            row |= self._measures()
         state.rows.append(row)
         state.epoch += 1
         state.step_in_epoch = 0
         state.seconds_in_epoch = 0.0
         state.tally = Tally()
+        if self._is_best(row):
+            self.folder.save_model(self.model)
         self.checkpoint()
         self.folder.write_log(state.rows)
-        self.folder.save_model(self.model)
-        if self.settings.training.tensorboard and self.folder.writable:
+        self.folder.save_model(self.model, self._name_of_last)
+        if training.tensorboard and self.folder.writable:
             self._write_tensorboard(row)
         self._progress.say(
             f"{self.name}: epoch {state.epoch}{self._of_epochs}, "
             f"training loss {row['train_loss']:.3f}, validation loss "
             f"{row['val_loss']:.3f}, {duration(row['train_seconds'])}"
         )
+        if self.out_of_patience:
+            self._progress.say(
+                f"{self.name}: stopped early, at step {state.step}: the last "
+                f"{training.patience} validations brought no better model than that "
+                f"of step {self.best['step']:.0f}"
+            )
 
     def _write_tensorboard(self, row: dict[str, float]):
         import tensorflow as tf
