@@ -96,6 +96,7 @@ class RunFolder:
             )
         else:
             self._check_neighbours(manifest)
+            self._check_vocabularies(settings.training.start_from, manifest)
             with files.whole_folder(self.path) as unfinished:
                 for side in ("source", "target"):
                     tokenizer = getattr(text, f"{side}_tokenizer")
@@ -131,6 +132,22 @@ class RunFolder:
                     "other vocabularies. Choose another --out."
                 )
 
+    def _check_vocabularies(self, start_from: str | None, manifest: Manifest):
+        """Raises a `ValueError` unless the run that this one starts from has them."""
+        if start_from is None:
+            return
+        folder = Path(start_from)
+        if folder.suffix == ".keras":
+            folder = folder.parent
+        # It says what is no run folder.
+        read_config(folder)
+        if RunFolder(folder).manifest().hashes[1:] != manifest.hashes[1:]:
+            raise ValueError(
+                f"Expected {folder}, whose weights are to be taken, to have this run's "
+                "vocabularies. Received others. Take its own, by from_run = "
+                f"'{folder}' in [vocabulary]."
+            )
+
     def _check_same(self, settings: RunSettings, manifest: Manifest):
         there, differences = self.manifest(), []
         saved, wanted = _values(self.settings()), _values(settings)
@@ -152,12 +169,14 @@ class RunFolder:
         devices: Sequence[str],
         accelerators: Sequence[str],
         looks_ahead: bool,
+        weights_from: Mapping[str, str] | None = None,
     ):
         """Notes in the manifest that the run begins, or goes on, here and now."""
         if not self.writable:
             return
         manifest = self.manifest()
         start = provenance(devices, accelerators)
+        start = start.changed(weights_from=weights_from)
         changed = {
             "looks_ahead": looks_ahead,
             "starts": [*manifest.starts, start],

@@ -147,6 +147,8 @@ class Start(Record):
     python: str
     versions: dict[str, str | None]
     devices: list[str] = []
+    weights_from: dict[str, str] | None = None
+    """The path and the sha256 of the model whose weights it has taken."""
 
 
 class Manifest(Record):

@@ -29,8 +29,12 @@ class RunLog(Protocol):
         devices: Sequence[str],
         accelerators: Sequence[str],
         looks_ahead: bool,
+        weights_from: Mapping[str, str] | None,
     ) -> None:
-        """Notes that the run begins, or goes on, here and now."""
+        """Notes that the run begins, or goes on, here and now.
+
+        The last argument has the path and the sha256 of the model that it starts from.
+        """
 
     def write_log(
         self,

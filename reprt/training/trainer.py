@@ -7,6 +7,7 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import keras
@@ -25,6 +26,7 @@ from reprt.training.checkpoint import (
     by_path,
     restore_checkpoint,
     save_checkpoint,
+    take_weights,
 )
 from reprt.training.objective import OBJECTIVES
 from reprt.training.run_log import RunLog
@@ -131,12 +133,10 @@ class Trainer:
         self.folder = folder
         self._progress = progress
         self._more_measures = more_measures
-        training, batching = settings.training, dict(settings.batching)
-        self._plan = BatchPlan(
-            text.train.lengths, seed=training.seed, **batching
-        )
+        training, seed = settings.training, settings.training.seed
+        self._plan = BatchPlan(text.train.lengths, seed=seed, **settings.update)
         self.validation = BatchPlan(
-            text.dev.lengths, seed=training.seed, **batching
+            text.dev.lengths, seed=seed, **dict(settings.batching)
         )
         # The steps of the whole run, if its time allows.
         self.steps = training.steps or training.epochs * self._plan.steps
@@ -161,14 +161,19 @@ class Trainer:
             self._optimizer.build(self.model.trainable_variables)
         self._variables = by_path(self.model, self._optimizer)
         self.state = State()
+        self._weights_from: dict[str, str] | None = None
         if table := restore_checkpoint(folder.checkpoints, self._variables):
             self.state = State.read(table)
+        elif training.start_from:
+            self._weights_from = take_weights(self.model, training.start_from)
         # A training that was out of time goes on if it is given more.
         self.state.out_of_time &= self._seconds_of_budget_left <= 0
         self._check_workers()
         kind = OBJECTIVES[settings.objective.name]
         objective = kind(self.model, settings.objective, self.steps)
-        self._backend.compile(objective, self._optimizer, text.dev)
+        self._backend.compile(
+            objective, self._optimizer, text.dev, training.accumulate
+        )
         self._backend.load()
         # The seconds of a step, by the last readings.
         self._recent: deque[float] = deque(maxlen=RECENT)
@@ -185,7 +190,8 @@ class Trainer:
         digests = ", ".join(part.digest() for part in parts)
         self._backend.check_same(
             f"step {self.state.step}, text and vocabularies {digests}, "
-            f"{self.settings.identity}, {self.settings.training}"
+            f"weights {self._weights_from}, {self.settings.identity}, "
+            f"{self.settings.training}"
         )
 
     @property
@@ -237,6 +243,7 @@ class Trainer:
             self._backend.devices,
             self._backend.accelerators,
             self.model.looks_ahead,
+            self._weights_from,
         )
 
     @property
@@ -248,31 +255,28 @@ class Trainer:
 
     @property
     def best(self) -> dict[str, float]:
-        """Returns the row of the best model, the first of equals; {} before any."""
-        if self.settings.training.best == "bleu":
-            values = [-row["val_bleu"] for row in self._validations]
-        else:
-            values = [row["val_loss_per_token"] for row in self._validations]
-        if not values:
-            return {}
-        return self._validations[values.index(min(values))]
+        """Returns the row of the best model, the first of equals; {} for none."""
+        rows = self._validations
+        match self.settings.training.best:
+            case "loss":
+                return min(
+                    rows, key=itemgetter("val_loss_per_token"), default={}
+                )
+            case "bleu":
+                return max(rows, key=itemgetter("val_bleu"), default={})
+        return {}
 
     @property
     def out_of_patience(self) -> bool:
         """Returns whether the last validations, `patience` of them, were no better."""
-        rows, patience = self._validations, self.settings.training.patience
-        if patience is None or not rows:
+        best, patience = self.best, self.settings.training.patience
+        if patience is None or not best:
             return False
-        return self.best not in rows[-patience:]
-
-    def _is_best(self, row: dict[str, float]) -> bool:
-        return self.settings.training.best is not None and row is self.best
+        return best not in self._validations[-patience:]
 
     @property
     def _name_of_last(self) -> str:
-        # Before any validation the last model stands for the best.
-        chosen = self.settings.training.best and self._validations
-        return "last.keras" if chosen else "model.keras"
+        return "last.keras" if self.best else "model.keras"
 
     def average(self) -> list[str]:
         """Gives the model the mean of the last models; returns their names."""
@@ -448,6 +452,9 @@ class Trainer:
         sums = [self._backend.evaluate(batch) for batch in batches]
         for numbers in self._backend.read(sums):
             tally.add(*numbers)
+        # The last step's weights are in no training loss.
+        step = self.state.step_in_epoch
+        self._check_finite("validation loss", tally.loss, step)
         return tally
 
     def _measure(self):
@@ -455,17 +462,13 @@ class Trainer:
         state = self.state
         self._backend.store()
         row: dict[str, float] = {"step": state.step}
-        validation = self.evaluate()
-        self._check_finite(
-            "validation loss", validation.loss, state.step_in_epoch
-        )
-        means = state.lately.means("train") | validation.means("val")
+        means = state.lately.means("train") | self.evaluate().means("val")
         for name in ("train_loss_per_token", "val_loss_per_token"):
             row[name] = means[name]
         row |= self._measures()
         state.rows_of_steps.append(row)
         state.lately = Tally()
-        if self._is_best(row):
+        if row is self.best:
             self.folder.save_model(self.model)
             # A kill does not undo the step of the best model.
             self.checkpoint()
@@ -505,10 +508,6 @@ class Trainer:
     def _end_epoch(self):
         state, since = self.state, time.monotonic()
         validation = self.evaluate()
-        # The last step's weights are in no training loss.
-        self._check_finite(
-            "validation loss", validation.loss, state.step_in_epoch
-        )
         self._backend.store()
         row = {
             "epoch": state.epoch + 1,
@@ -528,7 +527,7 @@ class Trainer:
         state.step_in_epoch = 0
         state.seconds_in_epoch = 0.0
         state.tally = Tally()
-        if self._is_best(row):
+        if row is self.best:
             self.folder.save_model(self.model)
         self.checkpoint()
         self.folder.write_log(state.rows)

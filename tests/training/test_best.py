@@ -95,7 +95,7 @@ def test_bleu_of_epochs_is_in_the_log(trainer, text):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"patience": 2, "average": 2}, "Received both: 2 and 'loss'"),
+        ({"patience": 2, "average": 2}, "Received: 2, 'loss'"),
         ({"best": "bleu"}, "'bleu_sentences' of 1 or more"),
     ],
 )
